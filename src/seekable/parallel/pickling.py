@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from seekable._lazy import lazy
+from seekable._secrets import sending_secrets
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ __all__ = ["deserialized", "pickled_digest", "portable_error", "serialized"]
 def serialized(thing: Any, *, way_out: str) -> bytes:
     """Return the bytes of an object; functions of a script, lambdas and closures can be serialized too.
 
+    The bytes have the secrets of storage options, so they go to processes that work for this one, never to a
+    file.
+
     Args:
         thing: the object.
         way_out: what the user can do if the object cannot be serialized; the end of the error message.
@@ -38,7 +42,8 @@ def serialized(thing: Any, *, way_out: str) -> bytes:
         2
     """
     try:
-        data: bytes = cloudpickle.dumps(thing)
+        with sending_secrets():
+            data: bytes = cloudpickle.dumps(thing)
     except Exception as error:
         message = (
             f"this pipeline, or a function of it, cannot be sent to worker processes: "

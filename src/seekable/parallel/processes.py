@@ -23,6 +23,7 @@ import threading
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
+from seekable._secrets import sending_secrets
 from seekable.errors import InvalidArgument, WorkerDied
 from seekable.parallel.pickling import portable_error
 
@@ -127,7 +128,7 @@ class WorkerProcesses(Executor):
         if jobs < 1:
             raise InvalidArgument(f"jobs must be at least 1, got {jobs}")
         self._requests: queue.SimpleQueue[tuple[Future[Any], bytes] | None] = queue.SimpleQueue()
-        greeting = None if first is None else pickle.dumps((*first, {}), protocol=5)
+        greeting = None if first is None else _pickled((*first, {}))
         self._workers = [
             start_interpreter(__name__, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(jobs)
         ]
@@ -141,7 +142,7 @@ class WorkerProcesses(Executor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run ``fn(*args, **kwargs)`` in a worker, and return its future."""
         future: Future[T] = Future()
-        self._requests.put((future, pickle.dumps((fn, args, kwargs), protocol=5)))
+        self._requests.put((future, _pickled((fn, args, kwargs))))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base class has it
@@ -239,9 +240,15 @@ def _listen(messages: BinaryIO, requests: queue.SimpleQueue[bytes]) -> None:
     os._exit(0)  # At once, even from the middle of a request: the parent has gone.
 
 
+def _pickled(message: object) -> bytes:
+    """Return the bytes of a message, which go through a pipe alone and so have secrets of storage options."""
+    with sending_secrets():
+        return pickle.dumps(message, protocol=5)
+
+
 def _answer(message: bytes) -> bytes:
     try:
         function, args, kwargs = pickle.loads(message)  # noqa: S301 - from the parent of this process
-        return pickle.dumps((False, function(*args, **kwargs)), protocol=5)
+        return _pickled((False, function(*args, **kwargs)))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the future of the caller raises it
         return pickle.dumps((True, portable_error(error)), protocol=5)

@@ -27,12 +27,15 @@ _KINDS = {
 _PASSING = frozenset({408, 425, 429})
 _REFUSING = frozenset({429, 503})
 _SERVER_FAULTS = 500
+_BAD_REQUEST = 400
 _DENIED = frozenset({401, 403})
 _NOT_FOUND = frozenset({404, 410})
-_UNCHANGED = frozenset({304, 412})
+_UNFIT = frozenset({304, 412, 416})
+_UNFIT_RANGE = re.compile(r"invalid range|range was invalid", re.IGNORECASE)
 _EXPIRED = re.compile(r"expired|TokenRefreshRequired|InvalidToken", re.IGNORECASE)
 _NO_CREDENTIALS = re.compile(
-    r"169\.254\.|metadata\.google|computeMetadata|token request|credential", re.IGNORECASE
+    r"169\.254\.|/latest/(?:api/token|meta-data)|metadata\.google|computeMetadata|token request|credential",
+    re.IGNORECASE,
 )
 """What only the search for credentials says: the address of a metadata service."""
 
@@ -57,7 +60,7 @@ class Failure:
 
     Attributes:
         error: the error to raise.
-        changed: True if the object has other content than the request names (412).
+        changed: True if the object has other content than the request names (412), or other bytes (416).
         expired: True if other credentials may help: these expired, or may have.
     """
 
@@ -85,17 +88,19 @@ def failure_of(
     failed = f"{address} cannot be {action}"
     way = _WAYS.get(scheme, _WAYS["http"])
     asked = text.partition("\n")[0].partition("Server returned")[0]
-    if (status is None or status in _DENIED) and _NO_CREDENTIALS.search(asked):
+    if (status is None or status < _SERVER_FAULTS) and _NO_CREDENTIALS.search(asked):
         return Failure(AccessDenied(f"{failed}: no credentials were found; {way}"))
     expired = _EXPIRED.search(text) is not None
-    if status in _DENIED or (status == 400 and expired):  # noqa: PLR2004 - the status of S3 for expired tokens
+    # S3 answers 400 to expired tokens, and to HEAD it gives no reason.
+    if status in _DENIED or (status == _BAD_REQUEST and (expired or _CODE.search(text) is None)):
         message = f"{failed}: {said} (credentials: {credentials}); {way}"
         return Failure(AccessDenied(message), expired=True)
     if isinstance(error, FileNotFoundError) or status in _NOT_FOUND:
         return Failure(_not_found(failed, address, text, scheme))
     if status is not None:
-        return Failure(_of_status(status, f"{failed}: {said}"), changed=status in _UNCHANGED)
-    return Failure(_without_status(error, text, failed=failed, said=said))
+        return Failure(_of_status(status, f"{failed}: {said}"), changed=status in _UNFIT)
+    other = _without_status(error, text, failed=failed, said=said)
+    return Failure(other, changed=_UNFIT_RANGE.search(said) is not None)
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
@@ -128,7 +133,8 @@ def _said(text: str) -> str:
     if code is None:
         return answer.rstrip(": ")
     status = answer.partition(":")[0]
-    return f"{status}: {code[1]}" + (f" ({reason[1]})" if reason else "")
+    why = f" ({reason[1].splitlines()[0]})" if reason else ""
+    return f"{status}: {code[1]}{why}"
 
 
 def _not_found(failed: str, address: str, text: str, scheme: str) -> Exception:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 from urllib.parse import quote, unquote
 
 from seekable._optional import optional
-from seekable.errors import DataNotFound, IndexStale, InvalidArgument, SeekableError
+from seekable.errors import DataNotFound, IndexStale, InvalidArgument, SeekableError, Unreachable
 from seekable.remote.addresses import Address, shown
 from seekable.remote.stores.obstore_errors import Failure, failure_of
 from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
@@ -103,8 +103,10 @@ class ObstoreStore(Store):
 
         try:
             result, data = await self._try(key, "read", attempt)
-        except _Changed:
+        except _Changed as error:
             found = await self.stat(key)
+            if found.identity == pin.identity and found.size == pin.size:
+                raise Unreachable(str(error)) from None
             raise changed(self.shown(key), found, pin) from None
         if tuple(result.range) != (start, stop) or len(data) != stop - start:
             message = (
@@ -280,7 +282,7 @@ class ObstoreStore(Store):
 
 
 class _Changed(Exception):
-    """The store answers that a condition of the request does not hold."""
+    """The store answers that a condition or a range of the request does not fit the object."""
 
 
 def _raised(failure: Failure) -> Exception:
@@ -306,9 +308,9 @@ def _is_between(key: str, after: str, before: str) -> bool:
 
 def _without_markers(page: Page) -> Page:
     """Leave out empty objects that stand for a folder: the keys of the next objects begin with theirs."""
-    following = [*page[1:], None]
+    last = len(page) - 1
     return [
         stat
-        for stat, after in zip(page, following, strict=True)
-        if stat.size or after is None or not after.key.startswith(f"{stat.key}/")
+        for at, stat in enumerate(page)
+        if stat.size or at == last or not page[at + 1].key.startswith(f"{stat.key}/")
     ]

@@ -1,0 +1,198 @@
+"""Mounts: which store an address belongs to, in this process and in others, and where its secrets go."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import fsspec  # type: ignore[import-untyped]
+import pytest
+from tests.remote.stores.stub_server import CONTENT, stub_server
+
+from seekable._secrets import sending_secrets
+from seekable.errors import AccessDenied, InvalidArgument, WrongType
+from seekable.parallel.processes import WorkerProcesses
+from seekable.remote.addresses import shown
+from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_of
+from seekable.remote.stores.store import Pin
+
+if TYPE_CHECKING:
+    from http.server import BaseHTTPRequestHandler
+
+    from tests.remote.servers.bucket import Bucket
+
+PLANTED = "planted-secret"
+
+
+def read(path: str) -> bytes:
+    """Return the bytes of an object."""
+
+    async def all_of_it() -> bytes:
+        store, key = store_of(path)
+        stat = await store.stat(key)
+        data = await store.read(key, 1, stat.size, pin=Pin(stat.size, stat.identity))
+        return bytes(memoryview(data))
+
+    return asyncio.run(all_of_it())
+
+
+def test_one_store_serves_a_mount() -> None:
+    path = mount("s3://one-store/a/b.txt", {"region": "x"})
+    assert path == "s3://one-store/a/b.txt"
+    store, key = store_of(path)
+    assert key == "a/b.txt"
+    assert store_of("s3://one-store/c") == (store, "c")
+    mount("s3://one-store/d")
+    assert store_of(path)[0] is store
+    mount("s3://one-store/d", {"region": "y"})
+    assert store_of(path)[0] is not store
+    assert options_of(path).values == {"region": "y"}
+
+
+def test_buckets_of_one_name_at_two_endpoints_are_two_mounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = mount("s3://two-places/a", {"endpoint": "http://one", "secret": PLANTED})
+    second = mount("s3://two-places/a", {"endpoint": "http://two/"})
+    assert first == "s3://two-places/a"
+    assert second != first
+    assert shown(second) == first
+    assert mount("s3://two-places/b", {"endpoint": "http://two"}) == second.replace("/a", "/b")
+    assert store_of(first)[0] is not store_of(second)[0]
+    assert store_of(second)[0].shown("a") == first
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://two")
+    assert mount("s3://two-places/a") == second
+    files = fsspec.filesystem("memory")
+    assert mount("s3://two-places/a", storage=files) not in {first, second}
+
+
+def test_a_file_system_of_fsspec_is_mounted_by_its_paths() -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/mounted/a.bin", CONTENT)
+    for path in ("mounted/a.bin", "/mounted/a.bin", "memory://mounted/a.bin"):
+        address = mount(path, storage=files)
+        assert address == "memory://mounted/a.bin"
+        assert read(address) == CONTENT[1:]
+    with pytest.raises(WrongType, match="must be an fsspec file system"):
+        mount("a", storage="memory")
+    with pytest.raises(InvalidArgument, match="no package reads addresses of nosuch"):
+        read("nosuch://a/b")
+
+
+def test_mounts_reach_a_child_process_with_their_secrets(bucket: Bucket) -> None:
+    bucket.upload({"a.bin": CONTENT})
+    path = mount(f"{bucket.url}/a.bin", bucket.options)
+    mounts = mounts_of([path, "/not/an/address"])
+    assert mounts.addresses == (bucket.url,)
+    with WorkerProcesses(1) as workers:
+        assert workers.submit(read_there, mounts, path).result() == CONTENT[1:]
+
+
+def read_there(mounts: Mounts, path: str) -> bytes:
+    assert mounts.addresses
+    return read(path)
+
+
+def test_pickles_for_elsewhere_have_no_secrets_and_take_nothing_away() -> None:
+    options = {"endpoint": "http://pickled", "key": PLANTED, "secret": PLANTED, "region": "r"}
+    path = mount("s3://pickled/a", options)
+    web = mount(f"https://me:{PLANTED}@pickled.org/a?sig={PLANTED}")
+    assert PLANTED not in web
+    data = pickle.dumps(mounts_of([path, web]))
+    assert PLANTED.encode() not in data
+    before = options_of(path)
+    pickle.loads(data)
+    assert options_of(path) == before
+    with sending_secrets():
+        assert PLANTED.encode() in pickle.dumps(mounts_of([path]))
+        assert PLANTED.encode() in pickle.dumps(mounts_of([web]))
+
+
+def test_user_and_query_of_a_url_are_sent_and_never_shown() -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        seen.append((request.path, request.headers.get("Authorization")))
+        return (404 if "missing" in request.path else 200), b""
+
+    with stub_server(answer) as address:
+        signed = mount(f"http://{address}/f/a%20b.bin?X-Sig=a%2Fb{PLANTED}")
+        assert signed == f"http://{address}/f/a%20b.bin"
+        assert read(signed) == CONTENT[1:]
+        assert {path for path, _ in seen} == {f"/f/a%20b.bin?X-Sig=a%2Fb{PLANTED}"}
+        seen.clear()
+        user = mount(f"http://me:{PLANTED}@{address}/c%23d.bin")
+        assert read(user) == CONTENT[1:]
+        basic = base64.b64encode(f"me:{PLANTED}".encode()).decode()
+        assert set(seen) == {("/c%23d.bin", f"Basic {basic}")}
+        missing = mount(f"http://me:{PLANTED}@{address}/missing?sig={PLANTED}")
+        with pytest.raises(FileNotFoundError) as caught:
+            read(missing)
+        assert PLANTED not in f"{caught.value!r}{caught.getrepr(style='long')}".replace(f'"{PLANTED}', "")
+
+
+EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>"
+
+
+class Provider:
+    """Credentials that are others at each call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self) -> dict[str, Any]:
+        self.calls += 1
+        secret = {"access_key_id": f"key{self.calls}", "secret_access_key": PLANTED, "token": PLANTED}
+        return {**secret, "expires_at": None}
+
+
+@pytest.mark.parametrize(("status", "body"), [(403, EXPIRED), (400, EXPIRED), (403, b"")])
+def test_expired_credentials_are_asked_for_again_once(status: int, body: bytes) -> None:
+    valid = ["key1"]
+    provider = Provider()
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        is_valid = f"Credential={valid[0]}/" in request.headers["Authorization"]
+        return (200, b"") if is_valid else (status, body)
+
+    with stub_server(answer) as address:
+        options = {"endpoint": f"http://{address}", "credential_provider": provider}
+        path = mount(f"s3://expiring-{status}-{len(body)}/a.bin", options)
+        assert read(path) == CONTENT[1:]
+        valid[0] = "key2"
+        assert read(path) == CONTENT[1:]
+        assert provider.calls == 2
+        valid[0] = "none"
+        with pytest.raises(AccessDenied, match="credential_provider") as caught:
+            read(path)
+        assert provider.calls == 3
+        assert PLANTED not in str(caught.value)
+
+
+def test_without_credentials_the_error_says_at_once_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with stub_server(lambda _: (403, b"")) as address:
+        metadata = {"metadata_endpoint": f"http://{address}", "endpoint": f"http://{address}"}
+        with pytest.raises(AccessDenied, match=r"AWS_PROFILE.*'anonymous': True"):
+            read(mount("s3://no-credentials/a", metadata))
+    with pytest.raises(AccessDenied, match="AZURE_STORAGE_ACCOUNT_NAME"):
+        read("az://no-account/a")
+
+
+def test_a_profile_of_the_aws_tools_is_read_by_boto3(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    pytest.importorskip("boto3")
+    (tmp_path / "credentials").write_text(
+        f"[other]\naws_access_key_id = keyofother\naws_secret_access_key = {PLANTED}\n"
+    )
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_PROFILE", "other")
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        return (200 if "Credential=keyofother/" in request.headers["Authorization"] else 403), b""
+
+    with stub_server(answer) as address:
+        assert read(mount("s3://of-profile/a", {"endpoint": f"http://{address}"})) == CONTENT[1:]

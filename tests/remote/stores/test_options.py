@@ -1,0 +1,103 @@
+"""Options of stores: one name each, checked values, and no secret in a text or in a pickle for elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from seekable._secrets import sending_secrets
+from seekable.errors import InvalidArgument, WrongType
+from seekable.remote.stores.options import StorageOptions, checked_options
+
+PLANTED = "planted-secret"
+
+SPELLINGS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "s3",
+        {"key": "a", "secret": "b", "token": "c"},
+        {"access_key_id": "a", "secret_access_key": "b", "session_token": "c"},
+    ),
+    ("s3", {"AWS_REGION": "x", "endpoint_url": "http://h"}, {"region": "x", "endpoint": "http://h"}),
+    (
+        "s3",
+        {"anon": "true", "timeout": "30s", "retries": "3"},
+        {"anonymous": True, "timeout": 30.0, "retries": 3},
+    ),
+    ("s3", {"skip_signature": True, "client_options": {"timeout": 5}}, {"anonymous": True, "timeout": 5.0}),
+    ("gs", {"token": "a", "google_service_account": "b"}, {"bearer_token": "a", "service_account": "b"}),
+    (
+        "az",
+        {"account": "a", "sas_token": "b", "azure_storage_account_key": "c"},
+        {"account_name": "a", "sas_key": "b", "account_key": "c"},
+    ),
+    ("https", {"headers": {"X-A": "b"}, "region": None}, {}),
+    ("sftp", {"anything": 1}, {"anything": 1}),
+    ("s3", {"region": None}, {}),
+]
+
+
+@pytest.mark.parametrize(("scheme", "given", "values"), [case for case in SPELLINGS if case[0] != "https"])
+def test_an_option_has_one_name(scheme: str, given: dict[str, Any], values: dict[str, Any]) -> None:
+    assert checked_options(scheme, given).values == values
+
+
+WRONG: list[tuple[str, Any, type[Exception], str]] = [
+    ("s3", {"regoin": "x"}, InvalidArgument, "did you mean 'region'"),
+    ("https", {"region": "x"}, InvalidArgument, "no option 'region' for https"),
+    ("s3", {"key": "a", "access_key_id": "b"}, InvalidArgument, "twice"),
+    ("s3", {"timeout": "soon"}, InvalidArgument, "number"),
+    ("s3", {"timeout": 0}, InvalidArgument, "number"),
+    ("s3", {"retries": -1}, InvalidArgument, "at least 0"),
+    ("s3", {"anonymous": "perhaps"}, InvalidArgument, "True or False"),
+    ("s3", {"headers": "X: y"}, WrongType, "mapping"),
+    ("s3", {"credential_provider": 3}, WrongType, "callable"),
+    ("s3", "region=x", WrongType, "mapping"),
+    ("s3", {3: "x"}, WrongType, "must be str"),
+]
+
+
+@pytest.mark.parametrize(("scheme", "given", "kind", "text"), WRONG)
+def test_a_wrong_option_is_an_error_that_says_why(
+    scheme: str, given: Any, kind: type[Exception], text: str
+) -> None:
+    with pytest.raises(kind, match=text):
+        checked_options(scheme, given)
+
+
+def test_a_file_system_has_its_own_options() -> None:
+    with pytest.raises(InvalidArgument, match="exclude each other"):
+        checked_options("s3", {"region": "x"}, object())
+
+
+SECRET: dict[str, dict[str, Any]] = {
+    "s3": {
+        "key": PLANTED,
+        "secret": PLANTED,
+        "headers": {"A": PLANTED},
+        "endpoint": f"http://u:{PLANTED}@h",
+        "region": "r",
+    },
+    "gs": {"service_account_key": PLANTED, "bearer_token": PLANTED},
+    "az": {
+        "account_key": PLANTED,
+        "sas_key": PLANTED,
+        "client_secret": PLANTED,
+        "proxy_url": f"http://a:{PLANTED}@h",
+    },
+    "sftp": {"password": PLANTED, "anything": PLANTED},
+}
+
+
+@pytest.mark.parametrize("scheme", SECRET)
+def test_secrets_stay_out_of_texts_and_go_through_pipes_alone(scheme: str) -> None:
+    options = checked_options(scheme, SECRET[scheme])
+    for text in (repr(options), str(options), f"{options}"):
+        assert PLANTED not in text
+    assert PLANTED.encode() not in pickle.dumps(options)
+    with sending_secrets():
+        sent: StorageOptions = pickle.loads(pickle.dumps(options))
+    assert sent == options
+    kept: StorageOptions = pickle.loads(pickle.dumps(options))
+    assert kept.values.get("region") == options.values.get("region")
