@@ -44,6 +44,8 @@ class Fault:
     """Bytes a second."""
     status: int | None = None
     """Answered by the proxy itself: 403, 404, 412, 429, 500, 503 with the code SlowDown, ..."""
+    code: str | None = None
+    """The code in the body that goes with the status, as ``ExpiredToken``; the usual one if None."""
     retry_after: float | None = None
     """Goes with the status, in seconds."""
     reset_after: int | None = None

@@ -216,7 +216,7 @@ class Client:
         await self._break_off(fault, length)
 
     async def _refuse(self, status: int, fault: dict[str, Any], entry: dict[str, Any]) -> None:
-        code = REASONS.get(status, "Error")
+        code = fault.get("code", REASONS.get(status, "Error"))
         body = f"<Error><Code>{code}</Code><Message>by the proxy</Message></Error>".encode()
         head = Head(f"HTTP/1.1 {status} {code}", {"content-length": str(len(body))})
         if (seconds := fault.get("retry_after")) is not None:

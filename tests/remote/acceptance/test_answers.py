@@ -1,0 +1,91 @@
+"""Each harmed answer of each server: the right bytes are delivered, or an error; never other bytes."""
+
+from __future__ import annotations
+
+import random
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.remote.acceptance.faults import LASTING, PASSING, QUICK
+from tests.remote.conftest import SERVERS
+from tests.remote.proxy import Fault
+
+import seekable as sk
+from seekable.remote import mounts
+from seekable.remote.fetching.fetcher import fetcher
+from seekable.remote.fetching.wants import ObjectRef, Wants
+from seekable.remote.stores.store import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.remote.proxy import Front, Proxies
+    from tests.remote.servers.bucket import Bucket
+
+CONTENT = random.Random(0).randbytes(5_000_000)
+KEY = "folder/an object.bin"
+
+
+@pytest.fixture
+def harmed(store: Bucket, proxies: Proxies) -> Iterator[tuple[Front, ObjectRef]]:
+    """An object of CONTENT behind a proxy."""
+    store.upload({KEY: CONTENT})
+    front = proxies.before(store.server)
+    behind = store.behind(front)
+    path = mounts.mount(f"{behind.url}/{KEY}", {**behind.options, **QUICK, "retries": 2})
+    key = mounts.store_of(path)[1]
+    stat = fetcher().run(lambda opened: opened.stat(key), path=path)
+    yield front, ObjectRef(path, Pin(stat.size, stat.identity))
+    front.shut()
+
+
+def spans() -> Iterator[tuple[int, int]]:
+    """Yield ranges that lie apart."""
+    return ((start, start + 2000) for start in range(1000, len(CONTENT), 50_000))
+
+
+@pytest.mark.parametrize("store", SERVERS, indirect=True)
+def test_a_harmed_answer_is_asked_for_again(harmed: tuple[Front, ObjectRef]) -> None:
+    front, ref = harmed
+    ranges = spans()
+    front.log(clear=True)
+    for fault in PASSING.values():
+        front.rule(fault, target="bytes=")
+        start, stop = next(ranges)
+        assert fetcher().range(ref, start, stop) == CONTENT[start:stop]
+        assert [noted.fault for noted in front.log(clear=True)][:1] == [fault.encoded()["name"]]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("store", SERVERS, indirect=True)
+def test_harm_that_lasts_is_an_error_that_names_the_object(harmed: tuple[Front, ObjectRef]) -> None:
+    front, ref = harmed
+    ranges = spans()
+    for fault, error in LASTING.values():
+        front.rule(fault, target="bytes=", count=1000)
+        start, stop = next(ranges)
+        with pytest.raises(error, match=re.escape(KEY.rpartition("/")[2])):
+            fetcher().range(ref, start, stop)
+        front.calm()
+        assert fetcher().range(ref, start, stop) == CONTENT[start:stop]
+    for fault in (Fault(longer=100), Fault(whole=True), Fault(etag=""), Fault(status=412)):
+        front.rule(fault, target="bytes=", count=1000)
+        start, stop = next(ranges)
+        with suppress(sk.SeekableError):
+            assert fetcher().range(ref, start, stop) == CONTENT[start:stop]
+        front.calm()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("store", SERVERS, indirect=True)
+def test_many_ranges_under_random_faults(seed: int, harmed: tuple[Front, ObjectRef]) -> None:
+    front, ref = harmed
+    front.by_chance(seed, dict.fromkeys(PASSING.values(), 0.04), most_in_a_row=1)
+    wanted = [Wants.of(ref, start, stop) for start, stop in spans()]
+    held = fetcher().need(Wants.joined(wanted))
+    for start, stop in spans():
+        assert fetcher().range(ref, start, stop) == CONTENT[start:stop]
+    del held
