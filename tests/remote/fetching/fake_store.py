@@ -98,5 +98,8 @@ class FakeStore(Store):
     def ref(self, key: str) -> ObjectRef:
         return ObjectRef(f"fake://bucket/{key}", Pin(len(self.objects[key]), 1))
 
+    def store_of(self, path: str) -> tuple[Store, str]:
+        return self, path.removeprefix("fake://bucket/")
+
     def fetcher(self) -> Fetcher:
-        return Fetcher(lambda path: (self, path.removeprefix("fake://bucket/")))
+        return Fetcher(self.store_of)

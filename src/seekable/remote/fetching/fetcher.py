@@ -6,25 +6,26 @@ thread of its own sends them.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
-import weakref
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
+from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
-from seekable.remote.fetching.flights import Flights
-from seekable.remote.fetching.look_ahead import AheadRange, LookAhead
+from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.remote.fetching.appetite import Appetite, gap_bytes
+from seekable.remote.fetching.look_ahead import LookAhead
 from seekable.remote.fetching.loop_thread import LoopThread
-from seekable.remote.fetching.merging import merged
-from seekable.remote.fetching.patient_store import PatientStore
 from seekable.remote.fetching.places import Places
 from seekable.remote.fetching.report import FetchCounts
+from seekable.remote.fetching.retries import Patience
 from seekable.remote.fetching.sending import Sender
+from seekable.remote.fetching.transfers import Transfers, blocks_here
+from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants
 
 if TYPE_CHECKING:
@@ -32,43 +33,65 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
+    from seekable.remote import mounts
+    from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.report import FetchReport
+    from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.stores.store import Store
 
-mounts = lazy("seekable.remote.mounts")
+else:
+    mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["Fetcher", "fetcher"]
 
 T = TypeVar("T")
 
-_RECENT_BYTES = 64 << 20
-_GAP_BYTES = 256 << 10
-_MOST_BYTES = 8 << 20
-_AT_ONCE = 64
-_AHEAD_BYTES = 64 << 20
+_RECENT_BYTES: Final = 64 << 20
+_MOST_BYTES: Final = 8 << 20
+_UNKNOWN_BYTES: Final = 1 << 62
+_CHUNK_BYTES: Final = 1 << 20
+"""The least request of a look-ahead by units: four units together take little longer than one."""
 
 
 @final
 class Fetcher:
     """Fetches byte ranges of objects. Safe from threads; a forked child has one of its own (`fetcher`)."""
 
-    def __init__(self, store_of: Callable[[str], tuple[Store, str]]) -> None:
+    def __init__(
+        self,
+        store_of: Callable[[str], tuple[Store, str]],
+        *,
+        disk: Callable[[], DiskCache | None] = lambda: None,
+        patience_of: Callable[[str], Patience] = lambda _: Patience(),
+        processes: int = 1,
+    ) -> None:
         """Fetch nothing yet.
 
         Args:
             store_of: returns the store and the key of an address; called in the loop.
+            disk: returns the cache on disk, None without one.
+            patience_of: returns how long to try for a request to the store of an address.
+            processes: the number of processes that share what a store permits.
         """
-        self._store_of = store_of
+        self._disk = disk
         self._memory = HeldRanges(recent_bytes=_RECENT_BYTES)
         self._counts = FetchCounts()
-        self._places = Places(at_once=_AT_ONCE)
-        self._sender = Sender(self._places, self._counts)
-        self._flights = Flights(self._fly)
+        places = Places(at_once=64)
+        self._sender = Sender(places, self._counts, processes=processes)
+        self._appetite = Appetite()
+        self._transfers = Transfers(
+            store_of,
+            disk,
+            patience_of,
+            memory=self._memory,
+            places=places,
+            sender=self._sender,
+            counts=self._counts,
+        )
         self._loop = LoopThread("seekable-fetcher")
-        self._aheads: list[weakref.ref[LookAhead]] = []
 
     def need(self, wants: Wants) -> Held:
         """Wait until ranges are here, and return what keeps them in memory.
@@ -83,11 +106,12 @@ class Fetcher:
             AccessDenied: the credentials do not permit the reads.
         """
         _check(wants)
-        blocks, gaps = self._here(wants)
-        self._counts.hits += len(wants) - len(gaps)
-        if len(gaps):
-            self._counts.misses += len(gaps)
-            blocks += self._waited(self._bring(self.plan(gaps)))
+        self._appetite.wanted(wants, time.monotonic())
+        blocks, missing = self._here(wants)
+        self._counts.hits += len(wants) - len(missing)
+        if len(missing):
+            self._counts.misses += len(missing)
+            blocks += self._waited(self._transfers.bring(self._planned_now(missing)))
         return Held(blocks)
 
     def range(self, ref: ObjectRef, start: int, stop: int) -> memoryview:
@@ -112,7 +136,7 @@ class Fetcher:
     def ahead(self) -> LookAhead:
         """Return a new look-ahead of one reader, which fetches what it will need next."""
         ahead = LookAhead(self)
-        self._aheads.append(weakref.ref(ahead))
+        self._loop.post(lambda: self._transfers.add(ahead))
         return ahead
 
     def run(self, call: Callable[[Store], Awaitable[T]], *, path: str) -> T:
@@ -125,7 +149,7 @@ class Fetcher:
         Raises:
             Unreachable, IndexStale, DataNotFound, AccessDenied: as the methods of `Store`.
         """
-        return self._waited(self._run(call, path))
+        return self._waited(self._transfers.run(call, path))
 
     def start(self, call: Callable[[Store], Awaitable[T]], *, path: str) -> Future[T]:
         """Begin what `run` does, and return its future; cancelling the future cancels the requests.
@@ -138,8 +162,7 @@ class Fetcher:
 
     def report(self) -> FetchReport:
         """Return the counts of the requests since this fetcher was made."""
-        aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
-        waiting = sum(ahead.waiting_bytes for ahead in aheads)
+        waiting = self._transfers.waiting_bytes
         return self._counts.report(oldest=self._sender.oldest(), waiting_bytes=waiting)
 
     def close(self) -> None:
@@ -151,91 +174,87 @@ class Fetcher:
         """True after `close`."""
         return self._loop.is_closed
 
-    def plan(self, wants: Wants) -> list[AheadRange]:
-        """Return the requests for some ranges, in the order of first need."""
-        requests = merged(wants, gap_bytes=_GAP_BYTES, most_bytes=_MOST_BYTES, align_bytes=1)
-        columns = (requests.which.tolist(), requests.starts.tolist(), requests.stops.tolist())
-        return [AheadRange(wants.objects[number], *span) for number, *span in zip(*columns, strict=True)]
+    def plan(self, wants: Wants) -> list[PlannedRange]:
+        """Return the requests of a look-ahead, in the order of first need."""
+        _check(wants)
+        return self._planned(wants, align_bytes=_CHUNK_BYTES, room=self._room_bytes())
 
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon."""
         self._loop.post(function)
 
-    def begin(self, wanted: AheadRange) -> tuple[list[Block], list[Flight]]:
+    def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest; in the loop."""
-        blocks, gaps = self._memory.cover(wanted.ref.key, wanted.start, wanted.stop)
-        flights = [flight for gap in gaps for flight in self._flights.board(wanted.ref, *gap, demanded=False)]
-        return blocks, flights
+        return self._transfers.begin(wanted)
 
     def leave(self, flights: Sequence[Flight]) -> None:
         """Lose interest in flights of a look-ahead; in the loop."""
-        self._flights.leave(flights, demanded=False)
+        self._transfers.leave(flights)
 
     def pump(self) -> None:
         """Begin further ranges of all look-aheads, in turns, where there is a place; in the loop."""
-        aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
-        self._aheads = [weakref.ref(ahead) for ahead in aheads]
-        while aheads and sum(ahead.open_flights for ahead in aheads) < self._places.at_once:
-            aheads = [ahead for ahead in aheads if ahead.begin_next()]
+        self._transfers.pump()
 
     def budget_bytes(self) -> int:
         """Return how many bytes ahead of a reader to fetch."""
-        return _AHEAD_BYTES
+        return self._appetite.ahead_bytes(self._sender.measured)
 
     def _here(self, wants: Wants) -> tuple[list[Block], Wants]:
         """Return the blocks that are here, and the ranges that are not here as a whole."""
+        disk = self._disk()
         blocks: list[Block] = []
         missing: list[int] = []
-        keys = [ref.key for ref in wants.objects]
         columns = (wants.which.tolist(), wants.starts.tolist(), wants.stops.tolist())
         for row, (number, start, stop) in enumerate(zip(*columns, strict=True)):
-            found, gaps = self._memory.cover(keys[number], start, stop)
+            found, gaps = blocks_here(disk, self._memory, wants.objects[number], start, stop)
             blocks += found
             if gaps:
                 missing.append(row)
         return blocks, wants.take(np.array(missing, np.int64))
+
+    def _planned(self, wants: Wants, *, align_bytes: int, room: int) -> list[PlannedRange]:
+        return planned(
+            wants,
+            gap_bytes=gap_bytes(self._sender.measured),
+            most_bytes=_MOST_BYTES,
+            align_bytes=align_bytes,
+            data_bytes=self._appetite.data_bytes(wants, most=room),
+            room_bytes=room,
+        )
+
+    def _planned_now(self, wants: Wants) -> list[PlannedRange]:
+        """Return the requests for ranges that a reader waits for."""
+        requests = self._planned(wants, align_bytes=UNIT_BYTES, room=self._room_bytes())
+        unit_bytes = sum(one.stop - one.start for one in requests if one.by_units)
+        if not unit_bytes:
+            return requests
+        alone = self._planned(wants, align_bytes=1, room=0)
+        if self._appetite.are_records_first(
+            alone,
+            unit_bytes=unit_bytes,
+            measured=self._sender.measured,
+            fetched_bytes=self._counts.fetched_bytes,
+        ):
+            return alone
+        return requests
+
+    def _room_bytes(self) -> int:
+        """Return the most bytes that the cache on disk keeps, 0 without one; any number before it is made."""
+        disk = self._disk()
+        if disk is None:
+            return 0
+        most = disk.most_bytes
+        return _UNKNOWN_BYTES if most is None else most
 
     def _waited(self, work: Coroutine[Any, Any, T]) -> T:
         began = time.monotonic()
         try:
             return self._loop.call(work)
         finally:
+            seconds = time.monotonic() - began
             self._counts.waits += 1
-            self._counts.wait_seconds += time.monotonic() - began
-
-    async def _bring(self, wanted: list[AheadRange]) -> list[Block]:
-        """Return the blocks of ranges that a reader waits for."""
-        flights = [
-            flight
-            for one in wanted
-            for flight in self._flights.board(one.ref, one.start, one.stop, demanded=True)
-        ]
-        try:
-            tasks = {flight.task for flight in flights}
-            if tasks:
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-                failed = [flight for flight in flights if flight.task in done and flight.task.exception()]
-                for flight in failed:
-                    flight.task.result()
-            return [block for flight in flights for block in flight.task.result()]
-        finally:
-            self._flights.leave(flights, demanded=True)
-
-    async def _fly(self, flight: Flight) -> list[Block]:
-        store, key = self._store_of(flight.ref.path)
-        start, stop, pin = flight.start, flight.stop, flight.ref.pin
-        data = await self._sender.send(
-            lambda: store.read(key, start, stop, pin=pin),
-            shown=f"{store.shown(key)}, bytes {start} to {stop}",
-            demanded=lambda: flight.waiting > 0,
-        )
-        view = memoryview(data)
-        self._counts.fetched_bytes += len(view)
-        return [self._memory.put(flight.ref.key, start, view)]
-
-    async def _run(self, call: Callable[[Store], Awaitable[T]], path: str) -> T:
-        store, _ = self._store_of(path)
-        return await call(PatientStore(store, self._sender))
+            self._counts.wait_seconds += seconds
+            self._appetite.waited(seconds)
 
 
 def _check(wants: Wants) -> None:
@@ -250,6 +269,18 @@ def _check(wants: Wants) -> None:
         )
 
 
+def _patience_of(path: str) -> Patience:
+    """Return how long to try for requests to the store of an address: ``retries`` of its options."""
+    retries = mounts.options_of(path).values.get("retries")
+    return Patience() if retries is None else Patience(tries=int(retries) + 1)
+
+
+def _processes() -> int:
+    """Return the number of processes of a training that read at the same time."""
+    world = os.environ.get("WORLD_SIZE", "")
+    return max(1, int(world)) if world.isdecimal() else 1
+
+
 _FETCHERS: dict[int, Fetcher] = {}
 """The fetcher of each process by its number. A forked child has those of its ancestors, and uses none."""
 
@@ -261,5 +292,8 @@ def fetcher() -> Fetcher:
     if found is not None and found.is_closed:
         _FETCHERS.pop(process, None)
         found = None
-    # One of several threads wins; the fetchers of the others never start.
-    return found or _FETCHERS.setdefault(process, Fetcher(mounts.store_of))
+    if found is None:
+        # One of several threads wins; the fetchers of the others never start.
+        made = Fetcher(mounts.store_of, disk=disk_cache, patience_of=_patience_of, processes=_processes())
+        found = _FETCHERS.setdefault(process, made)
+    return found

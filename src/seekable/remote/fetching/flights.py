@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from seekable.remote.cache.held_ranges import Block
-    from seekable.remote.fetching.wants import ObjectRef
+    from seekable.remote.fetching.units import PlannedRange
 
     Fly = Callable[["Flight"], Coroutine[Any, Any, list[Block]]]
 
@@ -21,24 +21,27 @@ __all__ = ["Flight", "Flights"]
 class Flight:
     """A range of an object that is being fetched, for some readers. Ends with the blocks that contain it."""
 
-    __slots__ = ("ref", "start", "stop", "task", "waiting", "watchers")
+    __slots__ = ("task", "waiting", "wanted", "watchers")
 
     task: asyncio.Task[list[Block]]
 
-    def __init__(self, ref: ObjectRef, start: int, stop: int) -> None:
+    def __init__(self, wanted: PlannedRange) -> None:
         """Describe a range; `Flights` starts it."""
-        self.ref = ref
-        self.start = start
-        self.stop = stop
+        self.wanted = wanted
         self.watchers = 0
         """The number of readers and look-aheads that want it; it is cancelled when there are none."""
         self.waiting = 0
         """The number of readers that wait for it."""
 
+    @property
+    def has_failed(self) -> bool:
+        """True if it ended with an error."""
+        return self.task.done() and not self.task.cancelled() and self.task.exception() is not None
+
 
 @final
 class Flights:
-    """The flights of one event loop, by object. No byte is in two of them."""
+    """The flights of one event loop, by object. No byte is in two of them, but where a range joins units."""
 
     def __init__(self, fly: Fly) -> None:
         """Start without flights.
@@ -49,27 +52,32 @@ class Flights:
         self._fly = fly
         self._by_key: dict[str, list[Flight]] = {}
 
-    def board(self, ref: ObjectRef, start: int, stop: int, *, demanded: bool) -> list[Flight]:
+    def board(self, wanted: PlannedRange, *, demanded: bool) -> list[Flight]:
         """Return flights that together bring a range: those under way, and new ones for the rest.
 
-        Each must be left later.
+        Each must be left later. A range by units joins flights by units alone, so that units arrive whole.
 
         Args:
-            ref: the object.
-            start: the first byte.
-            stop: the byte behind the last.
+            wanted: the range.
             demanded: True if a reader waits for it.
         """
-        flights = self._by_key.setdefault(ref.key, [])
-        found = sorted(
-            (flight for flight in flights if flight.start < stop and flight.stop > start),
-            key=lambda flight: flight.start,
+        start, stop = wanted.start, wanted.stop
+        under_way = sorted(
+            (
+                flight
+                for flight in self._by_key.get(wanted.ref.key, ())
+                if flight.wanted.start < stop and flight.wanted.stop > start
+                if flight.wanted.by_units or not wanted.by_units
+            ),
+            key=lambda flight: flight.wanted.start,
         )
-        for flight in (*found, None):
-            end = stop if flight is None else flight.start
-            if start < end:
-                found.append(self._started(Flight(ref, start, end), flights))
-            start = stop if flight is None else max(start, flight.stop)
+        found = list(under_way)
+        for flight in under_way:
+            if start < flight.wanted.start:
+                found.append(self._started(wanted.part(start, flight.wanted.start)))
+            start = max(start, flight.wanted.stop)
+        if start < stop:
+            found.append(self._started(wanted.part(start, stop)))
         for flight in found:
             flight.watchers += 1
             flight.waiting += demanded
@@ -84,17 +92,19 @@ class Flights:
                 self._remove(flight)
                 flight.task.cancel()
 
-    def _started(self, flight: Flight, flights: list[Flight]) -> Flight:
-        flights.append(flight)
+    def _started(self, wanted: PlannedRange) -> Flight:
+        flight = Flight(wanted)
+        self._by_key.setdefault(wanted.ref.key, []).append(flight)
         flight.task = asyncio.get_running_loop().create_task(self._fly(flight))
         flight.task.add_done_callback(lambda _: self._remove(flight))
         return flight
 
     def _remove(self, flight: Flight) -> None:
-        flights = self._by_key.get(flight.ref.key, [])
+        key = flight.wanted.ref.key
+        flights = self._by_key.get(key, [])
         if flight in flights:
             flights.remove(flight)
             if not flights:
-                del self._by_key[flight.ref.key]
+                del self._by_key[key]
         if flight.task.done() and not flight.task.cancelled():
             flight.task.exception()  # Nobody may wait for it any more; asyncio would complain of that.

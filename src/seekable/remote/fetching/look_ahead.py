@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, final
 
@@ -11,31 +10,22 @@ if TYPE_CHECKING:
 
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
-    from seekable.remote.fetching.wants import ObjectRef, Wants
+    from seekable.remote.fetching.units import PlannedRange
+    from seekable.remote.fetching.wants import Wants
 
-__all__ = ["AheadRange", "LookAhead", "Readers"]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class AheadRange:
-    """One request of a look-ahead."""
-
-    ref: ObjectRef
-    start: int
-    stop: int
+__all__ = ["LookAhead", "Readers"]
 
 
 class Readers(Protocol):
     """What a look-ahead needs of its fetcher. All but ``plan`` and ``post`` are called in the loop."""
 
-    def plan(self, wants: Wants) -> list[AheadRange]:
+    def plan(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests for some ranges, in the order of first need."""
 
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon."""
 
-    def begin(self, wanted: AheadRange) -> tuple[list[Block], list[Flight]]:
+    def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest."""
 
     def leave(self, flights: Sequence[Flight]) -> None:
@@ -58,7 +48,7 @@ class LookAhead:
     def __init__(self, readers: Readers) -> None:
         """Want nothing yet; `Fetcher.ahead` makes look-aheads."""
         self._readers = readers
-        self._ranges: list[AheadRange] = []
+        self._ranges: list[PlannedRange] = []
         self._next = 0
         self._call = 0
         self._begun_bytes = 0
@@ -112,7 +102,7 @@ class LookAhead:
             flight.task.add_done_callback(landed)
         return True
 
-    def _replace(self, ranges: list[AheadRange]) -> None:
+    def _replace(self, ranges: list[PlannedRange]) -> None:
         # What is here, or under way, for the old ranges stays until the new ones have taken it over.
         blocks, flights = self._blocks, self._flights
         self._ranges, self._next, self._begun_bytes = ranges, 0, 0
@@ -139,5 +129,5 @@ class LookAhead:
         self._readers.pump()
 
 
-def _overlap(flight: Flight, wanted: AheadRange) -> int:
-    return min(flight.stop, wanted.stop) - max(flight.start, wanted.start)
+def _overlap(flight: Flight, wanted: PlannedRange) -> int:
+    return max(0, min(flight.wanted.stop, wanted.stop) - max(flight.wanted.start, wanted.start))

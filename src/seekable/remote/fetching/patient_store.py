@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Literal, TypeVar, final
 
 from seekable.errors import Unreachable
+from seekable.remote.fetching.sending import Request
 from seekable.remote.stores.store import Passing, Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from typing_extensions import Buffer
 
+    from seekable.remote.fetching.retries import Patience
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
 
 __all__ = ["PatientStore"]
+
+T = TypeVar("T")
 
 
 @final
 class PatientStore(Store):
     """The calls of a store, each sent as often as the sender permits."""
 
-    def __init__(self, store: Store, sender: Sender) -> None:
+    def __init__(self, store: Store, sender: Sender, patience: Patience) -> None:
         """Send nothing yet.
 
         Args:
             store: sends each request once.
             sender: sends them again; used in its loop.
+            patience: how long to try for each.
         """
+        self._patience = patience
         self._store = store
         self._sender = sender
         self.fork_safe = store.fork_safe
@@ -40,15 +46,12 @@ class PatientStore(Store):
 
     async def stat(self, key: str) -> Stat:
         """Return the size and the entity tag of an object."""
-        return await self._sender.send(lambda: self._store.stat(key), shown=self.shown(key), demanded=_always)
+        return await self._sent(lambda: self._store.stat(key), self.shown(key))
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return bytes of an object."""
-        return await self._sender.send(
-            lambda: self._store.read(key, start, stop, pin=pin),
-            shown=f"{self.shown(key)}, bytes {start} to {stop}",
-            demanded=_always,
-        )
+        shown = f"{self.shown(key)}, bytes {start} to {stop}"
+        return await self._sent(lambda: self._store.read(key, start, stop, pin=pin), shown, size=stop - start)
 
     async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
         """Yield the objects below a folder in pages; one that fails is listed again behind the last key."""
@@ -67,7 +70,7 @@ class PatientStore(Store):
                 message = f"{shown} broke off, and cannot go on because its keys are in no order: run again"
                 raise Unreachable(message) from None
 
-        while (page := await self._sender.send(next_page, shown=shown, demanded=_always)) is not None:
+        while (page := await self._sent(next_page, shown)) is not None:
             keys = [
                 after.encode("utf-8", "surrogateescape"),
                 *(stat.key.encode("utf-8", "surrogateescape") for stat in page),
@@ -78,22 +81,19 @@ class PatientStore(Store):
 
     async def list_folder(self, prefix: str) -> FolderListing:
         """Return the folders and the objects directly below a folder."""
-        return await self._sender.send(
-            lambda: self._store.list_folder(prefix),
-            shown=f"the listing of {self.shown(prefix)}",
-            demanded=_always,
-        )
+        shown = f"the listing of {self.shown(prefix)}"
+        return await self._sent(lambda: self._store.list_folder(prefix), shown)
 
     async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
         """Write a whole object and return its description."""
-        return await self._sender.send(
-            lambda: self._store.put(key, data, replacing=replacing), shown=self.shown(key), demanded=_always
-        )
+        return await self._sent(lambda: self._store.put(key, data, replacing=replacing), self.shown(key))
 
     async def delete(self, key: str) -> None:
         """Delete an object; nothing happens if there is none."""
-        await self._sender.send(lambda: self._store.delete(key), shown=self.shown(key), demanded=_always)
+        await self._sent(lambda: self._store.delete(key), self.shown(key))
 
-
-def _always() -> bool:
-    return True
+    async def _sent(self, once: Callable[[], Awaitable[T]], shown: str, *, size: int | None = None) -> T:
+        request = Request(
+            store=self._store, shown=shown, size=size, patience=self._patience, demanded=lambda: True
+        )
+        return await self._sender.send(request, once)

@@ -1,14 +1,19 @@
-"""One request to a store, sent as often as it takes: places, pace, retries and errors."""
+"""One request to a store, sent as often as it takes: places, pace, hedges, retries and errors."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, final
 
 from seekable.errors import Unreachable
-from seekable.remote.fetching.retries import Patience, Retrying
+from seekable.remote.fetching.budget import at_once_for
+from seekable.remote.fetching.hedging import hedge_after, may_hedge
+from seekable.remote.fetching.measured import Measured
+from seekable.remote.fetching.pace import Pace
+from seekable.remote.fetching.retries import Retrying
 from seekable.remote.stores.store import Passing
 
 if TYPE_CHECKING:
@@ -16,72 +21,221 @@ if TYPE_CHECKING:
 
     from seekable.remote.fetching.places import Places
     from seekable.remote.fetching.report import FetchCounts
+    from seekable.remote.fetching.retries import Patience
+    from seekable.remote.stores.store import Store
 
-__all__ = ["Sender"]
+__all__ = ["Request", "Sender"]
 
 T = TypeVar("T")
+
+_RATE, _BURST = 1000.0, 64.0
+_LATENCY, _LINK = 0.03, 125e6
+_ANSWER_SECONDS = 30.0
+_FAST_LINK, _CONNECTION = 600e6, 80e6
+_SMOOTHING = 0.05
+_LONG_WAIT = 0.25
+"""A request that waits longer than this for the pace gives its place to requests to other stores."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request of a store, as its sender must know it."""
+
+    store: Store
+    shown: str
+    """The object and the range in messages."""
+    size: int | None
+    """The bytes of the answer, of a request that may be sent a second time if it is late; else None."""
+    patience: Patience
+    """How long to try."""
+    demanded: Callable[[], bool]
+    """Returns True if somebody waits for the answer."""
+
+
+@final
+@dataclass(slots=True)
+class _Manner:
+    """How requests to one store are sent."""
+
+    pace: Pace
+    measured: Measured = field(default_factory=lambda: Measured(latency=_LATENCY, link=_LINK))
 
 
 @final
 class Sender:
     """Sends requests from one event loop, and remembers which have no answer yet."""
 
-    def __init__(self, places: Places, counts: FetchCounts) -> None:
-        """Send nothing yet."""
+    def __init__(self, places: Places, counts: FetchCounts, *, processes: int) -> None:
+        """Send nothing yet.
+
+        Args:
+            places: the requests at once.
+            counts: counts requests.
+            processes: the number of processes that share what a store permits.
+        """
         self._places = places
         self._counts = counts
+        self._rate = max(1.0, _RATE / processes)
+        self._manners: dict[str, _Manner] = {}
+        self._last = _Manner(Pace(self._rate, _BURST))
+        self._mean_bytes = 0.0
         self._open: dict[int, tuple[str, float]] = {}
         self._number = 0
 
-    async def send(
-        self, request: Callable[[], Awaitable[T]], *, shown: str, demanded: Callable[[], bool]
-    ) -> T:
+    async def send(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
         """Send a request until it is answered, and return the answer.
 
         Args:
-            request: sends it once.
-            shown: the object and the range in messages.
-            demanded: returns True if somebody waits for the answer.
+            request: describes it.
+            once: sends it once.
 
         Raises:
             Unreachable: it failed as often as permitted; the message has the last answer.
         """
-        retrying = Retrying(Patience(), time.monotonic())
+        manner = self._manner(request.store)
+        retrying = Retrying(request.patience, time.monotonic())
         while True:
-            await self._places.take(demanded=demanded())
             try:
-                return await self._once(request, shown)
+                answer = await self._in_turn(request, manner, once)
             except Passing as error:
                 failure = error
-            finally:
-                self._places.give_back()
-            self._counts.refusals += failure.refused
-            wait = retrying.wait_after_failure(
-                time.monotonic(),
-                share=random.random(),  # noqa: S311 - no secret
-                retry_after=failure.retry_after,
-            )
+            else:
+                manner.pace.answered(time.monotonic())
+                return answer
+            now = time.monotonic()
+            if failure.refused:
+                self._counts.refusals += 1
+                manner.pace.refused(now, retry_after=failure.retry_after)
+            share = random.random()  # noqa: S311 - no secret
+            wait = retrying.wait_after_failure(now, share=share, retry_after=failure.retry_after)
             if wait is None:
-                raise _given_up(shown, retrying, failure) from failure
+                raise _given_up(request.shown, retrying, failure) from failure
             self._counts.retries += 1
             await asyncio.sleep(wait)
+
+    @property
+    def measured(self) -> Measured:
+        """The figures of the store that was read last; assumed ones before the first request."""
+        return self._last.measured
 
     def oldest(self) -> str | None:
         """Return the request that has waited longest for its answer, and since when; None if none waits."""
         shown, began = min(self._open.copy().values(), key=lambda found: found[1], default=("", 0.0))
         return f"{shown}, sent {time.monotonic() - began:.1f} s ago" if shown else None
 
-    async def _once(self, request: Callable[[], Awaitable[T]], shown: str) -> T:
+    def _manner(self, store: Store) -> _Manner:
+        name = store.shown("")
+        found = self._manners.get(name)
+        if found is None:
+            found = self._manners[name] = _Manner(Pace(self._rate, _BURST))
+        self._last = found
+        return found
+
+    async def _in_turn(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
+        """Send a request when there is a place and the pace permits it."""
+        await self._places.take(demanded=request.demanded())
+        has_place = True
+        try:
+            wait = manner.pace.reserve(time.monotonic())
+            while wait > 0.0:
+                if wait > _LONG_WAIT:
+                    self._places.give_back()
+                    has_place = False
+                await asyncio.sleep(wait)
+                if not has_place:
+                    await self._places.take(demanded=request.demanded())
+                    has_place = True
+                wait = manner.pace.stop_left(time.monotonic())
+            return await self._hedged(request, manner, once)
+        finally:
+            if has_place:
+                self._places.give_back()
+
+    async def _hedged(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
+        """Send a request once, and a second time if it is late; the first answer wins."""
+        size = request.size
+        quantiles = None if size is None else manner.measured.quantiles(size)
+        expected, p95 = quantiles or (None, None)
+        most = max(_ANSWER_SECONDS, 4 * (expected or 0.0))
+        if size is None:
+            return await _within(self._once(request, manner, once), most)
+        late = hedge_after(size, expected=expected, p95=p95)
+        until = time.monotonic() + most
+        tasks = {asyncio.ensure_future(self._once(request, manner, once))}
+        extra = 0
+        try:
+            while True:
+                left = max(0.0, until - time.monotonic())
+                done, _ = await asyncio.wait(
+                    tasks, timeout=min(late, left), return_when=asyncio.FIRST_COMPLETED
+                )
+                tasks -= done
+                good = [task for task in done if task.exception() is None]
+                if good or (done and not tasks):
+                    return (good or [*done])[0].result()
+                if left <= late and not done:
+                    raise Passing(f"no answer in {most:.0f} s")
+                if not done and not extra and self._may_hedge(size, manner):
+                    await self._places.take(demanded=True)
+                    extra = 1
+                    self._counts.hedges += 1
+                    tasks.add(asyncio.ensure_future(self._once(request, manner, once)))
+        finally:
+            for task in tasks:
+                task.cancel()
+            if extra:
+                self._places.give_back()
+
+    def _may_hedge(self, size: int, manner: _Manner) -> bool:
+        return may_hedge(
+            size,
+            hedges=self._counts.hedges,
+            requests=self._counts.requests,
+            since_refusal=manner.pace.seconds_since_refusal(time.monotonic()),
+            is_place_free=self._places.is_free,
+        )
+
+    async def _once(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
         self._number += 1
         number, began = self._number, time.monotonic()
-        self._open[number] = shown, began
+        self._open[number] = request.shown, began
         self._counts.requests += 1
         try:
-            answer = await request()
+            answer = await once()
         finally:
             del self._open[number]
-        self._counts.latencies.append(time.monotonic() - began)
+        now = time.monotonic()
+        self._counts.latencies.append(now - began)
+        if request.size is not None:
+            manner.measured.answered(now, size=request.size, seconds=now - began)
+            self._adapt(manner.measured, request.size)
         return answer
+
+    def _adapt(self, measured: Measured, size: int) -> None:
+        """Permit as many requests at once as a fast link needs for requests of the latest sizes."""
+        self._mean_bytes += _SMOOTHING * (size - self._mean_bytes)
+        at_once = at_once_for(
+            rate=max(measured.link, _FAST_LINK),
+            latency=measured.latency,
+            connection=_CONNECTION,
+            request_bytes=round(self._mean_bytes),
+        )
+        if at_once != self._places.at_once:
+            self._places.set_at_once(at_once)
+
+
+async def _within(work: Awaitable[T], seconds: float) -> T:
+    """Return the result of some work that may take only so long.
+
+    Raises:
+        Passing: it took longer.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        raise Passing(f"no answer in {seconds:.0f} s") from None
 
 
 def _given_up(shown: str, retrying: Retrying, failure: Passing) -> Unreachable:

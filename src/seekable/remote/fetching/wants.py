@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-import xxhash
+
+from seekable.remote.cache.object_key import object_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +31,8 @@ class ObjectRef:
 
     @cached_property
     def key(self) -> str:
-        """The digest of path, identity and size, 32 hexadecimal digits: the name of the object in caches."""
-        text = f"{self.path}\0{self.pin.identity}\0{self.pin.size}"
-        return xxhash.xxh3_128_hexdigest(text.encode("utf-8", "surrogateescape"))
+        """The name of the object in caches, in memory and on disk: a digest of path, identity and size."""
+        return object_key(self.path, size=self.pin.size, identity=self.pin.identity)
 
     def __eq__(self, other: object) -> bool:
         """Return True for the same version of the same object."""

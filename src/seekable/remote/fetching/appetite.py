@@ -1,0 +1,115 @@
+"""What the readers of a process need: how much, how fast, of how much data. It sets the sizes of requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from seekable.remote.fetching.budget import (
+    LEAST_AHEAD_BYTES,
+    MOST_AHEAD_BYTES,
+    ahead_for,
+    gap_worth,
+)
+from seekable.remote.fetching.units import are_records_first
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.remote.fetching.measured import Measured
+    from seekable.remote.fetching.units import PlannedRange
+    from seekable.remote.fetching.wants import Wants
+
+__all__ = ["Appetite", "gap_bytes"]
+
+_AHEAD_SECONDS = 0.5
+_SMOOTHING = 0.2
+_CONNECTION = 80e6
+_CPU_SECONDS = 0.00012
+_MOST_AT_ONCE = 64
+_MOST_GAP_BYTES = 1 << 20
+_REQUEST_BYTES = 1 << 20
+
+
+@final
+class Appetite:
+    """Figures of what readers need. Readers in several threads may call it; a lost count does no harm."""
+
+    def __init__(self) -> None:
+        """Assume nothing yet."""
+        self._rate = 0.0
+        self._last: float | None = None
+        self._waited = 0.0
+        self._seen: set[str] = set()
+        self._seen_bytes = 0
+        self._duplicate_bytes = 0
+
+    def wanted(self, wants: Wants, now: float) -> None:
+        """Take note of ranges that a reader needs now."""
+        if self._last is not None:
+            # The time in which the reader worked: what it would need of a store without latency.
+            busy = max(0.001, now - self._last - self._waited)
+            self._rate += _SMOOTHING * (wants.total_bytes / busy - self._rate)
+        self._last, self._waited = now, 0.0
+
+    def waited(self, seconds: float) -> None:
+        """Take note of the time that a reader waited for requests."""
+        self._waited += seconds
+
+    def data_bytes(self, wants: Wants, *, most: int) -> int:
+        """Return the bytes of the objects that readers have wanted; no more is counted above ``most``."""
+        for ref in wants.objects:
+            if self._seen_bytes > most:
+                break
+            if ref.key not in self._seen:
+                self._seen.add(ref.key)
+                self._seen_bytes += ref.pin.size
+        return self._seen_bytes
+
+    def ahead_bytes(self, measured: Measured) -> int:
+        """Return how many bytes ahead of a reader to fetch: half a second of its rate, 64 MiB to 1 GiB."""
+        needed = ahead_for(
+            rate=self._rate,
+            latency=measured.latency,
+            tail=_AHEAD_SECONDS,
+            connection=_CONNECTION,
+            request_bytes=_REQUEST_BYTES,
+            hedged=True,
+        )
+        ahead = max(needed, round(_AHEAD_SECONDS * self._rate))
+        return min(max(ahead, LEAST_AHEAD_BYTES), MOST_AHEAD_BYTES)
+
+    def are_records_first(
+        self, records: Iterable[PlannedRange], *, unit_bytes: int, measured: Measured, fetched_bytes: int
+    ) -> bool:
+        """Return True if a reader who waits should get records alone first, and count their bytes then.
+
+        Args:
+            records: the requests for the records alone.
+            unit_bytes: the bytes of requests for their units.
+            measured: figures of the store.
+            fetched_bytes: all bytes that were fetched before.
+        """
+        record_bytes = sum(one.stop - one.start for one in records)
+        is_first = are_records_first(
+            record_bytes=record_bytes,
+            unit_bytes=unit_bytes,
+            link=measured.link,
+            latency=measured.latency,
+            duplicate_bytes=self._duplicate_bytes,
+            fetched_bytes=fetched_bytes,
+        )
+        self._duplicate_bytes += record_bytes if is_first else 0
+        return is_first
+
+
+def gap_bytes(measured: Measured) -> int:
+    """Return the most bytes between two ranges that are fetched together."""
+    worth = gap_worth(
+        link=measured.link,
+        latency=measured.latency,
+        at_once=_MOST_AT_ONCE,
+        cpu=_CPU_SECONDS,
+        request_price=0.0,
+        byte_price=0.0,
+    )
+    return min(worth, _MOST_GAP_BYTES)

@@ -1,0 +1,241 @@
+"""Ranges on their way from stores to memory and to the cache on disk; all of it runs in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypeVar, final
+
+from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.remote.fetching.flights import Flights
+from seekable.remote.fetching.patient_store import PatientStore
+from seekable.remote.fetching.sending import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+    from typing import Any
+
+    from seekable.remote.cache.disk_cache import DiskCache
+    from seekable.remote.cache.held_ranges import Block, HeldRanges
+    from seekable.remote.fetching.flights import Flight
+    from seekable.remote.fetching.look_ahead import LookAhead
+    from seekable.remote.fetching.places import Places
+    from seekable.remote.fetching.report import FetchCounts
+    from seekable.remote.fetching.retries import Patience
+    from seekable.remote.fetching.sending import Sender
+    from seekable.remote.fetching.units import PlannedRange
+    from seekable.remote.fetching.wants import ObjectRef
+    from seekable.remote.stores.store import Store
+
+__all__ = ["Transfers", "blocks_here"]
+
+T = TypeVar("T")
+
+_FIRST_POLL, _LONGEST_POLL = 0.001, 0.02
+_OTHERS_SECONDS = 10.0
+"""The most time to wait for a unit that another process fetches, which may have been stopped."""
+
+
+def blocks_here(
+    disk: DiskCache | None, memory: HeldRanges, ref: ObjectRef, start: int, stop: int
+) -> tuple[list[Block], list[tuple[int, int]]]:
+    """Return blocks that contain a range as far as it is in memory or on disk, and the parts that are not.
+
+    Units on disk are taken into memory.
+    """
+    blocks, gaps = memory.cover(ref.key, start, stop)
+    if disk is None or not gaps:
+        return blocks, gaps
+    left: list[tuple[int, int]] = []
+    for gap_start, gap_stop in gaps:
+        first = gap_start // UNIT_BYTES
+        for unit, data in enumerate(disk.load(ref.key, gap_start, gap_stop), first):
+            if data is not None:
+                blocks.append(memory.put(ref.key, unit * UNIT_BYTES, data))
+                continue
+            part = max(gap_start, unit * UNIT_BYTES), min(gap_stop, (unit + 1) * UNIT_BYTES)
+            if left and left[-1][1] == part[0]:
+                part = left.pop()[0], part[1]
+            left.append(part)
+    return blocks, left
+
+
+@final
+class Transfers:
+    """The requests of a process under way. All methods are called in one loop."""
+
+    def __init__(
+        self,
+        store_of: Callable[[str], tuple[Store, str]],
+        disk: Callable[[], DiskCache | None],
+        patience_of: Callable[[str], Patience],
+        *,
+        memory: HeldRanges,
+        places: Places,
+        sender: Sender,
+        counts: FetchCounts,
+    ) -> None:
+        """Send nothing yet.
+
+        Args:
+            store_of: returns the store and the key of an address.
+            disk: returns the cache on disk, None without one.
+            patience_of: returns how long to try for a request to the store of an address.
+            memory: takes what arrives.
+            places: the requests at once.
+            sender: sends requests.
+            counts: counts bytes.
+        """
+        self._store_of = store_of
+        self._disk = disk
+        self._patience_of = patience_of
+        self._memory = memory
+        self._places = places
+        self._sender = sender
+        self._counts = counts
+        self._flights = Flights(self._fly)
+        self._aheads: list[weakref.ref[LookAhead]] = []
+
+    async def bring(self, wanted: Iterable[PlannedRange]) -> list[Block]:
+        """Return the blocks of ranges that a reader waits for.
+
+        Raises:
+            Exception: the error of a request; the others, if nobody else wants them, are cancelled.
+        """
+        flights = [flight for one in wanted for flight in self._flights.board(one, demanded=True)]
+        try:
+            if flights:
+                tasks = {flight.task for flight in flights}
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                failed = [flight for flight in flights if flight.has_failed]
+                for flight in failed:
+                    flight.task.result()
+            return [block for flight in flights for block in flight.task.result()]
+        finally:
+            self._flights.leave(flights, demanded=True)
+
+    async def run(self, call: Callable[[Store], Awaitable[T]], path: str) -> T:
+        """Return the result of a coroutine over the store of an address."""
+        store, _ = self._store_of(path)
+        return await call(PatientStore(store, self._sender, self._patience_of(path)))
+
+    def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
+        """Return the blocks of a range that are here, and flights that bring the rest."""
+        disk = self._disk() if wanted.by_units else None
+        blocks, gaps = blocks_here(disk, self._memory, wanted.ref, wanted.start, wanted.stop)
+        parts = (wanted.part(start, stop) for start, stop in gaps)
+        return blocks, [flight for part in parts for flight in self._flights.board(part, demanded=False)]
+
+    def leave(self, flights: Sequence[Flight]) -> None:
+        """Lose interest in flights of a look-ahead."""
+        self._flights.leave(flights, demanded=False)
+
+    def pump(self) -> None:
+        """Begin further ranges of all look-aheads, in turns, where there is a place."""
+        aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
+        self._aheads = [weakref.ref(ahead) for ahead in aheads]
+        while aheads and sum(ahead.open_flights for ahead in aheads) < self._places.at_once:
+            aheads = [ahead for ahead in aheads if ahead.begin_next()]
+
+    def add(self, ahead: LookAhead) -> None:
+        """Begin ranges of a look-ahead from now on, as long as somebody refers to it."""
+        self._aheads.append(weakref.ref(ahead))
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The number of bytes that look-aheads wait for."""
+        aheads = (ref() for ref in self._aheads)
+        return sum(ahead.waiting_bytes for ahead in aheads if ahead is not None)
+
+    async def _fly(self, flight: Flight) -> list[Block]:
+        disk = self._disk() if flight.wanted.by_units else None
+        if disk is None:
+            return [await self._fetch(flight, flight.wanted.start, flight.wanted.stop)]
+        key, units = flight.wanted.ref.key, flight.wanted.units
+        blocks: dict[int, Block] = {}
+        poll, until = _FIRST_POLL, time.monotonic() + _OTHERS_SECONDS
+        while missing := [unit for unit in units if unit not in blocks]:
+            with ExitStack() as claims:
+                is_late = time.monotonic() > until
+                mine = [unit for unit in missing if is_late or _is_claimed(disk, key, unit, claims)]
+                blocks |= self._saved_units(disk, flight, missing)
+                blocks |= await self._fetched_units(
+                    disk, flight, [unit for unit in mine if unit not in blocks]
+                )
+            if len(mine) < len(missing):
+                await asyncio.sleep(poll)
+                poll = min(2 * poll, _LONGEST_POLL)
+        return [blocks[unit] for unit in units]
+
+    def _saved_units(self, disk: DiskCache, flight: Flight, units: Iterable[int]) -> dict[int, Block]:
+        """Return the units of a flight that are on disk."""
+        ref, blocks = flight.wanted.ref, {}
+        for unit in units:
+            start = unit * UNIT_BYTES
+            [data] = disk.load(ref.key, start, min(start + UNIT_BYTES, ref.pin.size))
+            if data is not None:
+                blocks[unit] = self._memory.put(ref.key, start, data)
+        return blocks
+
+    async def _fetched_units(self, disk: DiskCache, flight: Flight, units: list[int]) -> dict[int, Block]:
+        """Fetch units, consecutive ones in one request, and keep them on disk if there is room."""
+        ref = flight.wanted.ref
+        spans = [
+            (run[0] * UNIT_BYTES, min((run[-1] + 1) * UNIT_BYTES, ref.pin.size))
+            for run in _consecutive(units)
+        ]
+        blocks: dict[int, Block] = {}
+        for fetched in await _all(self._fetch(flight, start, stop) for start, stop in spans):
+            for at in range(fetched.start, fetched.stop, UNIT_BYTES):
+                data = fetched.data[at - fetched.start : at - fetched.start + UNIT_BYTES]
+                disk.save(ref.key, at // UNIT_BYTES, data, etag=ref.pin.etag)
+                blocks[at // UNIT_BYTES] = fetched
+        # What is on disk now need not stay in memory as it came.
+        return blocks | self._saved_units(disk, flight, units)
+
+    async def _fetch(self, flight: Flight, start: int, stop: int) -> Block:
+        ref = flight.wanted.ref
+        store, key = self._store_of(ref.path)
+        request = Request(
+            store=store,
+            shown=f"{store.shown(key)}, bytes {start} to {stop}",
+            size=stop - start,
+            patience=self._patience_of(ref.path),
+            demanded=lambda: flight.waiting > 0,
+        )
+        data = await self._sender.send(request, lambda: store.read(key, start, stop, pin=ref.pin))
+        view = memoryview(data)
+        self._counts.fetched_bytes += len(view)
+        return self._memory.put(ref.key, start, view)
+
+
+def _is_claimed(disk: DiskCache, key: str, unit: int, claims: ExitStack) -> bool:
+    """Return True if this process may fetch a unit, until the end of ``claims``."""
+    claim = disk.claim(key, unit)
+    if claim is None:
+        return False
+    claims.callback(claim.release)
+    return True
+
+
+def _consecutive(numbers: list[int]) -> list[list[int]]:
+    """Return ascending numbers in groups without holes."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and groups[-1][-1] + 1 == number:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return the results of some coroutines; after an error, the others are cancelled."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()

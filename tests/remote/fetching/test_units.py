@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tests.remote.fetching.fake_store import FakeStore, content, failing
+
+from seekable.remote.cache.disk_cache import DiskCache
+from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.remote.fetching.fetcher import Fetcher
+from seekable.remote.fetching.units import planned
+from seekable.remote.fetching.wants import ObjectRef, Wants
+from seekable.remote.stores.store import Passing, Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+A = content(3 * UNIT_BYTES + 1000)
+UNITS = [(0, UNIT_BYTES), (UNIT_BYTES, 2 * UNIT_BYTES), (2 * UNIT_BYTES, 3 * UNIT_BYTES)]
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore({"a": A})
+
+
+def fetcher_over(store: FakeStore, folder: Path, *, most_bytes: int | None = None) -> Fetcher:
+    disk = DiskCache(str(folder), most_bytes=most_bytes)
+    return Fetcher(store.store_of, disk=lambda: disk)
+
+
+@pytest.fixture
+def fetcher(store: FakeStore, tmp_path: Path) -> Iterator[Fetcher]:
+    fetcher = fetcher_over(store, tmp_path)
+    yield fetcher
+    fetcher.close()
+
+
+def test_a_read_brings_its_unit_and_a_second_process_finds_it(
+    store: FakeStore, fetcher: Fetcher, tmp_path: Path
+) -> None:
+    ref = store.ref("a")
+    assert fetcher.range(ref, 10, 20) == A[10:20]
+    assert store.reads == [("a", 0, UNIT_BYTES)]
+    other = fetcher_over(store, tmp_path)
+    assert other.range(ref, 30, UNIT_BYTES) == A[30:UNIT_BYTES]
+    assert len(store.reads) == 1
+    assert other.range(ref, UNIT_BYTES - 5, len(A)) == A[UNIT_BYTES - 5 :]
+    assert store.reads[1:] == [("a", UNIT_BYTES, len(A))]
+    other.close()
+
+
+def test_damaged_units_are_fetched_again(store: FakeStore, fetcher: Fetcher, tmp_path: Path) -> None:
+    fetcher.range(store.ref("a"), 0, len(A))
+    for extent in tmp_path.rglob("*.ext"):
+        extent.write_bytes(bytes(len(extent.read_bytes())))
+    other = fetcher_over(store, tmp_path)
+    assert other.range(store.ref("a"), 0, len(A)) == A
+    assert store.reads == [("a", 0, len(A))] * 2
+    other.close()
+
+
+def test_without_room_the_records_alone_are_fetched(store: FakeStore, tmp_path: Path) -> None:
+    fetcher = fetcher_over(store, tmp_path, most_bytes=UNIT_BYTES)
+    assert fetcher.range(store.ref("a"), 10, 20) == A[10:20]
+    assert store.reads == [("a", 10, 20)]
+    fetcher.close()
+
+
+def test_threads_and_fetchers_of_one_folder_fetch_each_unit_once(store: FakeStore, tmp_path: Path) -> None:
+    fetchers = [fetcher_over(store, tmp_path) for _ in range(3)]
+    wrong: list[object] = []
+
+    def read(fetcher: Fetcher, seed: int) -> None:
+        for start in np.random.default_rng(seed).integers(0, len(A) - 100, 40).tolist():
+            view = fetcher.range(store.ref("a"), start, start + 100)
+            if view != A[start : start + 100]:
+                wrong.append(start)
+
+    threads = [
+        threading.Thread(target=read, args=(fetcher, seed)) for fetcher in fetchers for seed in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    spans = sorted(span[1:] for span in store.reads)
+    assert [stop for _, stop in spans][:-1] == [start for start, _ in spans][1:], "a unit came twice"
+    for fetcher in fetchers:
+        fetcher.close()
+
+
+def test_a_unit_whose_owner_fails_is_fetched_by_another(store: FakeStore, tmp_path: Path) -> None:
+    first, second = fetcher_over(store, tmp_path), fetcher_over(store, tmp_path)
+    store.script = iter([failing(Passing("reset", retry_after=1e6))])
+    with pytest.raises(ConnectionError, match="1 tries"):
+        first.range(store.ref("a"), 0, 5)
+    store.script = iter([good_again] * 9)
+    assert second.range(store.ref("a"), 0, 5) == A[:5]
+    first.close()
+    second.close()
+
+
+async def good_again() -> None:
+    pass
+
+
+BIG = ObjectRef("s3://bucket/big", Pin(1 << 40, 1))
+SMALL = ObjectRef("s3://bucket/small", Pin(1 << 20, 1))
+
+
+def test_each_object_is_read_by_units_or_by_records() -> None:
+    rows = [(0, 5_000_000, 5_001_000), (1, 0, 900_000), (0, 7 << 30, (7 << 30) + 9)]
+    wants = Wants((BIG, SMALL), *np.array(rows).T.copy())
+    figures = {"gap_bytes": 100, "most_bytes": 8 << 20, "align_bytes": 4 * UNIT_BYTES, "data_bytes": 1 << 41}
+    requests = planned(wants, room_bytes=1 << 30, **figures)
+    assert [(one.ref, one.start, one.stop, one.by_units) for one in requests] == [
+        (BIG, 5_000_000, 5_001_000, False),
+        (SMALL, 0, 1 << 20, True),
+        (BIG, 7 << 30, (7 << 30) + 9, False),
+    ]
+    assert not any(one.by_units for one in planned(wants, room_bytes=0, **figures))
+    assert all(one.by_units for one in planned(wants, room_bytes=1 << 42, **figures))
