@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seekable.index.catalog import encode_catalog
 from seekable.index.entry import Entry, Segment
 from seekable.index.file_table import Table, encode_table, in_order
-from seekable.storage.listing import natural_key
+from seekable.storage.natural_order import natural_key
 
 UINT64 = st.integers(0, 2**64 - 1)
 COUNT = st.integers(0, 2**62)

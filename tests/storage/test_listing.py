@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,11 @@ from hypothesis import strategies as st
 
 from seekable.errors import DataNotFound, WrongType
 from seekable.storage import listing
-from seekable.storage.listing import Asked, Found, Listing, find_files, missing, natural_key, natural_sorted
+from seekable.storage.listing import Found, Listing, find_files, missing
+from seekable.storage.natural_order import natural_key, natural_sorted
+
+if TYPE_CHECKING:
+    from seekable.storage.asked import Asked
 
 SUFFIXES = (".jsonl", ".txt")
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
-from seekable.dataset.dataset import Dataset
-from seekable.dataset.source_kinds import has_spec, may_be_shar, shown_source, spec_of_tokens
-from seekable.errors import DuplicateKeys, InvalidArgument
-from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
+from seekable.dataset.open_source import Opening
+from seekable.dataset.source_kinds import shown_source
+from seekable.errors import InvalidArgument
 from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import Indexing
-from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
-from seekable.parallel.progress import progress_or_bar
-from seekable.storage.listing import checked_asked
+from seekable.storage.asked import checked_asked, has_addresses
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -26,12 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from seekable.dataset import shar, sibling_archives, specs
+    from seekable.dataset import open_addresses, shar, sibling_archives, specs
+    from seekable.dataset.dataset import Dataset
     from seekable.formats.decoding import Decode
     from seekable.formats.fields.field_decoder import AskedDecoder
-    from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError
-    from seekable.index.fileset import FileSet
     from seekable.index.keys import hashes, keyed
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
@@ -41,8 +35,9 @@ if TYPE_CHECKING:
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Asked
+    from seekable.storage.asked import Asked
 else:
+    open_addresses = lazy("seekable.dataset.open_addresses")
     shar = lazy("seekable.dataset.shar")
     sibling_archives = lazy("seekable.dataset.sibling_archives")
     specs = lazy("seekable.dataset.specs")
@@ -82,15 +77,20 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     dtype: Any = None,
     eos: int | None = None,
     bos: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    storage: Any = None,
+    refresh: bool = True,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
-    The index lies in ``.seekable`` beside the data; where that folder cannot be written, in the user's cache
-    folder. A second call costs one stat a file.
+    The index lies in ``.seekable`` beside the data; where that folder cannot be written, and for data in a
+    store, in the user's cache folder. A second call costs one stat a file, or a listing of the store.
 
     Args:
         source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of
-            those; or ``hf:REPO:SPLIT:COLUMN``, the data files of a split on the Hugging Face Hub (all
+            those, on this machine or as addresses of stores: ``s3://BUCKET/KEY``, ``gs://``, ``az://``, and
+            ``https://`` without globs and folders; or
+            ``hf:REPO:SPLIT:COLUMN``, the data files of a split on the Hugging Face Hub (all
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
             where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column,
             ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have,
@@ -156,15 +156,25 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             warning says so if the index has others, which are delivered.
         bos: the first token of each document, as in files of llm.c; with ``eos``, a document begins at each
             ``bos`` that follows an ``eos``.
+        storage_options: of addresses, how the store is reached, by names of obstore: ``endpoint``,
+            ``region``, ``anonymous``, ``access_key_id``, ``secret_access_key``, ``timeout`` in seconds,
+            ``retries`` and others; what is left out is taken from the environment. They enter neither the
+            fingerprint nor the index.
+        storage: a file system of fsspec that reads the addresses, for stores that obstore does not read.
+        refresh: of addresses, False to take the listing that the last call kept instead of listing again.
+            Nothing is asked of the store then; new files are not seen, and a file that was changed raises
+            ``IndexStale`` when it is read.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
-        Unreachable: it is on the Hub, which cannot be reached, and not on this machine.
+        Unreachable: it is in a store or on the Hub, which cannot be reached, and not on this machine.
         CorruptTable: it is a data directory of Kaldi, and its tables do not go together.
         UnsupportedFormat: a suffix is not known, there is more than one format, a file is not what its name
             says or lies beside its compressed copy, a ``.zst`` has no frames that it could be entered at,
             columns of tables do not go together, or it is a folder of another tool, a spec or an address that
             is not read.
+        AccessDenied: the data may not be read, or the credentials of a store do not permit it.
+        MissingDependency: the data is in a store, and obstore is not installed.
         WrongType: the source is neither a path nor a list of paths.
         BadKey: a record has no key.
 
@@ -180,7 +190,6 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         (2, {'id': 1}, 10)
     """
     _check_suffix(source, suffix)
-    is_shar = may_be_shar(source)
     if isinstance(source, Mapping):
         source = {name: checked_asked(asked) for name, asked in source.items()}
     else:
@@ -204,149 +213,17 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
     indexing = Indexing(index_dir, jobs, executor, progress)
-    if is_shar and (found_shar := shar.shar_files(source, format_name=format)) is not None:
-        options.refuse_those_of_tokens("a Shar")
-        opening = shar.SharOpening(found_shar, key, indexing)
-        return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
-    if isinstance(source, Mapping):
-        options.refuse_those_of_tokens("tar")
-        open_one = partial(open, format=format, index_dir=index_dir, jobs=jobs, executor=executor)
-        open_one = partial(open_one, progress=progress, partitions=partitions)
-        return sibling_archives.open_siblings(source, open_one, options, suffix=suffix, key=key)
-    spec = specs.spec_of(source) if has_spec(source) else spec_of_tokens(source, format, options)
-    if spec is None:
-        found = find_data(source, format_name=format)
-        form = format_of_all(found) if format is None else format_named(format)
-    else:
-        spec.check(options)
-        found, form = spec.files(format, index_dir=index_dir)
-        options = spec.narrowed(options, form)
-    form = form.resolved(options, found)
-    build = form.source(options)
-    key = _chosen_key(form, key, columns, partitions)
-    if partitions is not None:
-        _check_partitions(partitions, form, options)
-    refuse_copies(found)
-    with progress_or_bar(progress) as shown:
-        if spec is not None:
-            spec.prepare_index(found, form, index_dir=index_dir, progress=shown)
-        scanner = form.scanner if spec is None else spec.scanner(form)
-        files = replace(indexing, progress=shown).files(found, scanner)
-    files = files.limited(options.most_open_files)
-    node = build(files) if partitions is None else _without_keys(form, options, files)
-    if key is not None:
-        node = _with_keys(node, key, indexing)
-    if spec is not None:
-        node = spec.kept(node)
-    if partitions is not None:
-        node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
-    return Dataset(node)
+    stores = {"storage_options": storage_options, "storage": storage}
+    open_one = partial(open, format=format, index_dir=index_dir, jobs=jobs, executor=executor, **stores)
+    open_one = partial(open_one, progress=progress, partitions=partitions)
+    opening = Opening(options, indexing, format, key, partitions, suffix, open_one)
+    if not has_addresses(source) and storage_options is None and storage is None:
+        return opening.dataset(source)
+    with open_addresses.mounted(source, index_dir=index_dir, refresh=refresh, **stores) as renamed:
+        return opening.dataset(renamed)
 
 
 def _check_suffix(source: object, suffix: object) -> None:
     if suffix is not None and (not isinstance(source, Mapping) or "cuts" in source):
         message = f"suffix= is for a dict of archives, and this is other data (got {suffix!r}): drop it"
         raise InvalidArgument(message)
-
-
-def _chosen_key(
-    form: Format, key: KeyOf | None, columns: Sequence[str] | None, partitions: object
-) -> KeyOf | None:
-    """Return the definition of keys: that of the user, or of a format whose records always have one.
-
-    Raises:
-        InvalidArgument: the keys of the format cannot be defined otherwise.
-    """
-    if form.holder is not None:
-        return _key_of_entries(key, partitions)
-    if key is None and form.key and (form.has_keys or columns is None or form.key in columns):
-        return form.key
-    return key
-
-
-def _with_keys(node: Any, key: KeyOf, indexing: Indexing) -> Any:
-    """Return a source with the index of its keys, which is built if it does not exist.
-
-    Raises:
-        BadKey: a record has no key.
-
-    Warns:
-        DuplicateKeys: some records have the same key.
-    """
-    keys = _found_keys(node.files, key, indexing.index_dir)
-    if keys is None:
-        using = map_ranges.execution_options(indexing.jobs, indexing.executor, at_once=False)
-        keys = key_index.open_keys(
-            node, key, index_dir=indexing.index_dir, using=using, progress=indexing.progress
-        )
-    if keys.index.duplicates:
-        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=3)
-    return replace(node, keys=keys)
-
-
-def _key_of_entries(key: object, partitions: object) -> KeyOf:
-    """Return the definition of the keys of Kaldi's tables.
-
-    Raises:
-        InvalidArgument: the user defines another one, or folders are to be columns.
-    """
-    for name, given in (("key", key), ("partitions", partitions)):
-        if given is not None:
-            message = (
-                f"{name}= is for records that are dicts, and those of Kaldi's tables are pairs of a key and "
-                f"an object: leave it out (got {given!r})"
-            )
-            raise InvalidArgument(message)
-    return entry_key
-
-
-def _check_partitions(partitions: object, form: Format, options: SourceOptions) -> None:
-    """Check that folders can be columns.
-
-    Raises:
-        InvalidArgument: ``partitions`` is not known, or records are no dicts.
-    """
-    if partitions != "hive":
-        message = f'partitions must be "hive", or left out (got {partitions!r})'
-        raise InvalidArgument(message)
-    decode = form.decode if options.decode is None else options.decode
-    if decode in ("text", "bytes") and options.column is None and not form.has_keys:
-        message = (
-            f"partitions= adds columns, so records must be dicts, and decode={decode!r} makes none: open "
-            f"lines of text as 'txt:PATH:COLUMN'"
-        )
-        raise InvalidArgument(message)
-
-
-def _without_keys(form: Format, options: SourceOptions, files: FileSet) -> Any:
-    """Return the source of files whose folders are columns too, for the columns that the files have.
-
-    Raises:
-        InvalidArgument: neither files nor folders have a column that the user named.
-    """
-    whole = form.source(replace(options, columns=None))(files)
-    if options.columns is None:
-        return whole
-    declared, keys = whole.declared() or {}, hive_folders.key_types(files)
-    if unknown := [name for name in options.columns if name not in declared and name not in keys]:
-        there = ", ".join(map(repr, [*declared, *keys])) or "none"
-        message = f"no file has a column {unknown[0]!r}, and no folder is one; there are {there}"
-        raise InvalidArgument(message)
-    return form.source(replace(options, columns=[name for name in options.columns if name in declared]))(
-        files
-    )
-
-
-def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | None) -> Keys | None:
-    """Return the keys that records have themselves, None if they are not indexed; it loads little code."""
-    if key is entry_key:
-        made = keyed.keys_of_entries(files.entry(0).format)
-    elif key == SAMPLE_KEY and files.word_counts().any():
-        made = keyed.keys_of_samples(files.entry(0).format)
-    else:
-        return None
-    wanted = keyed.Keyed.of(files, made)
-    for folder in hashes.places(files, index_dir=index_dir):
-        if index := hashes.read_keys(folder, wanted):
-            return Keys(key, index)
-    return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seekable.dataset.spec import Spec
     from seekable.formats import folders
     from seekable.formats.source_options import SourceOptions
-    from seekable.storage.listing import Asked
+    from seekable.storage.asked import Asked
     from seekable.tokens import store_document
 else:
     specs = lazy("seekable.dataset.specs")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from seekable._lazy import lazy
 from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import InvalidArgument
+from seekable.formats.finding import find_files
 from seekable.formats.registry import without_their_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.storage.compression import COMPRESSED
-from seekable.storage.listing import Found, find_files
+from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import DataNotFound, InvalidArgument
+from seekable.formats.finding import find_files
 from seekable.formats.registry import SUFFIXES, without_their_files
 from seekable.formats.tokens.olmo import CSV_SUFFIX
 from seekable.formats.tokens.options import TOKENS
@@ -18,7 +19,7 @@ from seekable.formats.tokens.token_folders import (
     suffixes_of_tokens,
     token_names,
 )
-from seekable.storage.listing import Found, find_files
+from seekable.storage.listing import Found
 from seekable.tokens.store_document import DOCUMENT, FACTS, read_document
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Asked
+    from seekable.storage.asked import Asked
     from seekable.tokens.encoding import Tokenizing
     from seekable.tokens.parts import AuxGenerator
     from seekable.writing import (

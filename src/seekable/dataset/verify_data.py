@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Asked
+    from seekable.storage.asked import Asked
 
 __all__ = ["verify", "verify_sources"]
 

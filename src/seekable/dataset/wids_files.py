@@ -10,10 +10,10 @@ import msgspec
 
 from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.formats.finding import find_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.storage.files import stat_file, unreadable_error
-from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format

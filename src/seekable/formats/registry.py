@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.formats.finding import find_files
 from seekable.formats.huggingface import data_files
 from seekable.formats.source_options import SourceOptions
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
-from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from seekable.index.scanner import Scanner
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
-    from seekable.storage.listing import Asked, Found, Listing
+    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Found, Listing
 else:
     folders = lazy("seekable.formats.folders")
     unopened = lazy("seekable.formats.unopened")
@@ -253,7 +254,7 @@ def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[Found, .
     def arranged(folder: str, names: Sequence[str]) -> Sequence[str]:
         return data_files(folder, folders.of_one_kind(names, format_name))
 
-    return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=arranged)
+    return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=arranged, kind=format_name or "")
 
 
 def without_other_tools(listing: Listing) -> frozenset[str]:

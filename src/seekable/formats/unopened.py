@@ -82,8 +82,6 @@ _SUFFIXES = (
              "load it where you trust it, and write its records as .jsonl or .parquet", ever=False),
 )  # fmt: skip
 
-_CLOUD = "copy it to this machine, or mount it, and open the path"
-
 _SCHEMES = (
     Unopened(("shar",), "a folder of Lhotse Shar",
              "whose cuts are read in any order: sk.open('shar:DIR'), and its stream() if one is needed",
@@ -97,16 +95,18 @@ _SCHEMES = (
              "if it has tokens, write the path of its folder alone, sk.open('DIR'); else "
              f"{_RANDOM.format(reader='streaming, litdata or data_forager')}", ever=False),
     Unopened(("lance",), "a dataset of Lance", _RANDOM.format(reader="lance")),
-    Unopened(("s3", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "adl", "r2", "oci"),
-             "an object store", _CLOUD),
-    Unopened(("http", "https"), "an address of the web",
-             f"{_CLOUD}; data of the Hugging Face Hub is opened as sk.open('hf:REPO:SPLIT')"),
-    Unopened(("hdfs", "ftp", "ftps", "sftp", "ssh", "webhdfs", "dbfs"), "a file of another machine", _CLOUD,
+    Unopened(("wasb", "wasbs"), "an address of Azure in an old form", "write az://CONTAINER/KEY",
+             ever=False),
+    Unopened(("r2",), "a bucket of Cloudflare R2",
+             "write s3://BUCKET/KEY with storage_options={'endpoint': 'https://ACCOUNT.r2.cloudflarestorage.com'}",
              ever=False),
     Unopened(("pipe",), "a command",
              "sk.open_stream('COMMAND |', allow_pipes=True) reads lines of it; open copies of tar files",
              ever=False),
 )  # fmt: skip
+
+_STORES = frozenset({"s3", "gs", "gcs", "az", "abfs", "abfss", "http", "https"})
+"""The schemes of addresses."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/{0,2})")
 """A scheme has two letters at least, because one letter is a drive of Windows."""
@@ -149,8 +149,12 @@ def refuse_unopened(source: str) -> None:
     if scheme == "file" and slashes:
         message = f"{source!r} is an address; write the path alone: {_path_of(source)!r}"
         raise UnsupportedFormat(message)
-    if slashes == "//":
-        message = f"{source!r} is an address of a kind that is not known ({scheme}://); {_CLOUD}"
+    if scheme in _STORES and slashes != "//":
+        address = f"{scheme}://{source[found.end() :]}"
+        message = (
+            f"{source!r} is no address, which begins with {scheme}://, and no file that is there; write "
+            f"{address!r}"
+        )
         raise UnsupportedFormat(message)
 
 

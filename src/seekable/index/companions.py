@@ -20,14 +20,18 @@ from seekable.storage.compression import compression_of
 from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
-    from seekable.index import remote_file
+    from collections.abc import Sequence
+
+    from seekable.index import object_file, remote_file
     from seekable.index.entry import Entry
-    from seekable.remote import placeholder
+    from seekable.remote import addresses, placeholder
     from seekable.storage import compressed, seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
 else:
+    addresses = lazy("seekable.remote.addresses")
     compressed = lazy("seekable.storage.compressed")
+    object_file = lazy("seekable.index.object_file")
     placeholder = lazy("seekable.remote.placeholder")
     remote_file = lazy("seekable.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
@@ -39,6 +43,7 @@ __all__ = [
     "is_remote",
     "open_unmapped",
     "pages_name",
+    "path_of_shown",
     "read_schema",
     "schema_digest",
     "schema_name",
@@ -49,7 +54,7 @@ __all__ = [
 def open_unmapped(
     folder: str, content: int, path: str, *, size: int, mtime_ns: int, remote: bool
 ) -> MappedFile:
-    """Open a file that cannot be mapped as it is: a compressed one, or one that lies elsewhere.
+    """Open a file that cannot be mapped as it is: a compressed one, an object of a store, or a placeholder.
 
     Args:
         folder: the index folder.
@@ -65,6 +70,8 @@ def open_unmapped(
     """
     kind = compression_of(path)
     points = None if kind is None else _points(folder, content, path)
+    if "://" in path:
+        return object_file.ObjectFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     if remote:
         return remote_file.RemoteFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     assert kind is not None
@@ -85,8 +92,26 @@ def _points(folder: str, content: int, path: str) -> SeekPoints:
 
 
 def shown_path(path: str) -> str:
-    """Return the name of a file in messages: its path, and of a placeholder the address on the Hub."""
+    """Return the name of a file in messages: its path, or its address in a store or on the Hub."""
+    if "://" in path:
+        return addresses.shown(path)
     return placeholder.display_path(path) if may_hold_placeholders(path) else path
+
+
+def path_of_shown(roots: Sequence[str], path: str) -> str:
+    """Return the path of a file by its name in messages; a path that is no such name comes back as it is.
+
+    Args:
+        roots: the roots of the files, of which some lie elsewhere.
+        path: the name of a file in messages; see `shown_path`.
+    """
+    if "://" not in path:
+        return path
+    for root in dict.fromkeys(roots):
+        shown = f"{addresses.shown(root)}/" if "://" in root else ""
+        if shown and path.startswith(shown):
+            return f"{root}/{path[len(shown) :]}"
+    return placeholder.path_of_display(roots, path) if any(map(is_remote, roots)) else path
 
 
 def is_remote(root: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.index.companions import read_schema
 from seekable.index.indexed_files import OpenIndexedFiles, open_indexed, row_numbers
 from seekable.index.offsets import join_small
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
 
-__all__ = ["FileColumns", "gather", "joined_columns", "open_columns"]
+__all__ = ["FileColumns", "gather", "joined_columns", "open_columns", "schemas_of"]
 
 _ROWS_PER_ARRAY_TAKE = 16
 """From this many rows a segment on, an array take is faster than Python's own indexing (measured)."""
@@ -118,3 +119,22 @@ def gather(
         starts[mine] = array[at[mine]]
         ends[mine] = array[at[mine] + 1]
     return starts, ends
+
+
+def schemas_of(parts: tuple[OpenIndexedFiles, ...]) -> tuple[list[bytes], NDArray[np.int64]]:
+    """Return the distinct schemas of tables, in the order of the files, and the number of each file's.
+
+    Raises:
+        IndexStale: an index has lost a schema.
+    """
+    found: dict[int, bytes] = {}
+    digests = []
+    for part in parts:
+        of_part = part.table.column("schema", row_numbers(part.part)).view(np.uint64)
+        digests.append(of_part.view(np.int64))
+        for digest in dict.fromkeys(of_part.tolist()):
+            if digest not in found:
+                found[digest] = read_schema(part.part.folder, digest)
+    order = {digest: number for number, digest in enumerate(found)}
+    numbers = [order[digest] for digest in joined_columns(digests).view(np.uint64).tolist()]
+    return list(found.values()), np.array(numbers, np.int64)

@@ -27,7 +27,7 @@ import numpy as np
 import xxhash
 
 from seekable.index.entry import Entry, Segment
-from seekable.storage.listing import natural_key, natural_sorted
+from seekable.storage.natural_order import natural_key, natural_sorted
 
 if TYPE_CHECKING:
     import mmap

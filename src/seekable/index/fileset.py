@@ -15,7 +15,7 @@ from seekable._lazy import lazy
 from seekable.index.companions import PageTableFile
 from seekable.index.digest import digest_text
 from seekable.index.entry import FileEntry
-from seekable.index.file_columns import gather, joined_columns, open_columns
+from seekable.index.file_columns import gather, joined_columns, open_columns, schemas_of
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import each_file, refreshed, row_numbers
 from seekable.storage.compression import compression_of
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index import companions, remote_file
+    from seekable.index import companions, object_file, remote_file
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import placeholder
+    from seekable.remote import mounts
     from seekable.storage.ranges import RangeSource
 else:
     companions = lazy("seekable.index.companions")
-    placeholder = lazy("seekable.remote.placeholder")
+    mounts = lazy("seekable.remote.mounts")
+    object_file = lazy("seekable.index.object_file")
     remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["FileSet", "combine"]
-
 
 _OpenFile = tuple[weakref.ref[MappedFile], memoryview, int]
 """The map of a file, the offsets of its segment, and the index of its own first offset in them."""
@@ -56,7 +56,10 @@ class FileSet:
     """
 
     def __init__(
-        self, parts: tuple[IndexedFiles, ...], kept_open: tuple[tuple[int, OpenFiles], ...] = ()
+        self,
+        parts: tuple[IndexedFiles, ...],
+        kept_open: tuple[tuple[int, OpenFiles], ...] = (),
+        _mounts: object = None,  # A pickle has them: they are set up where it is read.
     ) -> None:
         """Make a set of parts, whose runs of files have open files each; callers use `open_files`."""
         self._parts = parts
@@ -74,7 +77,8 @@ class FileSet:
     def __reduce__(self) -> tuple[Any, ...]:
         opened = self._opened
         parts = self._parts if opened is None else tuple(refreshed(part) for part in opened.parts)
-        return FileSet, (parts, self._kept_open)
+        mounted = (mounts.mounts_of(part.root for part in parts),) if self.has_objects else ()
+        return FileSet, (parts, self._kept_open, *mounted)
 
     @property
     def most_open(self) -> int:
@@ -115,19 +119,23 @@ class FileSet:
     def data_sizes(self) -> NDArray[np.int64]:
         """The number of bytes of each file, int64; of a placeholder, of the file that it stands for."""
         sizes = self.sizes.copy()
-        for file in np.flatnonzero(self.remote).tolist():
+        for file in range(len(sizes)) if self.has_placeholders else ():
             sizes[file] = self.data_size(file)
         return sizes
 
     @property
-    def remote(self) -> NDArray[np.bool_]:
-        """True for each file in a folder of placeholders, which stand for files that lie elsewhere."""
-        folders = [companions.is_remote(part.part.root) for part in self._columns().parts]
-        return np.array(folders, np.bool_)[self._columns().part]
+    def has_remote(self) -> bool:
+        """True if a file lies elsewhere: in a store, or on the Hub."""
+        return self.has_objects or self.has_placeholders
 
     @property
-    def has_remote(self) -> bool:
-        """True if a file is in a folder of placeholders."""
+    def has_objects(self) -> bool:
+        """True if a file is an object of a store."""
+        return any("://" in part.root for part in self._parts)
+
+    @property
+    def has_placeholders(self) -> bool:
+        """True if a file is in a folder of placeholders, which stand for files of the Hub."""
         return any(companions.is_remote(part.root) for part in self._parts)
 
     @property
@@ -169,7 +177,7 @@ class FileSet:
         return os.path.join(columns.parts[int(columns.part[file])].part.root, self.name(file))
 
     def shown_path(self, file: int) -> str:
-        """Return the name of a file in messages: its absolute path, or its address on the Hub."""
+        """Return the name of a file in messages: its absolute path, or its address."""
         return companions.shown_path(self.path(file))
 
     def entry(self, file: int) -> FileEntry:
@@ -219,11 +227,11 @@ class FileSet:
         """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly.
 
         Args:
-            path: the absolute path of the file, or its address on the Hub.
+            path: the absolute path of the file, or its address in a store or on the Hub.
             row: the row in the file.
         """
         if self.has_remote:
-            path = placeholder.path_of_display([part.root for part in self._parts], path)
+            path = companions.path_of_shown([part.root for part in self._parts], path)
         return [int(self.starts[i]) + row for i in self.numbers(path) if row < self.records[i]]
 
     def numbers(self, path: str) -> list[int]:
@@ -262,7 +270,9 @@ class FileSet:
         """
         mapped = self.mapped(file)
         mapped.check()
-        if self.has_remote and isinstance(mapped, remote_file.RemoteFile):
+        if self.has_objects and isinstance(mapped, object_file.ObjectFile):
+            return mapped.source
+        if self.has_placeholders and isinstance(mapped, remote_file.RemoteFile):
             return mapped.source
         return MappedRanges(mapped)
 
@@ -336,17 +346,7 @@ class FileSet:
         Raises:
             IndexStale: the index has lost a schema.
         """
-        found: dict[int, bytes] = {}
-        digests = []
-        for part in self._columns().parts:
-            of_part = part.table.column("schema", row_numbers(part.part)).view(np.uint64)
-            digests.append(of_part.view(np.int64))
-            for digest in dict.fromkeys(of_part.tolist()):
-                if digest not in found:
-                    found[digest] = companions.read_schema(part.part.folder, digest)
-        order = {digest: number for number, digest in enumerate(found)}
-        numbers = [order[digest] for digest in joined_columns(digests).view(np.uint64).tolist()]
-        return list(found.values()), np.array(numbers, np.int64)
+        return schemas_of(self._columns().parts)
 
     def pages(self, file: int) -> PageTableFile:
         """Return the file for the page tables of a table."""
@@ -368,7 +368,7 @@ class FileSet:
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
         make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
         remote = companions.is_remote(part.part.root)
-        if remote or compression_of(path):
+        if remote or "://" in path or compression_of(path):
             content = part.table.digest("content", row)
             opened = partial(companions.open_unmapped, part.part.folder, content, path)
             make = partial(opened, size=size, mtime_ns=mtime_ns, remote=remote)

@@ -8,6 +8,9 @@
 3. Else below ``seekable`` in the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``), mirrored
    in the same way. A ``.seekable`` at the root, built by someone who could write there, is used
    instead whenever it is complete for what is opened: one index or the other, never half of each.
+
+A root that is an address has its index below the folder of 1 or of 3, by scheme, bucket and key:
+``s3/bucket/corpus/.seekable``, ``https/host/corpus/.seekable``.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+
+import xxhash
 
 from seekable.storage.files import cache_folder, has_access
 
@@ -25,6 +30,9 @@ _CUTS = ("cuts.000000.jsonl.gz", "cuts.000000.jsonl")
 
 INDEX_DIR_VARIABLE = "SEEKABLE_INDEX_DIR"
 HUB_FOLDER = "hub"
+
+_MOST_NAME_BYTES = 240
+"""The longest part of a key that is the name of a folder; file systems allow 255 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,12 @@ def find_index(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
     Example:
         >>> find_index("/data/web", index_dir="/indexes").folder
         '/indexes/data/web/.seekable'
+        >>> find_index("s3://bucket/web", index_dir="/indexes").folder
+        '/indexes/s3/bucket/web/.seekable'
     """
     chosen = chosen_folder(index_dir)
+    if "://" in root:
+        return Place(_of_address(chosen or os.path.abspath(cache_folder()), root), None)
     if chosen is not None and not root.startswith(os.path.join(chosen, HUB_FOLDER, "")):
         return Place(_mirrored(chosen, root), None)
     at_root = index_in(root)
@@ -97,6 +109,19 @@ def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
     return os.path.join(chosen_folder(index_dir) or os.path.abspath(cache_folder()), HUB_FOLDER)
 
 
+def listings_folder(index_dir: str | os.PathLike[str] | None) -> str:
+    """Return the folder in which listings of stores are kept.
+
+    Args:
+        index_dir: the user's folder for indexes, if any.
+
+    Example:
+        >>> listings_folder("/indexes")
+        '/indexes/listings'
+    """
+    return os.path.join(chosen_folder(index_dir) or os.path.abspath(cache_folder()), "listings")
+
+
 def may_hold_placeholders(path: str) -> bool:
     """Return True if a path may be in a folder of placeholders; no code of placeholders is loaded for this.
 
@@ -111,6 +136,22 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     """Return the user's folder for indexes, None to have them beside the data."""
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
     return os.path.abspath(os.fsdecode(chosen)) if chosen else None
+
+
+def _of_address(index_root: str, root: str) -> str:
+    """Return the folder of the index of an address.
+
+    A part of a key that would lead elsewhere, ``..`` or one that is too long for a file system, is replaced.
+    """
+    scheme, _, rest = root.partition("://")
+    parts = [_safe_part(part) for part in rest.split("/")]
+    return os.path.join(index_root, scheme, *parts, INDEX_FOLDER)
+
+
+def _safe_part(part: str) -> str:
+    if part in ("", ".", "..", INDEX_FOLDER) or len(os.fsencode(part)) > _MOST_NAME_BYTES or "\0" in part:
+        return f"~{xxhash.xxh3_64_hexdigest(part.encode('utf-8', 'surrogateescape'))}"
+    return part
 
 
 def _mirrored(index_root: str, root: str) -> str:

@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
+    from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
+    find = lazy("seekable.remote.listing.find")
     remote_file = lazy("seekable.index.remote_file")
     parts = lazy("seekable.index.build.parts")
     scan = lazy("seekable.index.build.scan")
@@ -138,7 +140,7 @@ def open_files(
             )
         notices = [index.notice for index in indexes if index.notice and index.status.to_scan.any()]
         build_index.build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
-        wanted = [_stat_again(index) for index in indexes]
+        wanted = [_stat_again(index, scanner.name) for index in indexes]
     return _file_set(found, indexes)
 
 
@@ -154,6 +156,8 @@ def find_indexed(path: str, *, format_name: str) -> FileSet | None:
     Raises:
         DataNotFound: the file does not exist.
     """
+    if "://" in path:
+        return None
     root, name = os.path.split(os.path.abspath(path))
     while True:
         index = _compared(
@@ -196,20 +200,46 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
 
 def _stat(root: str, numbers: dict[str, int]) -> _Files:
     folder = os.path.join(root, "")
-    statuses = (stat_file(folder + name) for name in numbers)
-    pairs = ((status.st_size, status.st_mtime_ns) for status in statuses)
+    pairs: Iterable[tuple[int, int]]
+    if "://" in root:
+        pairs = find.statuses(root, list(numbers))
+    else:
+        statuses = (stat_file(folder + name) for name in numbers)
+        pairs = ((status.st_size, status.st_mtime_ns) for status in statuses)
     found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
     return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
 
 
-def _stat_again(index: _Index) -> _Files:
+def _stat_again(index: _Index, format_name: str) -> _Files:
     """Return the files with the present status of those that were scanned."""
     scanned, paths = np.flatnonzero(index.status.to_scan).tolist(), _paths(index)
     sizes, mtimes_ns = index.files.sizes.copy(), index.files.mtimes_ns.copy()
+    if "://" in index.files.root:
+        # Each answer of the scan was of one version, which the new table has: it is not asked for again.
+        names = list(index.files.numbers)
+        _take_scanned(read_table(index.folder), names, scanned, sizes, mtimes_ns, format_name)
+        return replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
     for file in scanned:
         status = stat_file(paths[file])
         sizes[file], mtimes_ns[file] = status.st_size, status.st_mtime_ns
     return replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
+
+
+def _take_scanned(
+    table: Table | None,
+    names: Sequence[str],
+    scanned: Sequence[int],
+    sizes: NDArray[np.int64],
+    identities: NDArray[np.int64],
+    format_name: str,
+) -> None:
+    """Set the sizes and identities of scanned objects to those that they were scanned with."""
+    if table is None or not scanned:
+        return
+    rows = table.rows([names[file] for file in scanned], format_name=format_name)
+    there = np.array(scanned, np.int64)[rows >= 0]
+    sizes[there] = table.column("size", rows[rows >= 0])
+    identities[there] = table.column("mtime_ns", rows[rows >= 0])
 
 
 def _look_up(
@@ -249,6 +279,7 @@ def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
 
 def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
     table = read_table(folder)
+    doubt = doubt and "://" not in files.root  # An etag changes with each write, whatever the time is.
     found = file_status(
         table,
         list(files.numbers),

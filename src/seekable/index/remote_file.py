@@ -7,10 +7,11 @@ of records, seek points and the digest of the whole file are those of the file t
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.remote.block_plan import BLOCK_BYTES
 from seekable.remote.hub import hub_ranges
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.index import object_file
+    from seekable.remote.cache.held_ranges import Held
     from seekable.remote.placeholder import HubFile
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
+else:
+    object_file = lazy("seekable.index.object_file")
 
 __all__ = ["RemoteFile", "fetch_records", "forward_file", "read_remote_size", "remote_ranges_of"]
 
@@ -183,27 +188,63 @@ class RemoteFile(MappedFile):
         return None if span is None else (source, *span)
 
 
+class RemoteFiles(Protocol):
+    """Files by number, such as those of a `FileSet`."""
+
+    @property
+    def has_objects(self) -> bool:
+        """True if a file is an object of a store."""
+
+    @property
+    def has_placeholders(self) -> bool:
+        """True if a file is a placeholder."""
+
+    def mapped(self, file: int, /) -> MappedFile:
+        """Return a file by its number, open."""
+
+
 def fetch_records(
-    mapped: Callable[[int], MappedFile],
-    files: NDArray[np.int64],
+    files: RemoteFiles,
+    which: NDArray[np.int64],
     starts: NDArray[np.uint64],
     ends: NDArray[np.uint64],
     *,
     most_blocks: int | None = None,
-) -> None:
+) -> Held | None:
     """Fetch the bytes of records of remote files, many at a time, after a check of each file.
 
     Args:
-        mapped: returns a file by its number; nothing is done for local files.
-        files: the number of each record's file, int64.
+        files: the files; nothing is done for local ones.
+        which: the number of each record's file, int64.
         starts: its first byte in the content, uint64.
         ends: the first byte of the next record, uint64.
-        most_blocks: nothing is fetched if the records lie in more blocks; None for no limit.
+        most_blocks: nothing is fetched of the Hub if the records lie in more blocks, and nothing of stores,
+            which loaders read ahead themselves; None to fetch all.
+
+    Returns:
+        The bytes of objects of stores, which stay in memory as long as the caller keeps this; None if there
+        are none.
 
     Raises:
         IndexStale: a file is not the one that was indexed.
         Unreachable, AccessDenied, DataNotFound: bytes cannot be fetched.
     """
+    held = None
+    if files.has_objects and most_blocks is None:
+        held = object_file.fetch_objects(files, which, starts, ends)
+    if files.has_placeholders:
+        _fetch_placeholders(files.mapped, which, starts, ends, most_blocks=most_blocks)
+    return held
+
+
+def _fetch_placeholders(
+    mapped: Callable[[int], MappedFile],
+    files: NDArray[np.int64],
+    starts: NDArray[np.uint64],
+    ends: NDArray[np.uint64],
+    *,
+    most_blocks: int | None,
+) -> None:
     order = np.lexsort((starts, files))
     merged = merge_near(files[order], starts[order], ends[order], gap=0)
     opened = {file: mapped(file) for file in np.unique(files).tolist()}

@@ -14,18 +14,20 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from seekable.errors import DataNotFound, WrongType
+from seekable.errors import DataNotFound
+from seekable.storage.asked import checked_asked
 from seekable.storage.braces import expanded_paths
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.files import unreadable_error
 from seekable.storage.index_names import without_indexes
+from seekable.storage.natural_order import natural_sorted
 
-Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""The sources of a user: a path, a folder, a glob, or a list of those."""
+if TYPE_CHECKING:
+    from seekable.storage.asked import Asked
 
 Arrange = Callable[[str, Sequence[str]], Sequence[str]]
 """Returns which of a folder's files are data, in the order in which their records come."""
@@ -57,16 +59,18 @@ class Listing:
 Inspect = Callable[[Listing], Container[str]]
 """Returns which files below a folder are never data, or raises an error for a folder that is not read."""
 
-_MAGIC = re.compile(r"[*?\[]")
+MAGIC = re.compile(r"[*?\[]")
+"""A character of a path that makes it a glob."""
 
-_DIGITS = re.compile(r"([0-9]+)")
-_ANY_DIGIT = str.maketrans("123456789", "000000000")
-_RECURSIVE = "**"
+RECURSIVE = "**"
+"""The part of a glob that stands for any number of folders."""
+
 _END = fnmatch.translate("").removeprefix("(?s:").removeprefix(")")
 """The end of every translated pattern: the end of the name."""
 
 _WORTH_LISTING = 100
-_HIDDEN = (".", "_")
+HIDDEN = (".", "_")
+"""How names begin that are skipped in folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,51 +82,6 @@ class Found:
 
     names: tuple[str, ...]
     """Paths relative to the root, in the order in which their records come."""
-
-
-def natural_key(name: str) -> tuple[list[str | int], str]:
-    """Return the sort key of the natural order, in which digits compare as numbers.
-
-    Names that are equal so far (``a1`` and ``a01``) are ordered as plain strings.
-
-    Example:
-        >>> sorted(["a10", "a9", "a09", "B1"], key=natural_key)
-        ['B1', 'a09', 'a9', 'a10']
-    """
-    parts = enumerate(_DIGITS.split(name))
-    return [int(part) if number % 2 else part for number, part in parts], name
-
-
-def natural_sorted(names: Iterable[str]) -> list[str]:
-    """Return names in the natural order.
-
-    Example:
-        >>> natural_sorted(["a10", "a9"])
-        ['a9', 'a10']
-    """
-    unsorted = list(names)
-    # Names that differ in nothing but digits are, as most shards are, in natural order when they are in
-    # that of strings, which is found ten times as fast.
-    alike = len({name.translate(_ANY_DIGIT) for name in unsorted}) <= 1
-    return sorted(unsorted, key=None if alike else natural_key)
-
-
-def checked_asked(asked: object) -> Asked:
-    """Return a source of a user, checked; of an iterator of paths, a list.
-
-    Raises:
-        WrongType: the source is neither a path nor a list of paths.
-    """
-    if isinstance(asked, (str, os.PathLike)):
-        return asked
-    # A set has no order, and the items of a dict and of bytes are no paths.
-    if not isinstance(asked, Iterable) or isinstance(asked, (bytes, bytearray, AbstractSet, Mapping)):
-        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}")
-    items = list(asked)
-    for item in items:
-        if not isinstance(item, (str, os.PathLike)):
-            raise WrongType(f"a list of data holds strings and paths; got {item!r:.200}")
-    return items
 
 
 def find_files(
@@ -159,7 +118,7 @@ def find_files(
     """
     checked = checked_asked(asked)
     items = [checked] if isinstance(checked, (str, os.PathLike)) else checked
-    rules = _Rules(tuple(suffixes), inspect, arrange)
+    rules = Rules(tuple(suffixes), inspect, arrange)
     found = [_find(path, rules) for item in items for path in expanded_paths(_as_path(item), hint=_nearest)]
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
@@ -170,14 +129,58 @@ def find_files(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
+class Rules:
     """The rules for folders and globs; see ``find_files``."""
 
     suffixes: tuple[str, ...]
-    inspect: Inspect | None
-    arrange: Arrange | None
+    """How names of data files in a folder end, in lower case."""
 
-    def never_data(self, listing: Listing) -> Container[str]:
+    inspect: Inspect | None
+    """Returns the files that are never data."""
+
+    arrange: Arrange | None
+    """Returns the data files of a folder, in order."""
+
+    def in_folder(self, root: str, all_names: list[str], hidden: list[str]) -> Found:
+        """Return the data files of a folder.
+
+        Args:
+            root: the folder.
+            all_names: the paths of all files below it, relative to it.
+            hidden: the paths of the files and folders that were skipped.
+
+        Raises:
+            DataNotFound: it has no data file.
+        """
+        known = [name for name in all_names if name.lower().endswith(self.suffixes)]
+        never = self._never_data(Listing(root, all_names, known, self.suffixes, hidden, whole=True))
+        data = natural_sorted(name for name in known if name not in never)
+        names = self.arrange(root, data) if self.arrange else data
+        if not names:
+            raise DataNotFound(
+                f"the folder {root!r} has no data file: none below it ends in {', '.join(self.suffixes)} "
+                f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
+            )
+        return Found(root, tuple(names))
+
+    def of_glob(self, root: str, last: str, names: set[str], passed: list[str]) -> tuple[str, ...]:
+        """Return the data files among those that a glob matches, in natural order.
+
+        Args:
+            root: the folder that the names are relative to.
+            last: the last part of the glob.
+            names: the files that it matches.
+            passed: the other files, and the folders, that lie beside them.
+        """
+        matched = without_indexes(names)
+        if not last.strip("*"):
+            all_names = list(matched)
+            listing = Listing(root, all_names, all_names, self.suffixes, passed, whole=False)
+            never = self._never_data(listing)
+            matched = {name for name in matched if name not in never}
+        return tuple(natural_sorted(matched))
+
+    def _never_data(self, listing: Listing) -> Container[str]:
         return self.inspect(listing) if self.inspect else ()
 
 
@@ -214,7 +217,7 @@ def _as_path(item: str | os.PathLike[str]) -> str:
     return path
 
 
-def _find(path: str, rules: _Rules) -> Found:
+def _find(path: str, rules: Rules) -> Found:
     try:
         mode = os.stat(path).st_mode
     except PermissionError:
@@ -229,48 +232,34 @@ def _find(path: str, rules: _Rules) -> Found:
         if stat.S_ISDIR(mode):
             return _find_in_folder(path, rules)
         raise DataNotFound(f"{path!r} is neither a regular file nor a folder; only those can be indexed")
-    if _MAGIC.search(path):
+    if MAGIC.search(path):
         return _find_by_glob(path, rules)
     raise DataNotFound(f"there is no {path!r}; {_nearest(path)}")
 
 
-def _find_in_folder(root: str, rules: _Rules) -> Found:
+def _find_in_folder(root: str, rules: Rules) -> Found:
     hidden: list[str] = []
-    all_names = list(_walk(root, _HIDDEN, skipped=hidden))
-    known = [name for name in all_names if name.lower().endswith(rules.suffixes)]
-    never = rules.never_data(Listing(root, all_names, known, rules.suffixes, hidden, whole=True))
-    data = natural_sorted(name for name in known if name not in never)
-    names = rules.arrange(root, data) if rules.arrange else data
-    if not names:
-        raise DataNotFound(
-            f"the folder {root!r} has no data file: none below it ends in {', '.join(rules.suffixes)} "
-            f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
-        )
-    return Found(root, tuple(names))
+    return rules.in_folder(root, list(_walk(root, HIDDEN, skipped=hidden)), hidden)
 
 
-def _find_by_glob(pattern: str, rules: _Rules) -> Found:
+def _find_by_glob(pattern: str, rules: Rules) -> Found:
     parts = pattern.split(os.sep)
     fixed = next(number for number in range(len(parts)) if _is_pattern(parts[: number + 1]))
     root = os.sep.join(parts[:fixed]) or os.sep
     if not os.path.isdir(root):
         raise DataNotFound(f"nothing matches {pattern!r}: there is no folder {root!r}; {_nearest(root)}")
-    # `**` meets a file on several ways when it is written twice: each file counts once.
     passed: list[str] = []
-    matched = without_indexes(set(_matches(root, "", parts[fixed:], rules.suffixes, passed)))
-    if not parts[-1].strip("*"):
-        all_names = list(matched)
-        listing = Listing(root, all_names, all_names, rules.suffixes, passed, whole=False)
-        never = rules.never_data(listing)
-        matched = {name for name in matched if name not in never}
+    # `**` meets a file on several ways when it is written twice: each file counts once.
+    found = set(_matches(root, "", parts[fixed:], rules.suffixes, passed))
+    matched = rules.of_glob(root, parts[-1], found, passed)
     if not matched:
         raise DataNotFound(f"no file matches {pattern!r}; {_nearest(os.path.join(root, parts[fixed]))}")
-    return Found(root, tuple(natural_sorted(matched)))
+    return Found(root, matched)
 
 
 def _is_pattern(parts: list[str]) -> bool:
     """Return True if the last part is a pattern: not if there is a folder of just that name."""
-    return bool(_MAGIC.search(parts[-1])) and not os.path.isdir(os.sep.join(parts))
+    return bool(MAGIC.search(parts[-1])) and not os.path.isdir(os.sep.join(parts))
 
 
 def _matches(
@@ -282,13 +271,13 @@ def _matches(
     """
     part, rest = parts[0], parts[1:]
     here = os.path.join(root, folder)
-    if part == _RECURSIVE:
+    if part == RECURSIVE:
         below = rest or ["*"]
         yield from _matches(root, folder, below, suffixes, passed)
         for name in _walk(here, ".", folders=True):
             yield from _matches(root, os.path.join(folder, name), below, suffixes, passed)
         return
-    matches = _matcher(part, () if rest else suffixes)
+    matches = matcher(part, () if rest else suffixes)
     for entry in _scan(here):
         name = os.path.join(folder, entry.name)
         if not matches(entry.name) or (entry.name.startswith(".") and not part.startswith(".")):
@@ -303,11 +292,15 @@ def _matches(
             passed.append(name)
 
 
-def _matcher(part: str, suffixes: tuple[str, ...]) -> Callable[[str], object]:
+def matcher(part: str, suffixes: tuple[str, ...]) -> Callable[[str], object]:
     """Return a function that is true of the names that a part of a pattern matches.
 
     A suffix of data at the end of the part, or before wildcards there (``*.jsonl*``), matches in letters of
     any case, the rest exactly.
+
+    Args:
+        part: the part of the pattern.
+        suffixes: the suffixes of data; none for a part that folders match.
     """
     endings = (*suffixes, *(f".{kind}" for kind in COMPRESSED)) if suffixes else ()
     named = part.rstrip("*?.")

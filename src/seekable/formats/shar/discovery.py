@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.storage.listing import Found, find_files, natural_key, natural_sorted
+from seekable.formats.finding import find_files
+from seekable.storage.listing import Found
+from seekable.storage.natural_order import natural_key, natural_sorted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seekable.storage.listing import Asked
+    from seekable.storage.asked import Asked
 
 __all__ = [
     "CUTS",

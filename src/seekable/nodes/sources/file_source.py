@@ -234,8 +234,7 @@ class _FilesPlan(Plan):
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
         fileset, activity = self.reader.files, self.reader.activity
         before = disk_reads()
-        if self.reader.has_remote:
-            remote_file.fetch_records(fileset.mapped, files, starts, ends)
+        held = remote_file.fetch_records(fileset, files, starts, ends) if self.reader.has_remote else None
         if activity.may_wait:
             self._advise(order)
         out: list[Any] = [None] * order.size
@@ -264,6 +263,7 @@ class _FilesPlan(Plan):
                     row=row,
                     offset=start,
                 )
+        del held  # The bytes of records of stores, which are in memory up to here.
         activity.note(disk_reads() - before)
         return out
 
@@ -288,7 +288,7 @@ class _FilesPlan(Plan):
     def advise(self) -> None:
         if self.reader.has_remote:
             wanted = (self.files, self.starts, self.ends)
-            remote_file.fetch_records(self.reader.files.mapped, *wanted, most_blocks=_BLOCKS_AHEAD)
+            remote_file.fetch_records(self.reader.files, *wanted, most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
             order = np.argsort(self.rows)
@@ -316,7 +316,7 @@ class _FilesPlan(Plan):
     def locate(self) -> list[Any]:
         fileset = self.reader.files
         if self.reader.has_remote:
-            remote_file.fetch_records(fileset.mapped, self.files, self.starts, self.ends)
+            remote_file.fetch_records(fileset, self.files, self.starts, self.ends)
         located = []
         for row, file, start, end in zip(
             self.rows.tolist(), self.files.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True

@@ -157,7 +157,7 @@ class _SamplesPlan(Plan):
         reader, fileset = self.reader, self.reader.files
         before = disk_reads()
         if reader.has_remote:
-            remote_file.fetch_records(fileset.mapped, *self._ranges())
+            remote_file.fetch_records(fileset, *self._ranges())
         if reader.activity.may_wait:
             self._advise()
         order = np.argsort(self.rows)
@@ -193,7 +193,7 @@ class _SamplesPlan(Plan):
 
     def advise(self) -> None:
         if self.reader.has_remote:
-            remote_file.fetch_records(self.reader.files.mapped, *self._ranges(), most_blocks=_BLOCKS_AHEAD)
+            remote_file.fetch_records(self.reader.files, *self._ranges(), most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
             before = disk_reads()

@@ -319,7 +319,7 @@ class TokensPlan(SlicedPlan):
 
     def _fetch_remote(self, most_blocks: int | None = None) -> None:
         wanted = (self.files, self.firsts.view(np.uint64), self._ends().view(np.uint64))
-        remote_file.fetch_records(self.reader.files.mapped, *wanted, most_blocks=most_blocks)
+        remote_file.fetch_records(self.reader.files, *wanted, most_blocks=most_blocks)
 
     def _advise_slices(self, starts: Int64s, counts: Int64s) -> None:
         """Advise the system to fetch some tokens of each document."""

@@ -1,0 +1,220 @@
+"""The opening of a checked source: its files are found and indexed, and the node that reads them is built."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from seekable._lazy import lazy
+from seekable.dataset.dataset import Dataset
+from seekable.dataset.source_kinds import has_spec, may_be_shar, spec_of_tokens
+from seekable.errors import DuplicateKeys, InvalidArgument
+from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
+from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
+from seekable.parallel.progress import progress_or_bar
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from seekable.dataset import open_addresses, shar, sibling_archives, specs
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
+    from seekable.index.fileset import FileSet
+    from seekable.index.keys import hashes, keyed
+    from seekable.index.opening import Indexing
+    from seekable.nodes.columns import hive_folders
+    from seekable.nodes.columns import partitions as partition_columns
+    from seekable.nodes.keys import key_index
+    from seekable.nodes.keys.key import KeyOf
+    from seekable.parallel import map_ranges
+    from seekable.storage.asked import Asked
+else:
+    open_addresses = lazy("seekable.dataset.open_addresses")
+    shar = lazy("seekable.dataset.shar")
+    sibling_archives = lazy("seekable.dataset.sibling_archives")
+    specs = lazy("seekable.dataset.specs")
+    hashes = lazy("seekable.index.keys.hashes")
+    keyed = lazy("seekable.index.keys.keyed")
+    hive_folders = lazy("seekable.nodes.columns.hive_folders")
+    partition_columns = lazy("seekable.nodes.columns.partitions")
+    key_index = lazy("seekable.nodes.keys.key_index")
+    map_ranges = lazy("seekable.parallel.map_ranges")
+
+__all__ = ["Opening"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The arguments of ``sk.open`` but the source, checked."""
+
+    options: SourceOptions
+    """Those that say how records are read."""
+
+    indexing: Indexing
+    """Those that say how files are indexed."""
+
+    format_name: str | None
+    key: KeyOf | None
+    partitions: Literal["hive"] | None
+    suffix: str | Mapping[str, str] | None
+    open_one: Callable[..., Dataset]
+    """``sk.open`` with all arguments but those in ``options``, ``key`` and ``suffix``."""
+
+    def dataset(self, source: Asked | Mapping[str, Asked]) -> Dataset:
+        """Return a dataset over the files of a source.
+
+        Args:
+            source: the source, checked, with the addresses under which its files are named.
+
+        Raises:
+            SeekableError: as ``sk.open``.
+        """
+        options, indexing, index_dir = self.options, self.indexing, self.indexing.index_dir
+        format_name, partitions = self.format_name, self.partitions
+        if (
+            may_be_shar(source)
+            and (found_shar := shar.shar_files(source, format_name=format_name)) is not None
+        ):
+            options.refuse_those_of_tokens("a Shar")
+            opening = shar.SharOpening(found_shar, self.key, indexing)
+            return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
+        if isinstance(source, Mapping):
+            options.refuse_those_of_tokens("tar")
+            return sibling_archives.open_siblings(
+                source, self.open_one, options, suffix=self.suffix, key=self.key
+            )
+        spec = specs.spec_of(source) if has_spec(source) else spec_of_tokens(source, format_name, options)
+        if spec is None:
+            found = find_data(source, format_name=format_name)
+            form = format_of_all(found) if format_name is None else format_named(format_name)
+        else:
+            spec.check(options)
+            found, form = spec.files(format_name, index_dir=index_dir)
+            options = spec.narrowed(options, form)
+        form = form.resolved(options, found)
+        build = form.source(options)
+        key = _chosen_key(form, self.key, options.columns, partitions)
+        if partitions is not None:
+            _check_partitions(partitions, form, options)
+        refuse_copies(found)
+        with progress_or_bar(indexing.progress) as shown:
+            if spec is not None:
+                spec.prepare_index(found, form, index_dir=index_dir, progress=shown)
+            scanner = form.scanner if spec is None else spec.scanner(form)
+            files = replace(indexing, progress=shown).files(found, scanner)
+        files = files.limited(options.most_open_files)
+        node = build(files) if partitions is None else _without_keys(form, options, files)
+        if key is not None:
+            node = _with_keys(node, key, indexing)
+        if spec is not None:
+            node = spec.kept(node)
+        if partitions is not None:
+            node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
+        return Dataset(node)
+
+
+def _chosen_key(
+    form: Format, key: KeyOf | None, columns: Sequence[str] | None, partitions: object
+) -> KeyOf | None:
+    """Return the definition of keys: that of the user, or of a format whose records always have one.
+
+    Raises:
+        InvalidArgument: the keys of the format cannot be defined otherwise.
+    """
+    if form.holder is not None:
+        return _key_of_entries(key, partitions)
+    if key is None and form.key and (form.has_keys or columns is None or form.key in columns):
+        return form.key
+    return key
+
+
+def _with_keys(node: Any, key: KeyOf, indexing: Indexing) -> Any:
+    """Return a source with the index of its keys, which is built if it does not exist.
+
+    Raises:
+        BadKey: a record has no key.
+
+    Warns:
+        DuplicateKeys: some records have the same key.
+    """
+    keys = _found_keys(node.files, key, indexing.index_dir)
+    if keys is None:
+        using = map_ranges.execution_options(indexing.jobs, indexing.executor, at_once=False)
+        keys = key_index.open_keys(
+            node, key, index_dir=indexing.index_dir, using=using, progress=indexing.progress
+        )
+    if keys.index.duplicates:
+        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=4)
+    return replace(node, keys=keys)
+
+
+def _key_of_entries(key: object, partitions: object) -> KeyOf:
+    """Return the definition of the keys of Kaldi's tables.
+
+    Raises:
+        InvalidArgument: the user defines another one, or folders are to be columns.
+    """
+    for name, given in (("key", key), ("partitions", partitions)):
+        if given is not None:
+            message = (
+                f"{name}= is for records that are dicts, and those of Kaldi's tables are pairs of a key and "
+                f"an object: leave it out (got {given!r})"
+            )
+            raise InvalidArgument(message)
+    return entry_key
+
+
+def _check_partitions(partitions: object, form: Format, options: SourceOptions) -> None:
+    """Check that folders can be columns.
+
+    Raises:
+        InvalidArgument: ``partitions`` is not known, or records are no dicts.
+    """
+    if partitions != "hive":
+        message = f'partitions must be "hive", or left out (got {partitions!r})'
+        raise InvalidArgument(message)
+    decode = form.decode if options.decode is None else options.decode
+    if decode in ("text", "bytes") and options.column is None and not form.has_keys:
+        message = (
+            f"partitions= adds columns, so records must be dicts, and decode={decode!r} makes none: open "
+            f"lines of text as 'txt:PATH:COLUMN'"
+        )
+        raise InvalidArgument(message)
+
+
+def _without_keys(form: Format, options: SourceOptions, files: FileSet) -> Any:
+    """Return the source of files whose folders are columns too, for the columns that the files have.
+
+    Raises:
+        InvalidArgument: neither files nor folders have a column that the user named.
+    """
+    whole = form.source(replace(options, columns=None))(files)
+    if options.columns is None:
+        return whole
+    declared, keys = whole.declared() or {}, hive_folders.key_types(files)
+    if unknown := [name for name in options.columns if name not in declared and name not in keys]:
+        there = ", ".join(map(repr, [*declared, *keys])) or "none"
+        message = f"no file has a column {unknown[0]!r}, and no folder is one; there are {there}"
+        raise InvalidArgument(message)
+    return form.source(replace(options, columns=[name for name in options.columns if name in declared]))(
+        files
+    )
+
+
+def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | None) -> Keys | None:
+    """Return the keys that records have themselves, None if they are not indexed; it loads little code."""
+    if key is entry_key:
+        made = keyed.keys_of_entries(files.entry(0).format)
+    elif key == SAMPLE_KEY and files.word_counts().any():
+        made = keyed.keys_of_samples(files.entry(0).format)
+    else:
+        return None
+    wanted = keyed.Keyed.of(files, made)
+    for folder in hashes.places(files, index_dir=index_dir):
+        if index := hashes.read_keys(folder, wanted):
+            return Keys(key, index)
+    return None

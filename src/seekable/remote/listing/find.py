@@ -1,0 +1,265 @@
+"""The data files that addresses stand for: objects, folders, globs and braces, by the rules of local ones."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+from typing import TYPE_CHECKING
+
+from seekable.errors import DataNotFound, UnsupportedFormat
+from seekable.remote.listing import folder, glob_keys
+from seekable.remote.listing.kept import listing_name, read_kept, write_kept
+from seekable.remote.listing.known import known_listings, listing_once
+from seekable.storage import listing
+from seekable.storage.asked import checked_asked
+from seekable.storage.braces import expanded, has_braces
+from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Arrange, Inspect
+
+__all__ = ["find_files"]
+
+_WORTH_LISTING = 100
+"""From this many files of one folder on, the folder is listed; for fewer, each is asked for."""
+
+
+def find_files(
+    asked: Asked,
+    *,
+    suffixes: Iterable[str],
+    inspect: Inspect | None = None,
+    arrange: Arrange | None = None,
+    kind: str = "",
+) -> tuple[Found, ...]:
+    """Return the data files of a source that may name addresses; see `seekable.storage.listing.find_files`.
+
+    Local paths and addresses may stand in one list. The root of an object is the address of a folder. Web
+    servers list nothing, so there only files and braces are found.
+
+    Args:
+        asked: the address, folder, glob or list.
+        suffixes: how names of data files in a folder end, in lower case, dot included.
+        inspect: returns the files that are never data.
+        arrange: returns the data files of a folder.
+        kind: a text that differs where ``inspect`` and ``arrange`` choose otherwise: the name of a format.
+
+    Raises:
+        DataNotFound: there is no such object, folder or bucket, or no data file in it.
+        AccessDenied: the credentials do not permit to list it.
+        Unreachable: the store does not answer.
+        UnsupportedFormat: a glob or a folder on a web server.
+        WrongType: the source is neither a path nor a list of paths.
+    """
+    checked = checked_asked(asked)
+    items = (
+        [os.fsdecode(checked)] if isinstance(checked, str | os.PathLike) else list(map(os.fsdecode, checked))
+    )
+    rules = Rules(tuple(suffixes), inspect, arrange)
+    with listing_once():
+        path = _kept_listing(items, rules, kind)
+        if path is not None and not known_listings().refresh and (kept := read_kept(path, known_listings())):
+            return kept
+        found = _find_all(items, rules)
+        if path is not None:
+            write_kept(path, found, [statuses(run.root, run.names) for run in found])
+    return found
+
+
+def _find_all(items: Sequence[str], rules: Rules) -> tuple[Found, ...]:
+    found: list[Found] = []
+    for item in items:
+        if "://" in item:
+            found += _find(item, rules)
+        else:
+            local = listing.find_files(
+                item, suffixes=rules.suffixes, inspect=rules.inspect, arrange=rules.arrange
+            )
+            found += local
+    if not found:
+        raise DataNotFound("an empty list names no data; give at least one path")
+    return tuple(
+        Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
+        for root, runs in itertools.groupby(found, key=lambda run: run.root)
+    )
+
+
+def _kept_listing(items: Sequence[str], rules: Rules, kind: str) -> str | None:
+    """Return the file that keeps the listing of a source, None if it is not to be kept.
+
+    A source with local files is listed each time.
+    """
+    kept = known_listings().kept
+    if kept is None or not all("://" in item for item in items):
+        return None
+    hooks = [getattr(hook, "__qualname__", "") for hook in (rules.inspect, rules.arrange)]
+    return os.path.join(kept, listing_name(items, " ".join((*rules.suffixes, *hooks, kind))))
+
+
+def statuses(root: str, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the size and the identity of each file below the address of a folder.
+
+    Raises:
+        DataNotFound: a file does not exist.
+        AccessDenied, Unreachable: the store does not say.
+    """
+    found = _statuses(root, names)
+    for name, status in zip(names, found, strict=True):
+        if status is None:
+            path = f"{root}/{name}"
+            raise DataNotFound(f"there is no {folder.shown(path)!r}; {_nearest(path)}")
+    return [status for status in found if status is not None]
+
+
+def _statuses(root: str, names: Sequence[str]) -> list[tuple[int, int] | None]:
+    known, below = known_listings(), known_listings().below(root)
+    missing = [name for name in names if name not in below and known.status(f"{root}/{name}") is None]
+    by_folder: dict[str, list[str]] = {}
+    for name in missing:
+        by_folder.setdefault(name.rpartition("/")[0], []).append(name)
+    asked: dict[str, tuple[int, int] | None] = {}
+    for inner, some in by_folder.items():
+        path = f"{root}/{inner}" if inner else root
+        if len(some) > _WORTH_LISTING and folder.can_list(root):
+            files = folder.listed(path).files
+            asked |= {name: files.get(name.rpartition("/")[2]) for name in some}
+        else:
+            stats = folder.stat_each([f"{root}/{name}" for name in some])
+            asked |= {
+                name: None if (stat := stats[f"{root}/{name}"]) is None else (stat.size, stat.identity)
+                for name in some
+            }
+    for name, status in asked.items():
+        if status is not None:
+            known.add_status(f"{root}/{name}", *status)
+    return [
+        asked[name] if name in asked else below.get(name) or known.status(f"{root}/{name}") for name in names
+    ]
+
+
+def _find(text: str, rules: Rules) -> list[Found]:
+    paths = expanded(text) if has_braces(text) else [text]
+    plain = [path for path in paths if not MAGIC.search(path) and not path.endswith("/")]
+    if len(plain) == len(paths) > 1:
+        return _find_each(text, paths)
+    return [_find_one(path, rules) for path in paths]
+
+
+def _find_each(text: str, paths: Sequence[str]) -> list[Found]:
+    """Return the files that braces stand for.
+
+    Raises:
+        DataNotFound: some do not exist.
+    """
+    roots = [tuple(path.rpartition("/")[::2]) for path in paths]
+    found, lost = [], []
+    for root, group in itertools.groupby(roots, key=lambda pair: pair[0]):
+        names = [name for _, name in group]
+        lost += [
+            f"{root}/{name}" for name, status in zip(names, _statuses(root, names), strict=True) if not status
+        ]
+        found.append(Found(root, tuple(names)))
+    if lost:
+        message = (
+            f"of the {len(paths):,} objects that {folder.shown(text)!r} stands for, {len(lost):,} do not "
+            f"exist; the first of these is {folder.shown(lost[0])!r}: {_nearest(lost[0])}"
+        )
+        raise DataNotFound(message)
+    return found
+
+
+def _find_one(path: str, rules: Rules) -> Found:
+    whole = path.rstrip("/")
+    if not folder.can_list(whole):
+        return _find_on_web(path)
+    if not MAGIC.search(whole):
+        return _find_literal(whole, rules, is_folder=path != whole or _is_bucket(whole))
+    root, parts = glob_keys.split_glob(whole)
+    if not parts:
+        return _find_literal(whole, rules, is_folder=path != whole)
+    passed: list[str] = []
+    found = glob_keys.matches(root, parts, rules.suffixes, passed)
+    names = rules.of_glob(root, parts[-1], found, passed)
+    if not names:
+        if folder.listed(root).is_empty:
+            raise DataNotFound(
+                f"nothing matches {folder.shown(whole)!r}: there is no folder {folder.shown(root)!r}; "
+                f"{_nearest(root)}"
+            )
+        raise DataNotFound(f"no file matches {folder.shown(whole)!r}; {_nearest(f'{root}/{parts[0]}')}")
+    return Found(root, names)
+
+
+def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> Found:
+    root, _, name = path.rpartition("/")
+    if not is_folder and _statuses(root, [name])[0] is not None:
+        return Found(root, (name,))
+    files = glob_keys.files_below(path)
+    if not files:
+        what = "folder" if is_folder else "object or folder"
+        raise DataNotFound(f"there is no {what} {folder.shown(path)!r}; {_nearest(path)}")
+    hidden: dict[str, None] = {}
+    names = []
+    for each in files:
+        if (skipped := _hidden_part(each)) is None:
+            names.append(each)
+        else:
+            hidden[skipped] = None
+    return rules.in_folder(path, names, list(hidden))
+
+
+def _is_bucket(path: str) -> bool:
+    """Return True for the address of all of a bucket."""
+    return path.count("/") == len("//")
+
+
+def _hidden_part(name: str) -> str | None:
+    """Return a relative path up to its first part that starts with ``.`` or ``_``; None without one."""
+    at = 0
+    while True:
+        if name.startswith(HIDDEN, at):
+            end = name.find("/", at)
+            return name if end < 0 else name[:end]
+        at = name.find("/", at) + 1
+        if not at:
+            return None
+
+
+def _find_on_web(path: str) -> Found:
+    """Return one file of a web server.
+
+    Raises:
+        DataNotFound: it does not exist.
+        UnsupportedFormat: the path is a glob or a folder.
+    """
+    is_folder = path.endswith("/") or _is_bucket(path)
+    if is_folder or MAGIC.search(path):
+        message = (
+            f"{folder.shown(path)!r} is a {'folder' if is_folder else 'glob'} on a web server, "
+            f"which lists no files: name them, in a list or with braces such as part-{{000..099}}.jsonl"
+        )
+        raise UnsupportedFormat(message)
+    root, _, name = path.rpartition("/")
+    statuses(root, [name])
+    return Found(root, (name,))
+
+
+def _nearest(path: str) -> str:
+    """Return a hint for an address that does not exist: names near it."""
+    if not folder.can_list(path):
+        return "check the address: the server has no file of this name"
+    if _is_bucket(path):
+        return "the bucket is empty"
+    parent, _, name = path.rpartition("/")
+    while not _is_bucket(parent) and folder.listed(parent).is_empty:
+        parent, _, name = parent.rpartition("/")
+    found = folder.listed(parent)
+    names = [*found.folders, *found.files]
+    close = difflib.get_close_matches(name, names, n=3)
+    if close:
+        return f"in {folder.shown(parent)!r} there is {', '.join(map(repr, close))}: was that meant?"
+    return f"the nearest folder that exists is {folder.shown(parent)!r}, with {len(names):,} entries"

@@ -1,0 +1,99 @@
+"""Listings that are kept between calls: which files a source named, with their sizes and identities.
+
+A kept listing is a file in the folder of indexes. It is read where the user trusts it (``refresh=False``):
+then no request is sent. Nothing in it is relied on for the content of files: each answer of a store is
+compared with the identity, and a file that is damaged counts as missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import xxhash
+
+from seekable.storage.files import write_atomically
+from seekable.storage.listing import Found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seekable.remote.listing.known import Known, Status
+
+__all__ = ["listing_name", "read_kept", "write_kept"]
+
+_VERSION = 1
+_DIGEST_BYTES = 8
+_WIDTH = 8
+
+
+class _Head(msgspec.Struct):
+    """The first line of a kept listing."""
+
+    seekable_listing: int
+    roots: list[tuple[str, int]]
+    """The folder and the number of files of each run of files."""
+
+
+def listing_name(asked: Iterable[str], rules: str) -> str:
+    """Return the name of the file that keeps the listing of a source.
+
+    Args:
+        asked: the items of the source.
+        rules: a text that differs where the same items mean other files.
+    """
+    text = json.dumps([*asked, rules])
+    return f"listing-{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}.bin"
+
+
+def read_kept(path: str, known: Known) -> tuple[Found, ...] | None:
+    """Return the files of a kept listing, None if there is none that is whole.
+
+    Args:
+        path: the file that keeps it.
+        known: gets the sizes and identities of the files.
+    """
+    try:
+        with open(path, "rb") as file:
+            digest, data = file.read(_DIGEST_BYTES), file.read()
+    except OSError:
+        return None
+    if digest != xxhash.xxh3_64_digest(data):
+        return None
+    line, _, rest = data.partition(b"\n")
+    head = msgspec.json.decode(line, type=_Head)
+    count = sum(some for _, some in head.roots)
+    sizes, identities = np.frombuffer(rest[: 2 * _WIDTH * count], "<i8").reshape(2, count).tolist()
+    names = iter(rest[2 * _WIDTH * count :].decode("utf-8", "surrogateescape").split("\0"))
+    statuses = zip(sizes, identities, strict=True)
+    found = []
+    for root, some in head.roots:
+        own = tuple(itertools.islice(names, some))
+        known.add_below(root, dict(zip(own, statuses, strict=False)))
+        found.append(Found(root, own))
+    return tuple(found)
+
+
+def write_kept(path: str, found: Sequence[Found], statuses: Sequence[Sequence[Status]]) -> None:
+    """Keep a listing; if the folder cannot be written, nothing is kept and no error is raised.
+
+    Args:
+        path: the file that keeps it.
+        found: the files.
+        statuses: their sizes and identities.
+    """
+    head = _Head(_VERSION, [(run.root, len(run.names)) for run in found])
+    flat = list(itertools.chain.from_iterable(statuses))
+    columns = np.array(flat, "<i8").reshape(-1, 2).T
+    names = "\0".join(name for run in found for name in run.names)
+    data = b"".join(
+        (msgspec.json.encode(head), b"\n", columns.tobytes(), names.encode("utf-8", "surrogateescape"))
+    )
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomically(path, [xxhash.xxh3_64_digest(data), data])

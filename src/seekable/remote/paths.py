@@ -1,0 +1,169 @@
+"""The functions of ``os`` that readers of small files need, over local paths and addresses of stores.
+
+A path with ``://`` in it is an address (``s3://bucket/corpus/a.jsonl``); other paths are handed to ``os``.
+A folder of a store is a prefix of keys: it exists while a key lies below it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from seekable._lazy import lazy
+from seekable.errors import DataNotFound, UnsupportedFormat
+from seekable.remote.listing.known import known_listings, listing_once
+from seekable.storage.files import stat_file
+
+if TYPE_CHECKING:
+    from io import RawIOBase
+
+    from seekable.remote import object_ranges
+    from seekable.remote.listing import folder
+    from seekable.storage import ranges
+else:
+    folder = lazy("seekable.remote.listing.folder")
+    object_ranges = lazy("seekable.remote.object_ranges")
+    ranges = lazy("seekable.storage.ranges")
+
+__all__ = [
+    "PathStatus",
+    "absolute",
+    "exists",
+    "is_file",
+    "is_folder",
+    "list_folder",
+    "listing_once",
+    "open_file",
+    "read_bytes",
+    "status",
+]
+
+_WINDOW_BYTES = 1 << 20
+"""The bytes that a file of a store fetches at once for a reader: most small files are one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathStatus:
+    """The size of a file, and the number that changes with its content."""
+
+    size: int
+    """The number of bytes."""
+
+    mtime_ns: int
+    """The modification time in nanoseconds; of an object in a store, the number made of its etag."""
+
+
+def absolute(path: str) -> str:
+    """Return an address as it is, and the absolute path of every other path.
+
+    Example:
+        >>> absolute("s3://bucket/a"), absolute("/data/../a")
+        ('s3://bucket/a', '/a')
+    """
+    return path if "://" in path else os.path.abspath(path)
+
+
+def exists(path: str) -> bool:
+    """Return True if there is a file or a folder of this path.
+
+    Raises:
+        Unreachable, AccessDenied: the store cannot be asked.
+    """
+    return is_file(path) or is_folder(path) if "://" in path else os.path.exists(path)
+
+
+def is_file(path: str) -> bool:
+    """Return True if there is a file of this path.
+
+    Raises:
+        Unreachable, AccessDenied: the store cannot be asked.
+    """
+    if "://" not in path:
+        return os.path.isfile(path)
+    try:
+        status(path)
+    except DataNotFound:
+        return False
+    return True
+
+
+def is_folder(path: str) -> bool:
+    """Return True if there is a folder of this path; of web servers, which list nothing, always False.
+
+    Raises:
+        Unreachable, AccessDenied: the store cannot be asked.
+    """
+    if "://" not in path:
+        return os.path.isdir(path)
+    return folder.can_list(path) and not folder.listed(path).is_empty
+
+
+def list_folder(path: str) -> list[str]:
+    """Return the names of the files and folders directly in a folder.
+
+    Raises:
+        DataNotFound: there is no such folder.
+        UnsupportedFormat: it is an address of a web server, which lists nothing.
+        OSError: a local folder cannot be listed.
+        Unreachable, AccessDenied: the store cannot be asked.
+    """
+    if "://" not in path:
+        return os.listdir(path)
+    if not folder.can_list(path):
+        message = f"{folder.shown(path)!r} is on a web server, which lists no files: name each file"
+        raise UnsupportedFormat(message)
+    found = folder.listed(path)
+    if found.is_empty:
+        raise DataNotFound(f"there is no folder {folder.shown(path)!r}: no key begins with it and a '/'")
+    return [*found.folders, *found.files]
+
+
+def status(path: str) -> PathStatus:
+    """Return the size of a file, and its modification time or the number made of its etag.
+
+    Raises:
+        DataNotFound: the file does not exist, or is no regular file.
+        AccessDenied: this user may not read it.
+        Unreachable: the store cannot be asked.
+    """
+    if "://" not in path:
+        found = stat_file(path)
+        return PathStatus(found.st_size, found.st_mtime_ns)
+    known = known_listings().status(path)
+    if known is None:
+        stat = folder.stat(path)
+        known = stat.size, stat.identity
+        known_listings().add_status(path, *known)
+    return PathStatus(*known)
+
+
+def open_file(path: str) -> RawIOBase:
+    """Return a file for reading, without a buffer; it can be positioned.
+
+    A file of a store is fetched in pieces of up to 1 MiB, each of the version that was there first.
+
+    Raises:
+        OSError: a local file cannot be opened.
+        DataNotFound, AccessDenied, Unreachable: a file of a store cannot be read.
+        IndexStale: when it is read, the object in the store is another one.
+    """
+    if "://" not in path:
+        return open(path, "rb", buffering=0)
+    source = object_ranges.object_ranges(path, status(path))
+    return cast("RawIOBase", ranges.RangeFile(source, window_bytes=_WINDOW_BYTES))
+
+
+def read_bytes(path: str) -> bytes:
+    """Return all bytes of a file.
+
+    Raises:
+        OSError: a local file cannot be read.
+        DataNotFound, AccessDenied, Unreachable: a file of a store cannot be read.
+        IndexStale: the object in the store was replaced meanwhile.
+    """
+    if "://" not in path:
+        with open(path, "rb") as file:
+            return file.read()
+    source = object_ranges.object_ranges(path, status(path))
+    return bytes(source.range(0, source.size))
