@@ -158,7 +158,7 @@ class Fetcher:
             call: as for `run`.
             path: an address in the store.
         """
-        return self._loop.start(self._run(call, path))
+        return self._loop.start(self._transfers.run(call, path))
 
     def report(self) -> FetchReport:
         """Return the counts of the requests since this fetcher was made."""
