@@ -246,7 +246,7 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
         The order is inverted, not searched: the cost does not grow with the number of records.
 
         Args:
-            path: the file.
+            path: the file, as a path or an address.
             row: the record's number in the file, from 0.
             epoch: the epoch of this dataset; of an endless one, the epoch of the source.
 
@@ -257,7 +257,7 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
         row, epoch = checked_count("row", row, least=0), checked_epoch(epoch, size)
         start, stop = (0, None) if size is None else (epoch * size, (epoch + 1) * size)
         place = os.fspath(path)
-        place = place if place.startswith(("<", "hf://")) else os.path.abspath(place)
+        place = place if place.startswith("<") or "://" in place else os.path.abspath(place)
         within = SearchRange(start, stop, epoch)
         found = self._node.find_within(lambda leaf: leaf.rows_of(place, row), within)
         return [int(position) for position in found]

@@ -107,6 +107,7 @@ def path_of_shown(roots: Sequence[str], path: str) -> str:
     """
     if "://" not in path:
         return path
+    path = addresses.shown(path)
     for root in dict.fromkeys(roots):
         shown = f"{addresses.shown(root)}/" if "://" in root else ""
         if shown and path.startswith(shown):
