@@ -67,7 +67,8 @@ def test_a_bucket_is_the_dataset_that_its_copy_is(corpus: Bucket, local: sk.Data
     located = ds.locate(25)
     assert located.path == f"{corpus.url}/corpus/part-1.jsonl"
     assert ds.find(located.path, located.row) == [25]
-    assert f"{corpus.url}/corpus" in str(ds.explain())
+    assert ds.explain() == local.explain()
+    assert f"{corpus.url}/corpus" in repr(ds)
 
 
 @pytest.mark.parametrize("asked", ["/corpus", "/corpus/", "", "/**/*.jsonl", "/corpus/part-{0..4}.jsonl"])
@@ -78,7 +79,7 @@ def test_ways_to_name_the_files(corpus: Bucket, local: sk.Dataset, asked: str) -
 
 @pytest.mark.usefixtures("local")
 def test_addresses_and_paths_in_one_list(corpus: Bucket, tmp_path: Path) -> None:
-    both = [tmp_path / "corpus" / "part-1.jsonl", f"{corpus.url}/corpus/part-0.jsonl"]
+    both: list[str | Path] = [tmp_path / "corpus" / "part-1.jsonl", f"{corpus.url}/corpus/part-0.jsonl"]
     ds = sk.open(both, storage_options=corpus.options)
     assert [record["id"] for record in ds] == [*range(ROWS, 2 * ROWS), *range(ROWS)]
 
