@@ -18,6 +18,7 @@ from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
 from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.appetite import Appetite, gap_bytes
+from seekable.remote.fetching.forks import GuardedStores
 from seekable.remote.fetching.look_ahead import LookAhead
 from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.places import Places
@@ -82,8 +83,9 @@ class Fetcher:
         places = Places(at_once=64)
         self._sender = Sender(places, self._counts, processes=processes)
         self._appetite = Appetite()
+        stores = GuardedStores(store_of)
         self._transfers = Transfers(
-            store_of,
+            stores.store_of,
             disk,
             patience_of,
             memory=self._memory,
@@ -91,7 +93,7 @@ class Fetcher:
             sender=self._sender,
             counts=self._counts,
         )
-        self._loop = LoopThread("seekable-fetcher")
+        self._loop = LoopThread("seekable-fetcher", at_end=stores.close)
 
     def need(self, wants: Wants) -> Held:
         """Wait until ranges are here, and return what keeps them in memory.

@@ -32,13 +32,15 @@ _ENDING_SECONDS = 1.5
 class LoopThread:
     """An event loop in a daemon thread, which starts at the first call. Safe from threads, of one process."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, at_end: Callable[[], object]) -> None:
         """Start nothing yet.
 
         Args:
             name: the name of the thread.
+            at_end: called by ``close`` when the tasks have ended.
         """
         self._name = name
+        self._at_end = at_end
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -91,6 +93,7 @@ class LoopThread:
             return
         loop.call_soon_threadsafe(_end, loop)
         thread.join(_ENDING_SECONDS + 1)
+        self._at_end()
 
     def _check_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():

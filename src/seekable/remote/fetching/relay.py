@@ -1,0 +1,308 @@
+"""A store that is used in a helper process: for a forked child that must not use it itself.
+
+The helper is a fresh interpreter at the other end of a socket. Requests and answers are pickles that go
+nowhere else: the requests hold the options of the store with their secrets. The helper ends with the socket, so
+it does not outlive the process that started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from seekable._secrets import sending_secrets
+from seekable.errors import ForkUnsafe
+from seekable.remote.mounts import mounts_of, store_of
+from seekable.remote.stores.store import Passing, Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from typing_extensions import Buffer
+
+    from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
+
+__all__ = ["Helper", "RelayedStore", "serve"]
+
+_HEADER_BYTES = 8
+_ENDING_SECONDS = 1.0
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from seekable.remote.fetching.relay import serve; serve(int(sys.argv.pop()))"
+)
+
+
+@final
+class RelayedStore(Store):
+    """A store whose calls are made by a helper process."""
+
+    fork_safe = True
+
+    def __init__(self, store: Store, path: str, helper: Helper) -> None:
+        """Send nothing yet.
+
+        Args:
+            store: the store of this process, which is asked for nothing but names.
+            path: an address in the store.
+            helper: makes the calls.
+        """
+        self._store = store
+        self._path = path
+        self._helper = helper
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object for messages, without secrets."""
+        return self._store.shown(key)
+
+    async def stat(self, key: str) -> Stat:
+        """Return the size and the entity tag of an object."""
+        stat: Stat = await self._result("stat", key)
+        return stat
+
+    async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
+        """Return bytes of an object."""
+        data, pin.etag = await self._result("read", key, start, stop, pin)
+        found: bytes = data
+        return found
+
+    async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
+        """Yield the objects below a folder in pages."""
+        answers = self._helper.answers(self._path, "list", (prefix, after, before))
+        async with contextlib.aclosing(answers):
+            async for page in answers:
+                yield page
+
+    async def list_folder(self, prefix: str) -> FolderListing:
+        """Return the folders and the objects directly below a folder."""
+        listing: FolderListing = await self._result("list_folder", prefix)
+        return listing
+
+    async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
+        """Write a whole object and return its description."""
+        stat: Stat = await self._result("put", key, bytes(data), replacing)
+        return stat
+
+    async def delete(self, key: str) -> None:
+        """Delete an object; nothing happens if there is none."""
+        await self._result("delete", key)
+
+    async def _result(self, method: str, *arguments: object) -> Any:
+        answers = self._helper.answers(self._path, method, arguments)
+        async with contextlib.aclosing(answers):
+            return await anext(answers)
+
+
+@final
+class Helper:
+    """The helper process of this one, which starts with the first call. All calls are made in one loop."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._answers: dict[int, asyncio.Queue[tuple[str, Any]]] = {}
+        self._number = 0
+
+    async def answers(self, path: str, method: str, arguments: tuple[object, ...]) -> AsyncIterator[Any]:
+        """Yield what a method of the store of an address returns, or yields.
+
+        Raises:
+            ForkUnsafe: the helper cannot start, or the options of the store cannot be sent.
+            Passing: the helper has ended.
+            Exception: the error of the call.
+        """
+        with _sendable(path):
+            mounts = pickle.dumps(mounts_of([path]), protocol=5)
+        self._number += 1
+        number = self._number
+        received = self._answers[number] = asyncio.Queue()
+        try:
+            await self._send((number, mounts, path, method, arguments))
+            while True:
+                kind, value = await received.get()
+                if kind == "error":
+                    raise value
+                if kind == "end":
+                    return
+                yield value
+        finally:
+            del self._answers[number]
+            if self._writer is not None:
+                self._writer.write(_frame((number, b"", "", "cancel", ())))
+
+    def close(self) -> None:
+        """End the helper process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_ENDING_SECONDS)
+
+    async def _send(self, request: object) -> None:
+        async with self._starting:
+            if self._writer is None:
+                await self._start()
+        assert self._writer is not None
+        self._writer.write(_frame(request))
+        try:
+            await self._writer.drain()
+        except OSError as error:
+            raise Passing(f"the helper process has ended: {error}") from None
+
+    async def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = _started(theirs)
+            except OSError as error:
+                ours.close()
+                raise _unsafe(f"no helper process can start ({error})") from error
+        reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._reading = asyncio.get_running_loop().create_task(self._read(reader))
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        """Pass answers on to those who wait for them, until the helper ends."""
+        try:
+            while True:
+                number, kind, value = pickle.loads(await _read_frame(reader))  # noqa: S301 - from our child
+                if number in self._answers:
+                    self._answers[number].put_nowait((kind, value))
+        except (EOFError, OSError):
+            self.close()
+            for received in self._answers.values():
+                received.put_nowait(("error", Passing("the helper process has ended")))
+        finally:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.close()
+
+
+def _started(connection: socket.socket) -> subprocess.Popen[bytes]:
+    """Start a helper at one end of a connection.
+
+    Raises:
+        OSError: it cannot start.
+    """
+    return subprocess.Popen(  # noqa: S603 - this interpreter, and a command made of constants
+        # -P keeps the working folder off the path until the path of this process is there.
+        [sys.executable, "-P", "-c", _BOOT, str(connection.fileno()), json.dumps(sys.path)],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[connection.fileno()],
+        # A group of its own gets no interrupt from the terminal.
+        process_group=0,
+    )
+
+
+@contextlib.contextmanager
+def _sendable(path: str) -> Iterator[None]:
+    """Let the mounts be pickled with their secrets.
+
+    Raises:
+        ForkUnsafe: an option cannot be pickled.
+    """
+    try:
+        with sending_secrets():
+            yield
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise _unsafe(f"the options of {path} cannot be sent to a helper process ({error})") from error
+
+
+def _unsafe(reason: str) -> ForkUnsafe:
+    return ForkUnsafe(
+        "this process was forked from one that had read an object store, which it cannot read itself, and "
+        f'{reason}: start it by multiprocessing_context="forkserver" (or "spawn") instead of "fork"'
+    )
+
+
+def _frame(message: object) -> bytes:
+    data = pickle.dumps(message, protocol=5)
+    return len(data).to_bytes(_HEADER_BYTES, "little") + data
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+    """Return the next message.
+
+    Raises:
+        EOFError: there is none.
+    """
+    length = int.from_bytes(await reader.readexactly(_HEADER_BYTES), "little")
+    return await reader.readexactly(length)
+
+
+def serve(descriptor: int) -> None:
+    """Make calls for the process at the other end of a socket until it closes; the helper runs this alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(EOFError, OSError):
+        asyncio.run(_serve(descriptor))
+    # Requests under way end with the process; the end of an interpreter would wait for them.
+    os._exit(0)
+
+
+async def _serve(descriptor: int) -> None:
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
+    tasks: dict[int, asyncio.Task[None]] = {}
+    known = b""
+    while True:
+        try:
+            number, mounts, path, method, arguments = pickle.loads(await _read_frame(reader))  # noqa: S301
+        except EOFError:
+            os._exit(0)
+        if method == "cancel":
+            if number in tasks:
+                tasks[number].cancel()
+            continue
+        if mounts != known:
+            pickle.loads(mounts)  # noqa: S301 - from our parent; it mounts the stores here
+            known = mounts
+        task = asyncio.create_task(_answer(writer, number, path, method, arguments))
+        tasks[number] = task
+        task.add_done_callback(lambda _, number=number: tasks.pop(number, None))
+
+
+async def _answer(
+    writer: asyncio.StreamWriter, number: int, path: str, method: str, arguments: tuple[Any, ...]
+) -> None:
+    try:
+        async for value in _values(path, method, arguments):
+            writer.write(_frame((number, "value", value)))
+            await writer.drain()
+        writer.write(_frame((number, "end", None)))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other process raises it
+        writer.write(_frame((number, "error", _portable(error))))
+
+
+async def _values(path: str, method: str, arguments: tuple[Any, ...]) -> AsyncIterator[Any]:
+    """Yield what a call returns or yields."""
+    store, _ = store_of(path)
+    if method == "list":
+        prefix, after, before = arguments
+        async for page in store.list(prefix, after=after, before=before):
+            yield page
+    elif method == "read":
+        key, start, stop, pin = arguments
+        data = await store.read(key, start, stop, pin=pin)
+        yield bytes(data), pin.etag
+    elif method == "put":
+        key, data, replacing = arguments
+        yield await store.put(key, data, replacing=replacing)
+    else:
+        yield await getattr(store, method)(*arguments)
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that can be pickled, with the text of the given one."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - a copy in memory
+    except Exception:  # noqa: BLE001 - errors of others may have any reason not to be copied
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error.with_traceback(None)
