@@ -228,3 +228,11 @@ def _obstore_store(record: _Mount, secrets: UrlSecrets, *, only_key: str | None)
     connect = partial(client_of, record.address, record.options, secrets, key=only_key or "")
     texts = [*record.options.secrets, *filter(None, secrets), *filter(None, secrets.userinfo.split(":"))]
     return ObstoreStore(record.address, connect, secrets=texts, only_key=only_key)
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603 - the parent's lock may be held, by a thread that a child does not have
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

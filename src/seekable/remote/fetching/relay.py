@@ -1,8 +1,8 @@
 """A store that is used in a helper process: for a forked child that must not use it itself.
 
 The helper is a fresh interpreter at the other end of a socket. Requests and answers are pickles that go
-nowhere else: the requests hold the options of the store with their secrets. The helper ends with the socket, so
-it does not outlive the process that started it.
+nowhere else: the requests hold the options of the store with their secrets. The helper ends with the socket,
+so it does not outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable._secrets import sending_secrets
@@ -24,7 +25,7 @@ from seekable.remote.mounts import mounts_of, store_of
 from seekable.remote.stores.store import Passing, Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
     from typing_extensions import Buffer
 
@@ -113,7 +114,9 @@ class Helper:
         self._answers: dict[int, asyncio.Queue[tuple[str, Any]]] = {}
         self._number = 0
 
-    async def answers(self, path: str, method: str, arguments: tuple[object, ...]) -> AsyncIterator[Any]:
+    async def answers(
+        self, path: str, method: str, arguments: tuple[object, ...]
+    ) -> AsyncGenerator[Any, None]:
         """Yield what a method of the store of an address returns, or yields.
 
         Raises:
@@ -266,7 +269,11 @@ async def _serve(descriptor: int) -> None:
             known = mounts
         task = asyncio.create_task(_answer(writer, number, path, method, arguments))
         tasks[number] = task
-        task.add_done_callback(lambda _, number=number: tasks.pop(number, None))
+        task.add_done_callback(partial(_forget, tasks, number))
+
+
+def _forget(tasks: dict[int, asyncio.Task[None]], number: int, _: object) -> None:
+    tasks.pop(number, None)
 
 
 async def _answer(
