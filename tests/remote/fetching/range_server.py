@@ -42,6 +42,7 @@ def range_server(size: int, *, seconds: float = 0.0) -> Iterator[str]:
 async def serve(size: int, seconds: float) -> None:
     whole = content(size)
     sent = 0
+    never = asyncio.Event()  # referred to from here, so that those who wait are not collected
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal sent
@@ -51,8 +52,8 @@ async def serve(size: int, seconds: float) -> None:
                 method, path, _ = head[0].split(" ")
                 headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
                 start, stop, status = 0, size, "200 OK"
-                if path == "/hang":
-                    await asyncio.Event().wait()
+                if path.startswith("/hang"):
+                    await never.wait()
                 if path == "/count":
                     writer.write(
                         f"HTTP/1.1 200 OK\r\nContent-Length: {len(str(sent))}\r\n\r\n{sent}".encode()

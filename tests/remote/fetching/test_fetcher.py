@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import itertools
+import signal
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.remote.fetching.fake_store import FakeStore, content, failing
+from tests.remote.fetching.fake_store import FakeStore, content, failing, hang
 
 import seekable as sk
-from seekable.remote.fetching.wants import Wants
-from seekable.remote.stores.store import Passing
+from seekable.remote.fetching.wants import ObjectRef, Wants
+from seekable.remote.stores.store import Passing, Pin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.remote.fetching.fetcher import Fetcher
+
+SECONDS = 30
 
 A, B = content(100_000), content(3_000_000, seed=7)
 
@@ -82,3 +88,65 @@ def test_what_is_wanted_ahead_is_here_when_it_is_needed(store: FakeStore, fetche
 def test_run_retries_each_call_of_the_store(store: FakeStore, fetcher: Fetcher) -> None:
     store.script = iter([failing(Passing("reset")), failing_not])
     assert fetcher.run(lambda found: found.stat("a"), path="fake://bucket/a").size == len(A)
+
+
+def test_an_interrupt_ends_the_wait_and_the_request(store: FakeStore, fetcher: Fetcher) -> None:
+    ended = threading.Event()
+
+    async def interrupted() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        try:
+            await hang()
+        finally:
+            ended.set()
+
+    store.script = iter([interrupted])
+    with pytest.raises(KeyboardInterrupt):
+        fetcher.need(Wants.of(store.ref("a"), 0, 10))
+    assert ended.wait(SECONDS)
+    assert store.cancelled == 1
+
+
+def test_close_cancels_requests_and_refuses_further_ones(store: FakeStore, fetcher: Fetcher) -> None:
+    begun = threading.Event()
+
+    async def begin_and_hang() -> None:
+        begun.set()
+        await hang()
+
+    store.script = iter([begin_and_hang])
+    ahead = fetcher.ahead()
+    ahead.want(Wants.of(store.ref("a"), 0, 10))
+    assert begun.wait(SECONDS)
+    oldest = fetcher.report().oldest
+    assert oldest is not None
+    assert oldest.startswith("fake://bucket/a, bytes 0 to 10, sent ")
+    fetcher.close()
+    assert store.cancelled == 1
+    with pytest.raises(RuntimeError, match="closed"):
+        fetcher.range(store.ref("a"), 0, 10)
+    ahead.want(Wants.of(store.ref("a"), 0, 10))
+
+
+def test_a_reader_gets_in_before_a_look_ahead_that_fills_all_places(
+    store: FakeStore, fetcher: Fetcher
+) -> None:
+    """Requests of a look-ahead that hang do not keep another reader from its bytes for good."""
+    store.script = itertools.chain([hang] * 63, itertools.repeat(failing_not))
+    refs = tuple(ObjectRef(f"fake://bucket/{number}", Pin(100, 1)) for number in range(63))
+    store.objects |= {str(number): content(100) for number in range(63)}
+    ahead = fetcher.ahead()
+    ahead.want(Wants(refs, np.arange(63), *np.array([[0], [10]]).repeat(63, axis=1)))
+    while fetcher.report().requests < 63:
+        time.sleep(0)
+    assert fetcher.range(store.ref("a"), 0, 10) == A[:10]
+    ahead.close()
+
+
+def test_hung_requests_are_hedged(store: FakeStore, fetcher: Fetcher) -> None:
+    refs = tuple(ObjectRef(f"fake://bucket/{number}", Pin(100, 1)) for number in range(200))
+    store.objects |= {str(number): content(100) for number in range(200)}
+    store.script = itertools.chain([failing_not] * 190, [hang] * 5, itertools.repeat(failing_not))
+    fetcher.need(Wants(refs, np.arange(200), *np.array([[0], [10]]).repeat(200, axis=1)))
+    report = fetcher.report()
+    assert (report.requests, report.hedges, report.retries) == (205, 5, 0)

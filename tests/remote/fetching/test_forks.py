@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -10,7 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.remote.fetching.range_server import range_server
+from tests.remote.fetching.range_server import ETAG, content, range_server
+
+import seekable as sk
+from seekable.remote.fetching.relay import Helper, RelayedStore
+from seekable.remote.mounts import store_of
+from seekable.remote.stores.store import Passing, Pin, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,3 +69,44 @@ def test_children_of_all_kinds_read(
 ) -> None:
     case = run_case(url, tmp_path, used, method, place, SEEKABLE_REMOTE_BYTES=most_bytes)
     assert (case.stdout, case.stderr, case.returncode) == ("(True, True) 0 True\n", "", 0)
+
+
+def test_an_interpreter_that_ends_with_requests_under_way_says_nothing(url: str) -> None:
+    case = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", "tests.remote.fetching.exit_case", url],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (case.stdout, case.stderr, case.returncode) == ("", "", 0)
+
+
+def test_a_child_that_can_start_no_helper_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/interpreter")
+    store, _ = store_of("https://localhost/object")
+    relayed = RelayedStore(store, "https://localhost/object", Helper())
+    with pytest.raises(sk.ForkUnsafe, match=r'no helper process can start .*="forkserver"'):
+        asyncio.run(relayed.stat("object"))
+
+
+def test_a_helper_that_dies_is_replaced(url: str) -> None:
+    helper = Helper()
+    store, _ = store_of(f"{url}/object")
+    relayed = RelayedStore(store, f"{url}/object", helper)
+
+    async def read_twice() -> bytes:
+        pin = Pin(SIZE, identity_of(ETAG, modified_ns=0, size=SIZE))
+        await relayed.read("object", 0, 10, pin=pin)
+        assert pin.etag == ETAG
+        hanging = asyncio.ensure_future(relayed.read("hang", 0, 10, pin=pin))
+        await asyncio.sleep(0)
+        assert helper.process is not None
+        os.kill(helper.process, signal.SIGKILL)
+        with pytest.raises(Passing, match="the helper process has ended"):
+            await hanging
+        return bytes(await relayed.read("object", 5, 15, pin=pin))
+
+    assert asyncio.run(read_twice()) == content(SIZE)[5:15]
+    helper.close()

@@ -143,6 +143,11 @@ class Helper:
             if self._writer is not None:
                 self._writer.write(_frame((number, b"", "", "cancel", ())))
 
+    @property
+    def process(self) -> int | None:
+        """The number of the helper process; None if there is none."""
+        return None if self._process is None else self._process.pid
+
     def close(self) -> None:
         """End the helper process."""
         process, self._process = self._process, None
