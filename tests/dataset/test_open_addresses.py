@@ -123,6 +123,29 @@ def test_a_loader_stops_and_resumes_on_the_copy_and_back(corpus: Bucket, local: 
     assert batches(local, batches(opened(corpus))[1][2])[0] == whole[3:]
 
 
+def test_a_pipeline_file_names_the_address_and_moves_to_a_copy(
+    corpus: Bucket, local: sk.Dataset, tmp_path: Path
+) -> None:
+    secret = {**corpus.options, "secret_access_key": "hush-hush"}
+    saved, from_local = tmp_path / "pipeline.json", tmp_path / "local.json"
+    whole = sk.open(f"{corpus.url}/corpus", storage_options=secret).shuffle(seed=5)
+    whole.save(saved)
+    local.shuffle(seed=5).save(from_local)
+    assert "hush-hush" not in saved.read_text()
+    assert f'"{corpus.url}/corpus"' in saved.read_text()
+    for loaded in (
+        sk.load_dataset(saved, storage_options=secret),
+        sk.load_dataset(saved, root=tmp_path / "corpus"),
+        sk.load_dataset(from_local, root=f"{corpus.url}/corpus", storage_options=secret),
+        sk.load_dataset(saved, root={corpus.url: tmp_path}),
+    ):
+        assert loaded.fingerprint == whole.fingerprint
+        assert list(loaded) == list(whole)
+    corpus.delete("corpus/part-4.jsonl")
+    with pytest.raises(sk.DataNotFound, match=r"part-4\.jsonl"):
+        sk.load_dataset(saved, storage_options=secret)
+
+
 def test_workers_read_the_same(corpus: Bucket, local: sk.Dataset) -> None:
     loader = sk.Loader(opened(corpus).shuffle(seed=3), batch_size=20, workers=1)
     assert [row for batch in loader for row in batch["id"].tolist()] == [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import checked_flag
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import read_pipeline
+from seekable.dataset.pipeline.sources import Stores
 from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
     index_dir: Path | None = None,
     progress: ProgressHook | None = None,
     pipes: Pipes = "refuse",
+    storage_options: Mapping[str, Any] | None = None,
+    storage: Any = None,
 ) -> Dataset:
     """Return the dataset that ``ds.save`` wrote to a pipeline file.
 
@@ -44,14 +47,16 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
             the file in the fingerprint. Names that the file lacks are left alone.
         sequences: the sequences of ``from_sequence``, by their names in the file: the version, or the type
             where there was none.
-        root: the folder in which the data files are now, or several; or a dict of old folders and new ones.
-            Files that are not there are looked for where they were, and beside the pipeline file if both were
-            moved together.
+        root: the folder in which the data files are now, as a path or an address, or several; or a dict of
+            old folders and new ones. Files that are not there are looked for where they were, and beside the
+            pipeline file if both were moved together.
         allow_changed: take data that has changed since as it is now; the dataset then has another
             fingerprint. Rows and lengths that were computed from the old data are refused all the same.
         index_dir: a folder for indexes, as in ``sk.open``.
         progress: called with the progress of indexing; by default a bar on a terminal.
         pipes: ``"allow"`` runs the commands in Kaldi's scripts, as in ``sk.open``; the file does not say it.
+        storage_options: how the stores of addresses are reached, as in ``sk.open``; the file does not say it.
+        storage: a file system of fsspec that reads the addresses, as in ``sk.open``.
 
     Raises:
         InvalidArgument: functions or sequences are missing; the message lists all of them.
@@ -79,5 +84,6 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
                 index_dir=index_dir,
                 progress=shown,
                 pipes=pipes,
+                stores=Stores(storage_options, storage),
             )
         )

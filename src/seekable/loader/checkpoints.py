@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from seekable._arguments import checked_count
+from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.checkpoint_files import (
@@ -44,8 +45,11 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.checkpoint_files import Saved
     from seekable.loader.resumed import Resumed
+    from seekable.remote import addresses
     from seekable.state.stream_document import State
     from seekable.stream.stream import Stream
+else:
+    addresses = lazy("seekable.remote.addresses")
 
 
 __all__ = ["Stateful", "load_state", "save_state", "source_paths_of"]
@@ -266,10 +270,19 @@ def _noted(leaf: Leaf) -> dict[str, Any]:
     if not isinstance(rows, IndexedSource):
         return {"kind": leaf.kind, **asked}
     runs = [
-        {"root": _as_text(root), "index": _as_text(folder), "files": files}
+        {
+            "root": _as_text(_without_suffix(root)),
+            "index": _as_text(folder),
+            "files": files,
+        }
         for root, folder, files in rows.files.runs
     ]
     return {"kind": leaf.kind, **asked, "runs": runs}
+
+
+def _without_suffix(root: str) -> str:
+    """Return a folder as the user named it: an address without the suffix that mounts may add."""
+    return addresses.shown(root) if "://" in root else root
 
 
 def _as_text(path: str) -> str | None:

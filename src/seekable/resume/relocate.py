@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.decoding import decoder_named
 from seekable.formats.fields.decode_argument import checked_decode
@@ -26,13 +27,16 @@ from seekable.nodes.sources.token_source import TokenSource
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.nodes.sources.indexed_sources import IndexedSource
+    from seekable.remote.listing import find
+else:
+    find = lazy("seekable.remote.listing.find")
 
 __all__ = ["FileSpan", "find_again"]
 
@@ -168,13 +172,25 @@ def _files_differ(
     table: Table, rows: NDArray[np.int64], files: Sequence[Mapping[str, Any]], root: str
 ) -> str | None:
     """Return which file below ``root`` is missing or was changed after it was indexed; None if none is."""
-    for file, row in zip(files, rows.tolist(), strict=True):
-        path = os.path.join(root, file["name"])
-        try:
-            status = stat_file(path)
-        except DataNotFound as error:
-            return str(error)
-        indexed = int(table.column("size")[row]), int(table.column("mtime_ns")[row])
-        if (status.st_size, status.st_mtime_ns) != indexed:
-            return f"{path!r} was changed after it was indexed"
+    names = [file["name"] for file in files]
+    try:
+        for name, row, found in zip(names, rows.tolist(), _statuses(root, names), strict=True):
+            if found != (int(table.column("size")[row]), int(table.column("mtime_ns")[row])):
+                return f"{os.path.join(root, name)!r} was changed after it was indexed"
+    except DataNotFound as error:
+        return str(error)
     return None
+
+
+def _statuses(root: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the size of each file, and its modification time or the number made of its etag.
+
+    Raises:
+        DataNotFound: a file does not exist.
+    """
+    if "://" in root:
+        yield from find.statuses(root, names)
+        return
+    for name in names:
+        status = stat_file(os.path.join(root, name))
+        yield status.st_size, status.st_mtime_ns

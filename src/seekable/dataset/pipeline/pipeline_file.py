@@ -19,7 +19,7 @@ from seekable.dataset.pipeline.functions import Given
 from seekable.dataset.pipeline.kinds import COUNTED
 from seekable.dataset.pipeline.read_nodes import NodeReader, Resources
 from seekable.dataset.pipeline.row_files import RowFiles
-from seekable.dataset.pipeline.sources import Roots
+from seekable.dataset.pipeline.sources import Roots, Stores
 from seekable.dataset.pipeline.write_nodes import NodeWriter
 from seekable.errors import (
     CorruptState,
@@ -106,11 +106,12 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
     progress: ProgressHook | None,
     order_only: bool = False,
     pipes: Pipes = "refuse",
+    stores: Stores | None = None,
 ) -> Node:
     """Return the node of a dataset that was saved; see ``seekable.load_dataset``.
 
     With ``order_only`` no function needs to be given, and no record can be read through one. ``pipes`` is the
-    argument of ``sk.open``.
+    argument of ``sk.open``. ``stores`` says how addresses are reached.
     """
     place, document = _document(path)
     given = Given("functions", functions), Given("sequences", sequences)
@@ -120,7 +121,7 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
         sequence_types = checked(document.get("sequences"), dict[str, dict[str, Any]], "sequences")
         fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
         _check_given(document, given, ([] if order_only else list(described), list(sequence_types)))
-        roots = Roots.of(os.path.dirname(place), root, index_dir)
+        roots = Roots.of(os.path.dirname(place), root, index_dir, stores or Stores())
         reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only, pipes))
         nodes = _read(reader, document.get("nodes"))
         _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)

@@ -14,22 +14,44 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
+from seekable.index.companions import shown_path
 from seekable.index.index_location import hub_folder
 from seekable.remote import placeholder
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seekable.index.fileset import FileSet
+    from seekable.remote import addresses, mounts
+    from seekable.remote.listing import find
+else:
+    addresses = lazy("seekable.remote.addresses")
+    find = lazy("seekable.remote.listing.find")
+    mounts = lazy("seekable.remote.mounts")
 
-__all__ = ["Roots", "files_as_json", "found_files", "saved_entries"]
+__all__ = ["Roots", "Stores", "files_as_json", "found_files", "saved_entries"]
 
 
 _REPO = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The arguments that say how addresses are reached."""
+
+    storage_options: Mapping[str, Any] | None = None
+    storage: object = None
+
+    def mounted(self, address: str) -> str:
+        """Return the address under which the files of a folder are named."""
+        if self.storage_options is None and self.storage is None:
+            return address
+        return mounts.mount(address, self.storage_options, self.storage)
 
 
 class _File(msgspec.Struct, omit_defaults=True):
@@ -66,8 +88,10 @@ class Roots:
 
     index_dir: str | os.PathLike[str] | None
 
+    stores: Stores
+
     @classmethod
-    def of(cls, beside: str, root: object, index_dir: str | os.PathLike[str] | None) -> Roots:
+    def of(cls, beside: str, root: object, index_dir: str | os.PathLike[str] | None, stores: Stores) -> Roots:
         """Return the folders that the argument ``root`` of ``load_dataset`` names.
 
         Raises:
@@ -80,20 +104,21 @@ class Roots:
                 f"root must be a folder, a list of folders, or a dict of old and new ones (got {root!r})"
             )
             raise WrongType(message)
-        moved = tuple(
-            (os.path.abspath(old) if old else "", os.path.abspath(os.path.expanduser(new)))
-            for old, new in pairs
-        )
-        return cls(beside, moved, index_dir)
+        moved = tuple((_absolute(old) if old else "", _absolute(new)) for old, new in pairs)
+        return cls(beside, moved, index_dir, stores)
 
     def candidates(self, folder: _Folder) -> Iterator[str]:
         """Yield the folders in which some files may be, the most likely one first."""
+        return (self.stores.mounted(root) if "://" in root else root for root in self._folders(folder))
+
+    def _folders(self, folder: _Folder) -> Iterator[str]:
         saved = folder.folder or ""
         for old, new in self.moved:
             if not old:
                 yield new
             elif saved == old or saved.startswith(os.path.join(old, "")):
-                yield os.path.normpath(os.path.join(new, os.path.relpath(saved, old)))
+                inner = saved[len(old) :].strip("/")
+                yield os.path.join(new, inner) if inner else new
         yield saved
         if folder.relative is not None:
             yield os.path.normpath(os.path.join(self.beside, folder.relative))
@@ -114,7 +139,14 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
         if placeholder.is_placeholder_folder(root):
             folders.append(_hub_files(files, first, own))
         else:
-            folders.append(_Folder(own, folder=root, relative=os.path.relpath(root, beside)))
+            is_address = "://" in root
+            folders.append(
+                _Folder(
+                    own,
+                    folder=addresses.shown(root) if is_address else root,
+                    relative=None if is_address else os.path.relpath(root, beside),
+                )
+            )
         first += count
     made: list[dict[str, Any]] = msgspec.to_builtins(folders)
     # The folder before its files, which may be many.
@@ -164,17 +196,31 @@ def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
     there: list[str] = []
     lacking: list[str] = []
     for root in dict.fromkeys(filter(None, roots.candidates(folder))):
-        missing = next((name for name in names if not os.path.isfile(os.path.join(root, name))), None)
-        if missing is not None:
-            lacking.append(f"{root!r} has no {missing!r}")
+        sizes = _sizes(root, names)
+        if None in sizes:
+            lacking.append(f"{shown_path(root)!r} has no {names[sizes.index(None)]!r}")
             continue
-        if all(os.stat(os.path.join(root, file.name)).st_size == file.size for file in folder.files):
+        if all(size == file.size for size, file in zip(sizes, folder.files, strict=True)):
             return Found(root, names)
         there.append(root)
     if there:
         return Found(there[0], names)  # It has other files of these names: which ones, the caller says.
     message = f"{where}: {'; '.join(lacking) or 'no folder is named'}. Say where the files are now with root="
     raise DataNotFound(message)
+
+
+def _sizes(root: str, names: Sequence[str]) -> list[int | None]:
+    """Return the number of bytes of each file below a folder, None where there is no file."""
+    if "://" in root:
+        return find.sizes(root, names)
+    paths = [os.path.join(root, name) for name in names]
+    return [os.stat(path).st_size if os.path.isfile(path) else None for path in paths]
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """Return an address as it is, and the absolute path of a local folder."""
+    text = os.fspath(path)
+    return text.rstrip("/") if "://" in text else os.path.abspath(os.path.expanduser(text))
 
 
 def _from_hub(folder: _Folder, roots: Roots, where: str) -> Found:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Arrange, Inspect
 
-__all__ = ["find_files"]
+__all__ = ["find_files", "sizes", "statuses"]
 
 _WORTH_LISTING = 100
 """From this many files of one folder on, the folder is listed; for fewer, each is asked for."""
@@ -113,6 +113,15 @@ def statuses(root: str, names: Sequence[str]) -> list[tuple[int, int]]:
             path = f"{root}/{name}"
             raise DataNotFound(f"there is no {folder.shown(path)!r}; {_nearest(path)}")
     return [status for status in found if status is not None]
+
+
+def sizes(root: str, names: Sequence[str]) -> list[int | None]:
+    """Return the number of bytes of each file below the address of a folder, None where there is none.
+
+    Raises:
+        AccessDenied, Unreachable: the store does not say.
+    """
+    return [None if status is None else status[0] for status in _statuses(root, names)]
 
 
 def _statuses(root: str, names: Sequence[str]) -> list[tuple[int, int] | None]:
