@@ -37,7 +37,7 @@ MAY_IMPORT |= {
     "index": frozenset({"errors", "storage", "remote", "parallel"}),
     "kaldi": frozenset({"errors", "storage", "remote", "index"}),
     "sound": frozenset({"errors", "storage"}),
-    "tokens": frozenset({"errors", "state", "storage", "parallel"}),
+    "tokens": frozenset({"errors", "state", "storage", "remote", "parallel"}),
     "formats": frozenset({"errors", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"}),
     "cli": frozenset(FLOW) | {"_version"},
     "__main__": frozenset({"cli"}),

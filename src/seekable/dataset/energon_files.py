@@ -15,6 +15,7 @@ from seekable.formats.energon import META, NOT_READ, read_energon, splits_in_wor
 from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.select import Select
 from seekable.nodes.sources.sample_source import SampleSource
+from seekable.remote import paths
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class EnergonSpec(Spec):
             InvalidArgument: the spec has no split, and there are several.
             UnsupportedFormat: the description of the dataset is damaged.
         """
-        if os.path.exists(path := os.path.join(self.folder, META, NOT_READ)):
+        if paths.is_file(path := os.path.join(self.folder, META, NOT_READ)):
             LOG.info(
                 f"{path!r} is not read: it says in Python how Energon makes samples. Records have the fields "
                 f"of the tar files"
@@ -140,8 +141,8 @@ def energon_spec(text: str) -> EnergonSpec:
         raise InvalidArgument(message)
     folder, _, split = rest.rpartition(":")
     for path, name in ((rest, None), (folder, split)):
-        located = os.path.abspath(os.path.expanduser(path))
-        if path and os.path.isdir(located):
+        located = paths.absolute(os.path.expanduser(path))
+        if path and paths.is_folder(located):
             if name == "":
                 message = f"{text!r} is not complete: the form is {SCHEME}DIR:SPLIT"
                 raise InvalidArgument(message)

@@ -11,6 +11,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
 from seekable.nodes.sources.shar_opening import open_shar
 from seekable.parallel.progress import progress_or_bar
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,9 +60,8 @@ def shar_files(source: object, *, format_name: str | None) -> SharFiles | None:
             message = f"{path!r} is not complete: shar:DIR, where DIR has the files cuts.*.jsonl"
             raise InvalidArgument(message)
         return fields_of_folder(path.removeprefix(_SPEC))
-    if format_name == "shar" or (format_name is None and os.path.isdir(path) and is_shar(os.listdir(path))):
-        return fields_of_folder(path)
-    return None
+    is_one = format_name is None and paths.is_folder(path) and is_shar(paths.list_folder(path))
+    return fields_of_folder(path) if is_one or format_name == "shar" else None
 
 
 class _Counted:

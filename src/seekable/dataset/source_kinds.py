@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from seekable.dataset.spec import Spec
     from seekable.formats import folders
     from seekable.formats.source_options import SourceOptions
+    from seekable.remote import addresses, paths
     from seekable.storage.asked import Asked
     from seekable.tokens import store_document
 else:
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.dataset.token_files")
     folders = lazy("seekable.formats.folders")
+    addresses = lazy("seekable.remote.addresses")
+    paths = lazy("seekable.remote.paths")
     store_document = lazy("seekable.tokens.store_document")
 
 __all__ = ["has_spec", "may_be_shar", "shown_source", "spec_of_tokens"]
@@ -41,11 +44,9 @@ def may_be_shar(source: object) -> bool:
     if not isinstance(source, str | os.PathLike):
         return isinstance(source, Mapping)
     path = os.fsdecode(source)
-    if path.startswith("shar:") or not os.path.isdir(path):
+    if path.startswith("shar:") or not _is_folder(path):
         return path.startswith("shar:")
-    with suppress(OSError):
-        return any(name.startswith("cuts.") for name in os.listdir(path))
-    return False
+    return any(name.startswith("cuts.") for name in _names_in(path))
 
 
 def has_spec(source: object) -> bool:
@@ -59,7 +60,7 @@ def has_spec(source: object) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     text = os.fsdecode(source)
-    return _SPEC.match(text) is not None or text.endswith(_PACK)
+    return text.endswith(_PACK) or (_SPEC.match(text) is not None and not _is_stored(text))
 
 
 def spec_of_tokens(source: object, format_name: str | None, options: SourceOptions) -> Spec | None:
@@ -70,11 +71,10 @@ def spec_of_tokens(source: object, format_name: str | None, options: SourceOptio
             compressed or encrypted.
     """
     is_of_tokens = format_name is None or format_name.partition("-")[0] == "tokens"
-    if not is_of_tokens or not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+    folder = os.fsdecode(source) if isinstance(source, str | os.PathLike) else ""
+    if not is_of_tokens or not folder or not _is_folder(folder):
         return None
-    folder, names = os.fsdecode(source), list[str]()
-    with suppress(OSError):
-        names = os.listdir(folder)
+    names = _names_in(folder)
     facts = f".{store_document.FACTS}"
     is_store = store_document.DOCUMENT in names or any(name.endswith(facts) for name in names)
     if format_name is None and is_store:
@@ -86,6 +86,24 @@ def spec_of_tokens(source: object, format_name: str | None, options: SourceOptio
     if any(name.lower().endswith(_TOKENS) for name in names):
         return token_files.spec_of_folder(folder, names, is_named=options.has_token_options)
     return None
+
+
+def _is_stored(path: str) -> bool:
+    """Return True for an address of a store; those of the Hub are explained by its spec."""
+    return "://" in path and not path.startswith("hf:") and addresses.is_address(path)
+
+
+def _is_folder(path: str) -> bool:
+    return paths.is_folder(path) if _is_stored(path) else os.path.isdir(path)
+
+
+def _names_in(folder: str) -> list[str]:
+    """Return the names of files and folders in a folder; none of a local one that cannot be listed."""
+    if "://" in folder:
+        return paths.list_folder(folder)
+    with suppress(OSError):
+        return os.listdir(folder)
+    return []
 
 
 def shown_source(source: Asked | Mapping[str, Asked]) -> str:

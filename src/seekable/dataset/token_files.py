@@ -19,6 +19,7 @@ from seekable.formats.tokens.token_folders import (
     suffixes_of_tokens,
     token_names,
 )
+from seekable.remote import paths
 from seekable.storage.listing import Found
 from seekable.tokens.store_document import DOCUMENT, FACTS, read_document
 
@@ -75,10 +76,10 @@ class TokensSpec(Spec):
         """
         path = os.path.expanduser(self.path)
         if not self.paired and (listed := _listed(path)) is not None:
-            return (Found(os.path.abspath(path), listed),)
+            return (Found(paths.absolute(path), listed),)
         if not self.paired:
             return find_files(path, suffixes=self.suffixes, inspect=without_their_files, arrange=token_names)
-        if not os.path.isdir(path) or os.path.isfile(path + _DATA):
+        if not paths.is_folder(path) or paths.is_file(path + _DATA):
             path += _DATA
         found = find_files(path, suffixes=(_DATA,), inspect=without_their_files)
         for run in found:
@@ -88,7 +89,7 @@ class TokensSpec(Spec):
     def _check_indexes(self, run: Found) -> None:
         for name in run.names:
             prefix = os.path.join(run.root, name).removesuffix(_DATA)
-            if not os.path.isfile(prefix + _INDEX):
+            if not paths.is_file(prefix + _INDEX):
                 message = (
                     f"there is no {prefix + _INDEX!r}, which says where the documents of {prefix + _DATA!r} "
                     f"start: copy it there, or open 'tokens:{prefix}{_DATA}' with dtype= and eos="
@@ -113,11 +114,11 @@ class StoreSpec(Spec):
             CorruptState: ``tokens.json`` is damaged.
         """
         form = checked_format(self, TOKENS, format_name)
-        folder = os.path.abspath(self.text)
+        folder = paths.absolute(self.text)
         document = read_document(folder)
         if document is None:
             raise unfinished(folder)
-        there = set(os.listdir(folder))
+        there = set(paths.list_folder(folder))
         for part in document.parts:
             for suffix in (*part.digests, FACTS):
                 if f"{part.name}.{suffix}" not in there:
@@ -132,7 +133,7 @@ class StoreSpec(Spec):
 
 def _listed(path: str) -> tuple[str, ...] | None:
     """Return the files that the own index of a folder of tokens lists; None for another folder, or a file."""
-    return listed_tokens(os.path.abspath(path), os.listdir(path)) if os.path.isdir(path) else None
+    return listed_tokens(paths.absolute(path), paths.list_folder(path)) if paths.is_folder(path) else None
 
 
 def tokens_spec(text: str) -> TokensSpec:
@@ -169,7 +170,7 @@ def spec_of_listed(folder: str, names: Collection[str]) -> TokensSpec | None:
         UnsupportedFormat: the folder is of tokens, and damaged, compressed or encrypted.
         DataNotFound: its index lists no file.
     """
-    listed = listed_tokens(os.path.abspath(folder), names)
+    listed = listed_tokens(paths.absolute(folder), names)
     return None if listed is None else TokensSpec(folder, folder)
 
 

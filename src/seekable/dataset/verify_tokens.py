@@ -10,6 +10,7 @@ import xxhash
 
 from seekable.errors import CorruptRecord, CorruptState
 from seekable.index.verify.integrity import Problem
+from seekable.remote import paths
 from seekable.tokens.store_document import DOCUMENT, read_document
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def store_problems(files: FileSet) -> Iterator[Problem]:
         facts = known[folder].get(stem)
         for suffix, expected in (facts.digests if facts else {}).items():
             path = os.path.join(folder, f"{stem}.{suffix}")
-            found = _digest(path) if os.path.isfile(path) else "no file"
+            found = _digest(path) if paths.is_file(path) else "no file"
             if found != expected:
                 message = (
                     f"the digest of all of it is {found}, and {DOCUMENT} says {expected}: copy the store "
@@ -139,7 +140,7 @@ def _document(folder: str) -> StoreDocument | None:
 
 def _digest(path: str) -> str:
     hasher = xxhash.xxh3_128()
-    with open(path, "rb") as file:
+    with paths.open_file(path) as file:
         while data := file.read(_READ_BYTES):
             hasher.update(data)
     return hasher.hexdigest()

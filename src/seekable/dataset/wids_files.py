@@ -13,7 +13,7 @@ from seekable.errors import IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.finding import find_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.nodes.sources.sample_source import SampleSource
-from seekable.storage.files import stat_file, unreadable_error
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
@@ -66,12 +66,12 @@ class WidsSpec(Spec):
             UnsupportedFormat: it is no list of wids, or a shard lies on another machine.
         """
         found = self._list()
-        paths = []
+        shards = []
         for shard in found.shardlist:
             url = f"{found.base.rstrip('/')}/{shard.url}" if found.base else shard.url
             refuse_unopened(url)
-            paths.append(os.path.join(os.path.dirname(self.path), url))
-        return find_files(paths, suffixes=())
+            shards.append(url if "://" in url else os.path.join(os.path.dirname(self.path), url))
+        return find_files(shards, suffixes=())
 
     def kept(self, source: Node) -> Node:
         """Return the samples of the shards, after a check of their numbers.
@@ -93,12 +93,9 @@ class WidsSpec(Spec):
         return source
 
     def _list(self) -> _List:
-        stat_file(self.path)
+        paths.status(self.path)
         try:
-            with open(self.path, "rb") as file:
-                found = msgspec.json.decode(file.read(), type=_List)
-        except PermissionError:
-            raise unreadable_error(self.path) from None
+            found = msgspec.json.decode(paths.read_bytes(self.path), type=_List)
         except msgspec.DecodeError as error:
             self._refuse(str(error))
         if found.kind != _KIND or not found.shardlist:
@@ -122,4 +119,4 @@ def wids_spec(text: str) -> WidsSpec:
     if not path:
         message = f"{text!r} is not complete: the form is {SCHEME}PATH, as in 'wids:shards/index.json'"
         raise InvalidArgument(message)
-    return WidsSpec(text, os.path.abspath(os.path.expanduser(path)))
+    return WidsSpec(text, paths.absolute(os.path.expanduser(path)))

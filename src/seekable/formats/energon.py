@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from seekable._optional import optional
 from seekable.errors import DataNotFound, MissingDependency, UnsupportedFormat
+from seekable.remote import paths
 from seekable.storage.braces import expanded
-from seekable.storage.files import unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,8 +114,11 @@ def read_energon(folder: str) -> EnergonDataset:
         MissingDependency: pyyaml is not installed.
         UnsupportedFormat: a file of the description is not what it must be.
     """
-    name = next((name for name in _COUNTS if os.path.exists(_path(folder, name))), None)
-    if name is None or not os.path.exists(_path(folder, _SPLITS)):
+    there: list[str] = []
+    with suppress(FileNotFoundError, NotADirectoryError):
+        there = paths.list_folder(os.path.join(folder, META))
+    name = next((name for name in _COUNTS if name in there), None)
+    if name is None or _SPLITS not in there:
         missing = _SPLITS if name else " or ".join(_COUNTS)
         message = (
             f"{folder!r} is no prepared dataset of Energon: there is no {missing} in "
@@ -136,11 +140,7 @@ def _path(folder: str, name: str) -> str:
 
 def _document(folder: str, name: str) -> dict[Any, Any]:
     path = _path(folder, name)
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except PermissionError:
-        raise unreadable_error(path) from None
+    data = paths.read_bytes(path)
     parse = json.loads if name.endswith(".json") else yaml.safe_load
     try:
         found = parse(data)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
 
     from seekable.formats import energon
     from seekable.formats.tokens import token_folders
+    from seekable.remote import paths
     from seekable.storage.listing import Listing
 else:
     energon = lazy("seekable.formats.energon")
+    paths = lazy("seekable.remote.paths")
     token_folders = lazy("seekable.formats.tokens.token_folders")
 
 __all__ = ["OTHER_TOOLS", "TOKEN_LISTS", "Folder", "OtherTool", "inspect_folder", "of_one_kind"]
@@ -84,13 +87,11 @@ class Folder:
 
     def head(self, name: str) -> bytes:
         """Return the first bytes of a file in the folder; none if it is not there or cannot be read."""
-        if name not in self.files:
-            return b""
-        try:
-            with open(os.path.join(self.path, name), "rb") as file:
-                return file.read(_PEEKED_BYTES)
-        except OSError:
-            return b""
+        with suppress(OSError):
+            if name in self.files:
+                with paths.open_file(os.path.join(self.path, name)) as file:
+                    return file.read(_PEEKED_BYTES) or b""
+        return b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,10 +371,9 @@ def _names(listing: Listing, files: Mapping[str, set[str]], parent: str, name: s
     folder = os.path.join(parent, name)
     if folder in files or listing.whole:
         return files.get(folder, ())
-    try:
-        return os.listdir(os.path.join(listing.root, folder))
-    except OSError:
-        return ()
+    with suppress(OSError):
+        return paths.list_folder(os.path.join(listing.root, folder))
+    return ()
 
 
 def _inner(paths: Iterable[str]) -> dict[str, set[str]]:

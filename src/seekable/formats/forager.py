@@ -8,6 +8,7 @@ lines a sample is a line with its line end; blank lines are samples too. Of toke
 
 from __future__ import annotations
 
+import functools
 import os
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -15,12 +16,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.index.scanner import OtherOffsets
+from seekable._lazy import lazy
+from seekable.errors import IndexStale, Unreachable
+from seekable.index.scanner import ALWAYS_NS, OtherOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
+
+    from seekable.remote import paths
+    from seekable.remote.paths import PathStatus
+else:
+    paths = lazy("seekable.remote.paths")
 
 __all__ = ["INDEX", "NAMES", "NEEDED", "ForagerIndex", "is_of_tokens", "read_index"]
 
@@ -52,10 +60,11 @@ class ForagerIndex:
     """The numbers of the files, by their paths relative to the folder."""
 
     samples: NDArray[np.uint64]
-    """The samples, memory-mapped: the numbers of their files, their first bytes and their lengths."""
+    """The samples: the numbers of their files, their first bytes and their lengths; memory-mapped unless they
+    are in a store."""
 
     made_ns: int
-    """The time at which the index was last written, in nanoseconds."""
+    """The time at which the index was last written, in nanoseconds; `ALWAYS_NS` in a store."""
 
     @property
     def label(self) -> str:
@@ -87,10 +96,10 @@ def is_of_tokens(folder: str) -> bool:
     Where the list of the files is missing, the schema of the samples tells, which only tokens have.
     """
     try:
-        with open(os.path.join(folder, INDEX, _FILES), "rb") as file:
-            first = file.read(_PEEKED_BYTES).partition(b"\n")[0]
+        with paths.open_file(os.path.join(folder, INDEX, _FILES)) as file:
+            first = (file.read(_PEEKED_BYTES) or b"").partition(b"\n")[0]
     except FileNotFoundError:
-        return os.path.isfile(os.path.join(folder, INDEX, _SCHEMA))
+        return paths.is_file(os.path.join(folder, INDEX, _SCHEMA))
     except OSError:
         return False
     return first.lower().endswith(b".bin")
@@ -100,14 +109,32 @@ def read_index(folder: str) -> ForagerIndex | None:
     """Return the index that Forager keeps of a folder; None if there is none, or it is not whole."""
     files, samples = (os.path.join(folder, INDEX, name) for name in (_FILES, _SAMPLES))
     try:
-        status = os.stat(samples)
-        made_ns = max(status.st_mtime_ns, os.stat(files).st_mtime_ns)
-        with open(files, "rb") as file:
-            lines = file.read().split(b"\n")
-        if not status.st_size or status.st_size % _SAMPLE_BYTES or lines[-1]:
+        of_samples, of_files = paths.status(samples), paths.status(files)
+        if not of_samples.size or of_samples.size % _SAMPLE_BYTES:
             return None
-        table = np.memmap(samples, _NUMBERS, "r").reshape(-1, 3)
+        found = (_kept if "://" in folder else _read)(folder, of_samples, of_files)
+    except (Unreachable, IndexStale):
+        raise
     except (OSError, ValueError):
         return None
+    return found
+
+
+def _read(folder: str, of_samples: PathStatus, of_files: PathStatus) -> ForagerIndex | None:
+    files, samples = (os.path.join(folder, INDEX, name) for name in (_FILES, _SAMPLES))
+    lines = paths.read_bytes(files).split(b"\n")
+    if lines[-1]:
+        return None
+    made_ns = max(of_samples.mtime_ns, of_files.mtime_ns)
+    if "://" in folder:
+        made_ns, table = ALWAYS_NS, np.frombuffer(paths.read_bytes(samples), _NUMBERS)
+    else:
+        table = np.memmap(samples, _NUMBERS, "r")
     numbers = {os.path.normpath(os.fsdecode(line)): number for number, line in enumerate(lines[:-1])}
-    return ForagerIndex(folder, numbers, table, made_ns)
+    return ForagerIndex(folder, numbers, table.reshape(-1, 3), made_ns)
+
+
+@functools.lru_cache(maxsize=2)
+def _kept(folder: str, of_samples: PathStatus, of_files: PathStatus) -> ForagerIndex | None:
+    """Return an index in a store, which is fetched once for all files that it names."""
+    return _read(folder, of_samples, of_files)

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable._lazy import lazy
 from seekable.errors import DataNotFound, UnsupportedFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from seekable.remote import paths
+else:
+    paths = lazy("seekable.remote.paths")
 
 __all__ = ["data_files"]
 
@@ -116,10 +121,8 @@ def _read(folder: str, name: str) -> dict[str, Any]:
         UnsupportedFormat: the file holds no JSON object.
     """
     path = os.path.join(folder, name)
-    with open(path, "rb") as file:
-        data = file.read()
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
+        return msgspec.json.decode(paths.read_bytes(path), type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise _damaged(path, error) from None
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from seekable.formats.idxpack_tables import Collection, read_tables, refuse
 from seekable.formats.lhotse_index import NUMBERS, consecutive_ranges
-from seekable.index.scanner import OtherOffsets
-from seekable.storage.files import read_or_map, stat_file, unreadable_error
+from seekable.index.scanner import ALWAYS_NS, OtherOffsets
+from seekable.remote import paths
+from seekable.storage.files import read_or_map, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +38,7 @@ class Pack:
     """All of it, memory-mapped unless it is small."""
 
     made_ns: int
-    """The time at which it was last written, in nanoseconds."""
+    """The time at which it was last written, in nanoseconds; `ALWAYS_NS` in a store."""
 
     collections: tuple[Collection, ...]
     segments: NDArray[np.void]
@@ -54,8 +55,12 @@ class Pack:
 
     def located(self, text: str) -> str:
         """Return the absolute path of a file: below the working folder, else below that of the pack."""
-        path = os.path.abspath(text)
-        beside = os.path.join(os.path.dirname(os.path.abspath(self.path)), text)
+        path = paths.absolute(text)
+        if "://" in path:
+            return path
+        beside = os.path.join(os.path.dirname(paths.absolute(self.path)), text)
+        if "://" in beside:
+            return path if os.path.lexists(path) else beside
         return beside if not os.path.lexists(path) and os.path.lexists(beside) else path
 
     def offsets(self, segment: int) -> NDArray[np.uint64]:
@@ -122,12 +127,17 @@ def read_pack(path: str) -> Pack:
         AccessDenied: this user may not read it.
         UnsupportedFormat: it is no pack, one of another version, or damaged; the message names the byte.
     """
-    status = stat_file(path)
-    try:
-        tables = read_tables(path, memoryview(read_or_map(path)))
-    except PermissionError:
-        raise unreadable_error(path) from None
+    status = paths.status(path)
+    if "://" in path:
+        data = memoryview(paths.read_bytes(path))
+    else:
+        try:
+            data = memoryview(read_or_map(path))
+        except PermissionError:
+            raise unreadable_error(path) from None
+    tables = read_tables(path, data)
     texts = tables.texts()
     collections = tuple(tables.collections(texts))
     tables.check_layout(collections)
-    return Pack(path, tables.data, status.st_mtime_ns, collections, tables.segments, texts)
+    made_ns = ALWAYS_NS if "://" in path else status.mtime_ns
+    return Pack(path, tables.data, made_ns, collections, tables.segments, texts)

@@ -8,20 +8,26 @@ StatelessSampler writes under the same name, so its numbers are compared with th
 
 from __future__ import annotations
 
+import io
 import os
-import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.index.scanner import OtherOffsets
+from seekable._lazy import lazy
+from seekable.errors import AccessDenied, DataNotFound
+from seekable.index.scanner import ALWAYS_NS, OtherOffsets
 from seekable.storage.index_names import INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from seekable.remote import paths
+else:
+    paths = lazy("seekable.remote.paths")
 
 __all__ = ["NUMBERS", "LhotseIndexes", "consecutive_ranges", "index_path"]
 
@@ -61,20 +67,21 @@ class LhotseIndexes:
         """Return the lines of a file; None if no index is beside it, or one of another size."""
         path = index_path(os.path.join(self.folder, name))
         try:
-            status = os.stat(path)
-        except OSError:
+            status = paths.status(path)
+        except (DataNotFound, AccessDenied):
             return None
-        whole = status.st_size and not status.st_size % NUMBERS.itemsize
-        if not whole or not stat.S_ISREG(status.st_mode) or not os.access(path, os.R_OK):
+        if not status.size or status.size % NUMBERS.itemsize:
             return None
-        return OtherOffsets(status.st_mtime_ns, _ranges(path))
+        if "://" in path:
+            return OtherOffsets(ALWAYS_NS, _ranges(path))
+        return OtherOffsets(status.mtime_ns, _ranges(path)) if os.access(path, os.R_OK) else None
 
 
 def _ranges(path: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
-    with open(path, "rb") as file:
-        last = np.fromfile(file, NUMBERS, 1)
-        while len(some := np.fromfile(file, NUMBERS, _LINES_AT_ONCE)):
-            bounds = np.concatenate((last, some))
+    with io.BufferedReader(paths.open_file(path), _LINES_AT_ONCE * NUMBERS.itemsize) as file:
+        last = np.frombuffer(file.read(NUMBERS.itemsize), NUMBERS)
+        while data := file.read(_LINES_AT_ONCE * NUMBERS.itemsize):
+            bounds = np.concatenate((last, np.frombuffer(data, NUMBERS)))
             yield consecutive_ranges(bounds)
             last = bounds[-1:]
 

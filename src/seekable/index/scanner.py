@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from seekable.storage.ranges import SeekableBytes
 
+ALWAYS_NS = (1 << 63) - 1
+"""The time of an index that lies in a store: uploads come in any order, so times there prove nothing."""
+
 CHUNK_BYTES = 1 << 20
 """The bytes that are read at a time: 512 KiB to 4 MiB are within 10 % of it (measured)."""
 
@@ -163,7 +166,7 @@ class OtherOffsets:
     """The lines of one file by the index of another tool; not yet compared with the file."""
 
     made_ns: int
-    """The time at which that index was last written, in nanoseconds."""
+    """The time at which that index was last written, in nanoseconds; `ALWAYS_NS` of one in a store."""
 
     ranges: Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
     """The first bytes of lines, and their lengths with their ends, some lines at a time, uint64."""

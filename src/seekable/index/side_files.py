@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from seekable._lazy import lazy
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.index.surveyor import SideFile
+    from seekable.remote import paths
+else:
+    paths = lazy("seekable.remote.paths")
 
 __all__ = ["changed_beside"]
 
@@ -22,15 +27,25 @@ def changed_beside(path: str, beside: Iterable[SideFile]) -> str | None:
     """
     folder = os.path.dirname(path)
     for side in beside:
-        there = os.path.join(folder, side.file)
+        there = _beside(folder, side.file)
         if _status(there) != (side.size, side.mtime_ns):
             return there
     return None
 
 
+def _beside(folder: str, name: str) -> str:
+    """Return the path of a file relative to a folder; in a store the folders above are resolved by name."""
+    path = os.path.join(folder, name)
+    scheme, mark, key = path.partition("://")
+    return f"{scheme}://{os.path.normpath(key)}" if mark and ".." in key else path
+
+
 def _status(path: str) -> tuple[int, int]:
     """Return the size and the modification time of a file, -1 and -1 if it is not there."""
     try:
+        if "://" in path:
+            found = paths.status(path)
+            return found.size, found.mtime_ns
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return -1, -1

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import xxhash
 
+from seekable._lazy import lazy
 from seekable.errors import CorruptState
 from seekable.storage.files import write_atomically
+
+if TYPE_CHECKING:
+    from seekable.remote import paths
+else:
+    paths = lazy("seekable.remote.paths")
 
 __all__ = [
     "DOCUMENT",
@@ -197,8 +203,7 @@ def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
     """
     path = os.path.join(folder, name)
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = paths.read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

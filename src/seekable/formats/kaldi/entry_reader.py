@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, InvalidArgument
 from seekable.formats.kaldi.script_lines import line_key, parse_line
-from seekable.kaldi.files.local_files import missing_error
+from seekable.kaldi.files.local_files import coding_by_name, missing_error
 from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.stored_file import GrowingRanges, is_stored
 from seekable.kaldi.holders.holder import SupportsExtent, SupportsRange
+from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded
@@ -27,10 +30,13 @@ if TYPE_CHECKING:
 
     from seekable.formats.kaldi.object_files import ObjectFiles
     from seekable.formats.kaldi.script_lines import ScriptLine
+    from seekable.index import object_file
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
     from seekable.kaldi.objects.cursor import Cursor
     from seekable.storage.mapped import MappedFile, View
+else:
+    object_file = lazy("seekable.index.object_file")
 
 __all__ = ["ENTRY", "EntryReader", "Wanted", "entry_keys", "owned"]
 
@@ -75,8 +81,8 @@ class EntryReader:
     """The time at which the newest script was modified, in nanoseconds; None if it is not known."""
 
     folder: str | None = None
-    """The folder of the script, in which files are looked for that the current folder lacks; None if it is
-    not known."""
+    """The folder of the script, or its address in a store, in which files are looked for that the current
+    folder lacks; None if it is not known."""
 
     @property
     def read(self) -> Callable[[memoryview], Any]:
@@ -104,31 +110,32 @@ class EntryReader:
         if self.wanted == "key" and (key := line_key(text)):
             return decoded(key)
         line = parse_line(text)
-        if line.kind in {"file", "offset"} and "://" not in line.path:
-            mapped = self._mapped(line.path)
+        if line.kind in {"file", "offset"}:
+            path = line.path if line.path.startswith("/") or "://" in line.path else self._path(line.path)
+            if is_stored(path):
+                return line.key, self._of_store(line, path)
+            mapped = None if "://" in path else self.files.mapped(path)
             if mapped is not None and not mapped.view[:4].tobytes().startswith(_COMPRESSED):
                 return line.key, self._of_map(line, mapped)
-            path = self._path(line.path)
             return line.key, self._of_stream(line, f"{path}:{line.offset}" if line.kind == "offset" else path)
         if line.kind == "stdin":
             message = "the line names standard input, which cannot be read again: name a file"
             raise InvalidArgument(message)
         return line.key, self._of_stream(line, line.rxfilename)
 
-    def _mapped(self, path: str) -> MappedFile | None:
-        return self.files.mapped(path if path.startswith("/") else self._path(path))
-
     def _path(self, path: str) -> str:
         """Return the absolute path of a file: below the current folder, else below that of the script.
+
+        In a store it is not looked if the file is there; its reader does so.
 
         Raises:
             DataNotFound: the folder of the script is known, and a relative path leads to a file in neither.
         """
         here = os.path.join(os.getcwd(), path)
-        if self.folder is None or path.startswith("/") or os.path.exists(here):
+        if self.folder is None or os.path.exists(here):
             return here
         there = os.path.join(self.folder, path)
-        if not os.path.exists(there):
+        if "://" not in there and not os.path.exists(there):
             message = (
                 f"{missing_error(here)}, and the folder of the script, {self.folder!r}, does not have it "
                 f"either; paths in scripts begin at the current folder, or else at that of the script"
@@ -160,6 +167,25 @@ class EntryReader:
             raise
         finally:
             activity.note(disk_reads() - before)
+
+    def _of_store(self, line: ScriptLine, path: str) -> Any:
+        stored = self.files.mapped(path)
+        assert isinstance(stored, object_file.ObjectFile)
+        ranges = GrowingRanges(stored.source)
+        if coding_by_name(path) if line.offset else ranges.coding(path):
+            return self._of_stream(line, f"{path}:{line.offset}" if line.kind == "offset" else path)
+        if line.offset > stored.size:
+            found = f"the end of the file at byte {stored.size}"
+            raise CorruptObject(stored.name, line.key, line.offset, "an object", found)
+        cursor = BufferedCursor(
+            ranges, name=stored.name, key=line.key, position=line.offset, size=stored.size
+        )
+        try:
+            return self._part(line, cursor)
+        except CorruptObject as error:
+            if hint := _misplaced(line, stored):
+                raise CorruptTable(f"{error}. {hint}") from error
+            raise
 
     def _of_stream(self, line: ScriptLine, rxfilename: str) -> Any:
         """Return the object at the start of a file that is read forward, or of the output of a command.
@@ -224,7 +250,7 @@ def _has_own_memory(array: NDArray[Any]) -> bool:
     return isinstance(base, bytearray)
 
 
-def _before(line: ScriptLine, view: memoryview) -> tuple[bytes, bool]:
+def _before(line: ScriptLine, view: View) -> tuple[bytes, bool]:
     """Return the bytes before an offset, as many as the key and a space have, and whether they are those."""
     key = line.key.encode("utf-8", "surrogateescape")
     before = bytes(view[max(line.offset - len(key) - 1, 0) : line.offset])
@@ -264,7 +290,7 @@ def _misplaced(line: ScriptLine, mapped: MappedFile) -> str:
         if line.kind == "file" and found and head[found.end() : found.end() + 2] == b"\0B":
             return "The file is an archive: the line must name the offset of the entry, PATH:OFFSET"
         return ""
-    before, is_key = _before(line, mapped.view[:])
+    before, is_key = _before(line, mapped.view)
     if is_key:
         return ""
     return (

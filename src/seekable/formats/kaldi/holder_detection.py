@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seekable.errors import InvalidArgument, SeekableError
+from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, SeekableError
 from seekable.formats.kaldi.script_lines import parse_line
 from seekable.kaldi.files.filenames import classify_rxfilename
 from seekable.kaldi.files.opening import open_rx
@@ -18,6 +18,7 @@ from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.header import BINARY_HEADER
 from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -97,9 +98,16 @@ def _first_paths(found: Sequence[Found]) -> Iterator[str]:
     for run in found:
         for name in run.names:
             path = os.path.join(run.root, name)
-            if left and os.path.isfile(path) and os.path.getsize(path):
+            if left and _has_bytes(path):
                 left -= 1
                 yield path
+
+
+def _has_bytes(path: str) -> bool:
+    try:
+        return paths.status(path).size > 0
+    except (DataNotFound, AccessDenied):
+        return False
 
 
 def _objects(base: str, path: str, pipes: Pipes) -> Iterator[tuple[str, bytes]]:
@@ -161,7 +169,7 @@ def _named_object(line: bytes, script: str, pipes: Pipes) -> tuple[str, bytes]:
     if entry.kind == "stdin":
         message = f"the line {line!r} names standard input"
         raise InvalidArgument(message)
-    if entry.path and not os.path.isabs(entry.path) and not os.path.exists(entry.path):
+    if entry.path and not (os.path.isabs(entry.path) or "://" in entry.path or os.path.exists(entry.path)):
         name = os.path.join(os.path.dirname(script), name)
     with open_rx(name, header=False, pipes=pipes) as file:
         return f"{name!r}, named by {script!r}", file.read(_HEAD_BYTES)

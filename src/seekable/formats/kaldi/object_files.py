@@ -1,4 +1,4 @@
-"""The files that the lines of scripts name: a bounded number of them is open and mapped."""
+"""The files that the lines of scripts name: a bounded number of them is open, and mapped if it is local."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ import stat
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from seekable._lazy import lazy
 from seekable.errors import IndexStale
 from seekable.kaldi.files.local_files import local_errors, missing_error
+from seekable.kaldi.files.stored_file import mounted_beside
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from seekable.index import object_file
+    from seekable.remote import paths
+else:
+    object_file = lazy("seekable.index.object_file")
+    paths = lazy("seekable.remote.paths")
 
 __all__ = ["ObjectFiles"]
 
@@ -22,30 +30,35 @@ _MOST_KNOWN = 4096
 
 
 class ObjectFiles:
-    """Local files by path, at most so many open at once. Safe from threads and after fork.
+    """Files by path or address, at most so many open at once. Safe from threads and after fork.
 
-    A file that was changed since it was opened is opened again. A pickle has the bound alone.
+    A local file that was changed since it was opened is opened again. A pickle has the arguments alone.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, beside: str = "") -> None:
         """Begin without an open file.
 
         Args:
             most: the most files that are open at once.
+            beside: the address of the script in a store, whose options other files of stores have too; empty
+                for a local one.
         """
         self._most = most
+        self._beside = beside
         self._files = OpenFiles(most)
         self._known: dict[str, weakref.ref[MappedFile]] = {}
         self._number: Callable[[], int] = itertools.count().__next__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ObjectFiles, (self._most,)
+        return ObjectFiles, (self._most, self._beside)
 
     def mapped(self, path: str) -> MappedFile | None:
         """Return a regular file, mapped as it is now; None for a file that can only be read forward.
 
+        Of a file of a store nothing is read; it is an `ObjectFile`, of the version that is there now.
+
         Args:
-            path: the absolute path of the file.
+            path: the absolute path of the file, or its address in a store.
 
         Raises:
             DataNotFound: there is no such file.
@@ -70,6 +83,10 @@ class ObjectFiles:
         self._files.close()
 
     def _opened(self, path: str) -> MappedFile | None:
+        if "://" in path:
+            stored = mounted_beside(path, self._beside) if self._beside else path
+            version = paths.status(stored)
+            return self._kept(path, lambda: _stored(stored, version.size, version.mtime_ns))
         for attempt in range(_MOST_ATTEMPTS):
             with local_errors(path, writing=False):
                 status = os.stat(path)
@@ -79,17 +96,23 @@ class ObjectFiles:
                 return None
             size, mtime_ns = status.st_size, status.st_mtime_ns
             try:
-                # A file that was changed gets a new number: the old one stays open until it is the oldest.
-                mapped = self._files.open(self._number(), lambda: _map(path, size, mtime_ns))  # noqa: B023
+                return self._kept(path, lambda: _map(path, size, mtime_ns))  # noqa: B023 - called at once
             except IndexStale:
                 if attempt == _MOST_ATTEMPTS - 1:
                     raise
-                continue
-            if len(self._known) >= _MOST_KNOWN:
-                self._known = {name: known for name, known in list(self._known.items()) if known()}
-            self._known[path] = weakref.ref(mapped)
-            return mapped
         raise AssertionError
+
+    def _kept(self, path: str, make: Callable[[], MappedFile]) -> MappedFile:
+        # A file that was changed gets a new number: the old one stays open until it is the oldest.
+        mapped = self._files.open(self._number(), make)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known = {name: known for name, known in list(self._known.items()) if known()}
+        self._known[path] = weakref.ref(mapped)
+        return mapped
+
+
+def _stored(path: str, size: int, identity: int) -> MappedFile:
+    return object_file.ObjectFile(path, size=size, mtime_ns=identity, kind=None, points=None)
 
 
 def _map(path: str, size: int, mtime_ns: int) -> MappedFile:

@@ -192,8 +192,8 @@ class Utterances:
     entries: EntryReader
     """The reader of the lines of scripts."""
 
-    modified_ns: Mapping[str, int]
-    """The time at which each script was modified, in nanoseconds."""
+    modified_ns: Mapping[str, int | None]
+    """The time at which each script was modified, in nanoseconds; None in a store."""
 
     only: frozenset[str] | None = None
     """The columns that are used; None for all. They are no part of the description."""

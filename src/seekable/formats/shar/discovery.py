@@ -13,7 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, UnsupportedFormat
+from seekable._lazy import lazy
+from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unreachable, UnsupportedFormat
 from seekable.formats.finding import find_files
 from seekable.storage.listing import Found
 from seekable.storage.natural_order import natural_key, natural_sorted
@@ -21,7 +22,10 @@ from seekable.storage.natural_order import natural_key, natural_sorted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from seekable.remote import paths
     from seekable.storage.asked import Asked
+else:
+    paths = lazy("seekable.remote.paths")
 
 __all__ = [
     "CUTS",
@@ -120,9 +124,11 @@ def fields_of_folder(folder: str | os.PathLike[str]) -> SharFiles:
         AccessDenied: this user may not list the folder.
         UnsupportedFormat: a field lacks a shard, or has one that the cuts lack, or has files of two kinds.
     """
-    root = os.path.abspath(os.path.expanduser(os.fsdecode(folder)))
+    root = paths.absolute(os.path.expanduser(os.fsdecode(folder)))
     try:
-        names = os.listdir(root)
+        names = paths.list_folder(root)
+    except (AccessDenied, Unreachable):
+        raise
     except PermissionError:
         message = f"{root!r} cannot be listed: this user may not read the folder"
         raise AccessDenied(message) from None
@@ -201,10 +207,10 @@ def _asked_field(name: str, asked: Asked) -> FieldFiles:
         message = f"the fields of a Shar have names (got {name!r})"
         raise InvalidArgument(message)
     suffixes = [suffix for some in _SUFFIXES.values() for suffix in some]
-    if isinstance(asked, str | os.PathLike) and os.path.isdir(os.path.expanduser(asked)):
-        asked = os.path.join(os.path.expanduser(os.fsdecode(asked)), f"{name}.*")
-    elif isinstance(asked, str):
-        asked = os.path.expanduser(asked)
+    if isinstance(asked, str | os.PathLike):
+        asked = os.path.expanduser(os.fsdecode(asked))
+        if paths.is_folder(asked):
+            asked = os.path.join(asked, f"{name}.*")
     runs = []
     for run in find_files(asked, suffixes=suffixes):
         names = tuple(each for each in run.names if not each.lower().endswith(".idx"))

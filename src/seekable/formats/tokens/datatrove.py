@@ -14,6 +14,7 @@ import numpy as np
 from seekable.formats.tokens.document_ends import ends_compared
 from seekable.formats.tokens.token_file import CHUNK_BYTES, damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +42,7 @@ def survey_datatrove(file: TokenFile) -> Survey:
     """
     metadata = f"{file.path}.metadata"
     beside, said = [SideFile.absent(os.path.basename(metadata))], None
-    if os.path.isfile(metadata):
+    if paths.is_file(metadata):
         with opened_side(metadata) as side:
             said = _token_bytes(side)
             beside = [side.entry(file.path)]
@@ -117,7 +118,7 @@ def _bounds(side: Side, width: int) -> NDArray[np.uint64]:
 def _loss(file: TokenFile, total: int) -> tuple[tuple[AlignedFile, ...], SideFile]:
     path = f"{file.path}.loss"
     name = os.path.basename(path)
-    if not os.path.isfile(path):
+    if not paths.is_file(path):
         return (), SideFile.absent(name)
     with opened_side(path) as side:
         if side.size != total:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from seekable.formats.tokens.store import is_part, survey_part
 from seekable.formats.tokens.token_file import MAGIC_BYTES, TokenFile, head_of
 from seekable.formats.tokens.token_folders import survey_listed
 from seekable.formats.tokens.words import TokenSchema
-from seekable.storage.files import stat_file
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +56,9 @@ class TokenSurveyor:
             InvalidArgument: an option is missing, or contradicts the file.
         """
         options = token_options(self.name)
-        size = stat_file(source.path).st_size
-        return _survey_of_family(TokenFile(source.path, size, source, options))
+        with paths.listing_once():
+            size = paths.status(source.path).size
+            return _survey_of_family(TokenFile(source.path, size, source, options))
 
 
 def _survey_of_family(file: TokenFile) -> Survey:
@@ -90,9 +90,9 @@ def _by_files_beside(file: TokenFile) -> Survey | None:
     is_bin = file.path.lower().endswith(".bin")
     if is_bin and is_part(file.path):
         return survey_part(file)
-    if is_bin and os.path.isfile(index := file.sibling(".idx")):
+    if is_bin and paths.is_file(index := file.sibling(".idx")):
         return _by_index(file, index)
-    if os.path.isfile(f"{file.path}.index"):
+    if paths.is_file(f"{file.path}.index"):
         return survey_datatrove(file)
     return survey_listed(file)
 

@@ -22,6 +22,7 @@ from seekable.formats import forager
 from seekable.formats.tokens.options import DTYPES
 from seekable.formats.tokens.token_file import damage
 from seekable.formats.tokens.words import SideFile, TokenSchema, token_survey
+from seekable.remote import paths
 from seekable.tokens.store_document import HIDDEN_DOCUMENT, read_document
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def samples_folder(path: str) -> str | None:
         if _index_of(folder, path) is not None:
             return folder
         above = os.path.dirname(folder)
-        if above == folder:
+        if above in (folder, "") or above.endswith(":"):
             return None
         folder = above
 
@@ -191,11 +192,11 @@ def _beside(file: TokenFile, folder: str) -> tuple[SideFile, ...]:
         path = os.path.join(folder, forager.INDEX, name)
         below = os.path.relpath(path, os.path.dirname(file.path))
         try:
-            status = os.stat(path)
+            status = paths.status(path)
         except FileNotFoundError:
             sides.append(SideFile.absent(below))
         else:
-            sides.append(SideFile(below, status.st_size, status.st_mtime_ns))
+            sides.append(SideFile(below, status.size, status.mtime_ns))
     return tuple(sides)
 
 
@@ -207,8 +208,7 @@ def _form(path: str) -> _Form:
         UnsupportedFormat: an array is not of numbers.
     """
     try:
-        with open(path, "rb") as file:
-            text = file.read()
+        text = paths.read_bytes(path)
     except FileNotFoundError:
         return _Form(None)
     try:

@@ -16,7 +16,7 @@ import numpy as np
 
 from seekable.formats.tokens.token_file import damage
 from seekable.formats.tokens.words import SideFile
-from seekable.storage.files import stat_file, unreadable_error
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,35 +59,31 @@ def index_beside(file: TokenFile, parse: Parse[T]) -> tuple[str, T, SideFile]:
         CorruptTokens: it is no JSON.
     """
     path = index_path(file.path) or os.path.join(os.path.dirname(file.path), INDEX)
-    status = stat_file(path)
-    found: T = _parsed(parse, path, status.st_size, status.st_mtime_ns)
+    status = paths.status(path)
+    found: T = _parsed(parse, path, status.size, status.mtime_ns)
     name = os.path.relpath(path, os.path.dirname(file.path))
-    return path, found, SideFile(name, status.st_size, status.st_mtime_ns)
+    return path, found, SideFile(name, status.size, status.mtime_ns)
 
 
 def index_path(shard: str) -> str | None:
     """Return the path of the index beside a shard, or in the folder above; None if there is none."""
     folder = os.path.dirname(shard)
-    paths = (os.path.join(each, INDEX) for each in (folder, os.path.dirname(folder)))
-    return next((path for path in paths if os.path.isfile(path)), None)
+    places = (os.path.join(each, INDEX) for each in (folder, os.path.dirname(folder)))
+    return next((path for path in places if paths.is_file(path)), None)
 
 
 def read_index(folder: str, parse: Parse[T]) -> T:
     """Return what the index in a folder says; arguments and errors as of `index_beside`."""
     path = os.path.join(folder, INDEX)
-    status = stat_file(path)
-    found: T = _parsed(parse, path, status.st_size, status.st_mtime_ns)
+    status = paths.status(path)
+    found: T = _parsed(parse, path, status.size, status.mtime_ns)
     return found
 
 
 @lru_cache(maxsize=4)
 def _parsed(parse: Parse[Any], path: str, size: int, mtime_ns: int) -> Any:  # noqa: ARG001 - of the version
     """Return what an index says; a file that has changed is read anew."""
-    try:
-        with open(path, "rb") as file:
-            text = file.read()
-    except PermissionError:
-        raise unreadable_error(path) from None
+    text = paths.read_bytes(path)
     try:
         index = json.loads(text)
     except json.JSONDecodeError as error:

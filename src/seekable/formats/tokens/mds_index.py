@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable.errors import CorruptTokens, UnsupportedFormat
 from seekable.formats.tokens.indexed_shards import INDEX, damaged_index, read_index
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +105,7 @@ def shard_names(folder: str) -> tuple[str, ...]:
     path = os.path.join(folder, INDEX)
     shards = read_index(folder, checked_shards)
     for name, shard in shards.items():
-        if shard.zipped and not os.path.exists(os.path.join(folder, name)):
+        if shard.zipped and not paths.is_file(os.path.join(folder, name)):
             message = (
                 f"{path!r}: the shard {name!r} is compressed, so no token of it can be read without the "
                 f"whole shard: write the dataset with MDSWriter(compression=None), or decompress its shards"

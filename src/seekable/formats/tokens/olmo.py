@@ -21,6 +21,7 @@ from seekable.formats.tokens.document_ends import ends_by_tokens, ends_compared
 from seekable.formats.tokens.plain import said_dtype
 from seekable.formats.tokens.token_file import damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +57,7 @@ def survey_olmo(file: TokenFile) -> Survey:
     width = np.dtype(dtype).itemsize
     total = file.size // width
     path, beside = file.sibling(CSV_SUFFIX), []
-    if os.path.isfile(path):
+    if paths.is_file(path):
         if file.size % width:
             raise file.torn(0, dtype)
         with opened_side(path) as side:
@@ -77,7 +78,7 @@ def survey_olmo(file: TokenFile) -> Survey:
 def is_mask(path: str) -> bool:
     """Return True if a file is the label mask of another one."""
     folder, name = os.path.split(path)
-    return _MASK in name and os.path.isfile(os.path.join(folder, name.replace(_MASK, _TOKENS)))
+    return _MASK in name and paths.is_file(os.path.join(folder, name.replace(_MASK, _TOKENS)))
 
 
 def _masks(file: TokenFile, total: int) -> tuple[tuple[AlignedFile, ...], tuple[SideFile, ...]]:
@@ -87,7 +88,7 @@ def _masks(file: TokenFile, total: int) -> tuple[tuple[AlignedFile, ...], tuple[
         return (), ()
     mask = name.replace(_TOKENS, _MASK)
     path = os.path.join(os.path.dirname(file.path), mask)
-    if not os.path.isfile(path):
+    if not paths.is_file(path):
         return (), (SideFile.absent(mask),)
     with opened_side(path) as side:
         if side.size != total:
@@ -124,7 +125,8 @@ def _bounds(side: Side, total: int, path: str) -> NDArray[np.uint64]:
 def _lines(side: Side) -> Iterator[tuple[int, int, int]]:
     """Yield of each line the byte at which it starts in the content, its first token and its end."""
     at = 0
-    with gzip.GzipFile(fileobj=io.FileIO(side.file.fileno(), closefd=False)) as content:
+    side.file.seek(0)
+    with gzip.GzipFile(fileobj=side.file) as content:
         text = io.TextIOWrapper(content, "utf-8", "surrogateescape", newline="")
         try:
             for fields in csv.reader(iter(lambda: text.readline(_MOST_LINE_BYTES), "")):

@@ -13,7 +13,7 @@ import xxhash
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.tokens.token_file import damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, TokenSchema, token_survey
-from seekable.storage.files import stat_file
+from seekable.remote import paths
 from seekable.tokens.store_document import (
     DOCUMENT,
     EDGE_BYTES,
@@ -47,7 +47,7 @@ _AGAIN = "copy the store again, or remove the files of this part and repeat the 
 def is_part(path: str) -> bool:
     """Return True if a file of tokens is that of a part of a token store, by the files beside it."""
     stem = os.path.splitext(path)[0]
-    return os.path.isfile(f"{stem}.{FACTS}") and os.path.isfile(stem + _LENGTHS)
+    return paths.is_file(f"{stem}.{FACTS}") and paths.is_file(stem + _LENGTHS)
 
 
 def unfinished(folder: str) -> DataNotFound:
@@ -210,10 +210,10 @@ def _parts_of(folder: str) -> dict[str, PartFacts]:
         CorruptState: its document is damaged.
     """
     path = os.path.join(folder, DOCUMENT)
-    if not os.path.isfile(path):
+    if not paths.is_file(path):
         raise unfinished(folder)
-    status = stat_file(path)
-    return _cached_parts(folder, status.st_size, status.st_mtime_ns)
+    status = paths.status(path)
+    return _cached_parts(folder, status.size, status.mtime_ns)
 
 
 @functools.lru_cache(maxsize=4)

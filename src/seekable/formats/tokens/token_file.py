@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,11 +13,10 @@ import xxhash
 
 from seekable.errors import CorruptTokens, IndexStale, InvalidArgument
 from seekable.formats.tokens.words import SideFile
-from seekable.storage.files import stat_file, unreadable_error
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from io import FileIO
 
     from numpy.typing import NDArray
 
@@ -34,10 +34,10 @@ MAGIC_BYTES = 16
 
 def head_of(path: str) -> bytes:
     """Return the first bytes of a file; none if it is not there."""
-    if not os.path.isfile(path):
+    if not paths.is_file(path):
         return b""
-    with open(path, "rb") as file:
-        return file.read(MAGIC_BYTES)
+    with paths.open_file(path) as file:
+        return file.read(MAGIC_BYTES) or b""
 
 
 def damage(path: str, offset: int, *, expected: str, found: str, way_out: str, row: int = 0) -> CorruptTokens:
@@ -129,9 +129,9 @@ class Side:
     """Its number of bytes."""
 
     mtime_ns: int
-    """Its modification time."""
+    """Its modification time; in a store, the number made of its etag."""
 
-    file: FileIO
+    file: io.BufferedReader[io.RawIOBase]
     """The open file."""
 
     hasher: xxhash.xxh3_64 = field(default_factory=xxhash.xxh3_64)
@@ -150,15 +150,11 @@ class Side:
             IndexStale: the file was cut since it was opened.
         """
         count = max(min(count, self.size - first), 0)
-        parts = []
-        while count and (part := os.pread(self.file.fileno(), count, first)):
-            parts.append(part)
-            first += len(part)
-            count -= len(part)
-        if count:
+        self.file.seek(first)
+        data = self.file.read(count)
+        if len(data) < count:
             message = f"{self.path!r} was changed while it was read: open it when nothing writes to it"
             raise IndexStale(message)
-        data = b"".join(parts)
         self.hasher.update(data)
         return data
 
@@ -184,11 +180,6 @@ def opened_side(path: str) -> Iterator[Side]:
         DataNotFound: there is no such file.
         AccessDenied: this user may not read it.
     """
-    stat_file(path)
-    try:
-        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
-    except PermissionError:
-        raise unreadable_error(path) from None
-    with file:
-        status = os.fstat(file.fileno())
-        yield Side(path, status.st_size, status.st_mtime_ns, file)
+    status = paths.status(path)
+    with io.BufferedReader(paths.open_file(path)) as file:
+        yield Side(path, status.size, status.mtime_ns, file)

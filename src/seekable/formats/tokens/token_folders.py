@@ -22,6 +22,7 @@ from seekable.formats.tokens.olmo import CSV_SUFFIX, is_mask
 from seekable.formats.tokens.safetensors import survey_safetensors
 from seekable.formats.tokens.tntidx import MAGIC as OLD_MAGIC
 from seekable.formats.tokens.token_file import head_of
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -148,8 +149,8 @@ def _as_it_is(path: str, index: Any) -> Any:  # noqa: ARG001 - the protocol of `
 def _mentions(folder: str, *texts: bytes) -> bool:
     """Return True if the index of a folder has some texts at its beginning."""
     try:
-        with open(os.path.join(folder, INDEX), "rb") as file:
-            head = file.read(_PEEKED_BYTES)
+        with paths.open_file(os.path.join(folder, INDEX)) as file:
+            head = file.read(_PEEKED_BYTES) or b""
     except OSError:
         return False
     return all(text in head for text in texts)

@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 
 from seekable.kaldi.directory.problem import Problem
-from seekable.kaldi.files.local_files import open_local
+from seekable.kaldi.files.stored_file import open_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -167,7 +167,7 @@ def blocks_of(path: str, ends: dict[str, int]) -> Iterator[Block]:
     """
     parts: list[bytes] = []
     first = 1
-    with open_local(path) as file:
+    with open_readable(path) as file:
         if file.read(len(_BYTE_ORDER_MARK)) != _BYTE_ORDER_MARK:
             file.seek(0)
         while data := file.read(_READ_BYTES):

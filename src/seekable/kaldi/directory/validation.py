@@ -21,6 +21,7 @@ from seekable.kaldi.directory.line_checks import FileNames, Groups, Pairs, Times
 from seekable.kaldi.directory.problem import Problem
 from seekable.kaldi.directory.scan_table import Lines, blocks_of, hashes_of, places_of, scan_table, shown
 from seekable.kaldi.directory.text_tables import TABLES
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,13 +48,14 @@ def present_tables(path: str | os.PathLike[str]) -> dict[str, str]:
     Raises:
         DataNotFound: there is no such directory, or it has no table that lists utterances.
     """
-    folder = os.path.abspath(os.path.expanduser(os.fspath(path)))
-    if not os.path.isdir(folder):
+    folder = paths.absolute(os.path.expanduser(os.fspath(path)))
+    if not paths.is_folder(folder):
         what = "is a file" if os.path.lexists(folder) else "does not exist"
         message = f"there is no data directory {folder!r}: it {what}"
         raise DataNotFound(message)
-    found = {name: os.path.join(folder, name) for name in TABLES}
-    found = {name: file for name, file in found.items() if os.path.isfile(file)}
+    there = set(paths.list_folder(folder))
+    found = {name: os.path.join(folder, name) for name in TABLES if name in there}
+    found = {name: file for name, file in found.items() if "://" in file or os.path.isfile(file)}
     if found.keys().isdisjoint(BASES):
         message = f"{folder!r} is no data directory of Kaldi: it has none of the files {', '.join(BASES)}"
         raise DataNotFound(message)

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from seekable._lazy import lazy
@@ -27,6 +27,7 @@ from seekable.kaldi.files.local_files import (
 )
 from seekable.kaldi.files.pipes import Pipes, RunningCommand, checked_pipes, refuse_unless_allowed
 from seekable.kaldi.files.rx_file import RxFile
+from seekable.kaldi.files.stored_file import StoredFile, is_stored, mounted, stored_ranges
 from seekable.kaldi.files.streams import PieceReader, PieceWriter, StandardInput, write_to_stdout
 from seekable.kaldi.files.wx_file import WxFile
 from seekable.kaldi.objects.header import read_header, write_header
@@ -35,7 +36,7 @@ from seekable.storage.zstd_frames import frame_at
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from seekable.kaldi.files.filenames import RxKind
     from seekable.remote import web_file
@@ -52,7 +53,13 @@ _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: Pipes = "refuse") -> RxFile:
+def open_rx(
+    rxfilename: str | os.PathLike[str],
+    *,
+    header: bool = True,
+    pipes: Pipes = "refuse",
+    storage_options: Mapping[str, Any] | None = None,
+) -> RxFile:
     r"""Open an extended filename for reading, and consume the binary header if it is there.
 
     Files that begin with the magic number of gzip or zstd are decompressed; an offset counts bytes of the
@@ -63,27 +70,31 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
 
     Args:
         rxfilename: ``"-"`` or ``""`` for standard input, ``"command |"``, ``"file:offset"``, or a file. It
-            may be an address: ``"https://host/feats.ark:1234"`` is read by ranges, without a cache. A file of
-            an address that ends with ``.gz`` or ``.zst`` is decompressed from its start.
+            may be an address, which is read by ranges: ``"s3://bucket/feats.ark:1234"`` (also ``gs://``,
+            ``az://`` and the schemes of fsspec), or ``"https://host/feats.ark:1234"``, without a cache. A
+            file of an address that ends with ``.gz`` or ``.zst`` is decompressed from its start.
         header: False leaves the binary header in place; for files without one, such as wave files.
         pipes: ``"allow"`` to let ``/bin/sh`` run a command. The command inherits the working folder, the
             environment, stdin and stderr.
+        storage_options: the options of the store of an address, as of ``sk.open``: ``endpoint``, ``region``,
+            ``anonymous``, credentials; by default those of the environment.
 
     Returns:
         A binary file object; ``.binary`` is True if the header was consumed, False if there is none, and None
         with ``header=False``.
 
     Raises:
-        InvalidArgument: it is no rxfilename, or standard input has no bytes.
+        InvalidArgument: it is no rxfilename, standard input has no bytes, or an option is not known.
         PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
         DataNotFound: there is no such file.
         AccessDenied: this user may not read the file.
         CorruptTable: the offset is behind the end of the file, or half of the binary header is there
             (CorruptObject).
         Unreachable: the server of an address cannot be reached, or fails.
-        UnsupportedFormat: an address of another kind, such as ``s3://``; a compressed file that is torn or
+        UnsupportedFormat: an address of another kind, such as ``file://``; a compressed file that is torn or
             damaged.
-        MissingDependency: a file is compressed by zstd, and zstandard is not installed.
+        MissingDependency: a file is compressed by zstd, and zstandard is not installed; or the package that
+            reads a store is not installed.
 
     Example:
         >>> import tempfile
@@ -94,15 +105,17 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
         ...         file.binary, file.tell(), file.read()
         (True, 7, b'good day')
     """
-    name = os.fspath(rxfilename)
+    name = mounted(os.fspath(rxfilename), storage_options)
     kind = check_rxfilename(name)
     allowed = checked_pipes(pipes)
     if kind == "pipe":
         file = _open_pipe(name, allowed)
     elif kind == "stdin":
         file = _open_stdin(name)
+    elif _WEB.match(name):
+        file = _open_web(name, kind)
     else:
-        file = _open_web(name, kind) if _WEB.match(name) else _open_file(name, kind)
+        file = _open_stored(name, kind) if is_stored(name) else _open_file(name, kind)
     if header:
         try:
             file.binary = read_header(file)
@@ -196,8 +209,8 @@ def _refuse_address(name: str) -> None:
     """Raise an error for an address such as ``s3://bucket/a.ark``."""
     if found := _ADDRESS.match(name):
         message = (
-            f"{name!r} is an address ({found[0]}), and only local files can be opened here, and files of "
-            f"http:// and https:// for reading: copy the file to this machine and name the copy"
+            f"{name!r} is an address ({found[0]}), and only local files can be written here; files of "
+            f"s3://, gs://, az://, https:// and of other stores can be read: name a local file"
         )
         raise UnsupportedFormat(message)
 
@@ -244,6 +257,20 @@ def _open_web(name: str, kind: RxKind) -> RxFile:
     if raw.tell() < offset or (raw.size is not None and raw.size < offset):
         raw.close()
         raise _beyond(name, offset, raw.tell() if raw.size is None else raw.size)
+    return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=None)
+
+
+def _open_stored(name: str, kind: RxKind) -> RxFile:
+    """Open a file of a store; a compressed one is decompressed from its start."""
+    path, offset = split_offset(name) if kind == "offset" else (name, 0)
+    raw = StoredFile(stored_ranges(path))
+    if coding := coding_by_name(path) if offset else raw.ranges.coding(path):
+        file = _over_pieces(decompressed(raw, coding, raw.name), name, kind, on_close=raw.close)
+        _skip(file, offset)
+        return file
+    if offset > raw.size:
+        raise _beyond(name, offset, raw.size)
+    raw.seek(offset)
     return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -11,11 +12,12 @@ import numpy as np
 from seekable.kaldi.objects.cursor import Cursor
 
 if TYPE_CHECKING:
-    import io
     import re
     from collections.abc import Callable
 
     from numpy.typing import DTypeLike, NDArray
+
+    from seekable.storage.ranges import RangeSource
 
 __all__ = ["BufferedCursor"]
 
@@ -43,12 +45,12 @@ class BufferedCursor(Cursor):
 
     Args:
         file: a raw file, which is read forward. A regular file is read without moving its position, so that
-            other processes may read it too.
+            other processes may read it too. A source of ranges is read like a regular file.
         name: for messages.
         key: for messages.
         position: the first byte that is read; of other files than regular ones, the number of bytes that were
             read before.
-        size: the size of a regular file; None for other files.
+        size: the size of a regular file, or of a source of ranges; None for other files.
 
     Example:
         >>> import io
@@ -61,7 +63,7 @@ class BufferedCursor(Cursor):
 
     def __init__(
         self,
-        file: io.RawIOBase | io.BytesIO,
+        file: io.RawIOBase | io.BytesIO | RangeSource,
         *,
         name: str,
         key: str | None = None,
@@ -77,13 +79,17 @@ class BufferedCursor(Cursor):
         self._at = 0
         """The number of bytes of the buffer that were read."""
         self._step = _FIRST_READ
-        self._descriptor = -1 if size is None else file.fileno()
+        self._descriptor = -1
         self._read: Callable[[int, int], bytes | None]
         self._read_into: Callable[[Any, int], int | None]
-        if size is None:
+        if not isinstance(file, io.IOBase):
+            self._read = lambda count, at: bytes(file.range(at, at + count))
+            self._read_into = functools.partial(_copy_into, file)
+        elif size is None:
             self._read = lambda count, _: file.read(count)
             self._read_into = lambda view, _: file.readinto(view)
         else:
+            self._descriptor = file.fileno()
             self._read = functools.partial(os.pread, file.fileno())
             self._read_into = functools.partial(_pread_into, file.fileno())
 
@@ -205,7 +211,7 @@ class BufferedCursor(Cursor):
             return np.frombuffer(self._gathered(size, what), dtype)
         self.check_count(size, what)
         found = np.empty(count, dtype)
-        if self._size is None or not self._filled_at_once(found):
+        if self._descriptor < 0 or not self._filled_at_once(found):
             self._fill(found.view(np.uint8).data, what)
         return found
 
@@ -259,6 +265,12 @@ class BufferedCursor(Cursor):
                 raise self.cut_error(count, filled, what)
             filled += part
         self._move(start + count)
+
+
+def _copy_into(source: RangeSource, view: memoryview, position: int) -> int:
+    data = source.range(position, position + len(view))
+    view[: len(data)] = data
+    return len(data)
 
 
 def _pread_into(descriptor: int, view: memoryview, position: int) -> int:

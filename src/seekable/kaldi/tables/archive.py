@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from seekable.errors import CorruptObject, ForkUnsafe, PipeFailed, UnsupportedFormat
 from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.stored_file import StoredFile
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.cursor import END_OF_FILE
 from seekable.kaldi.objects.file_cursor import FileCursor
@@ -34,7 +35,7 @@ _SHOWN_BYTES: Final = 24
 class Archive:
     """One archive, read forward from key to key. One thread at a time may use it.
 
-    A local file that is not compressed can also go back. Everything else is a stream.
+    A local file, or a file of a store, that is not compressed can also go back. Everything else is a stream.
     """
 
     def __init__(self, rxfilename: str, *, pipes: Pipes) -> None:
@@ -49,7 +50,7 @@ class Archive:
         """
         self._file = open_rx(rxfilename, header=False, pipes=pipes)
         self._process_id = os.getpid()
-        self.can_seek = isinstance(self._file.raw, io.FileIO)
+        self.can_seek = isinstance(self._file.raw, io.FileIO | StoredFile)
         """True for a regular file that is not compressed."""
         self.cursor: BufferedCursor | FileCursor = _cursor(self._file)
         """It stands behind the last key or object that was read."""
@@ -164,6 +165,8 @@ def _cursor(file: RxFile) -> BufferedCursor | FileCursor:
     name, raw = str(file.name), cast("io.RawIOBase", file.raw)
     if isinstance(raw, io.FileIO):
         return BufferedCursor(raw, name=name, position=file.tell(), size=os.fstat(raw.fileno()).st_size)
+    if isinstance(raw, StoredFile):
+        return BufferedCursor(raw.ranges, name=name, position=file.tell(), size=raw.size)
     if file.kind == "stdin":
         return FileCursor(file, name=name)  # What it does not read is left for the next reader.
     return BufferedCursor(raw, name=name)

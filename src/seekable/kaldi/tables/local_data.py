@@ -1,4 +1,4 @@
-"""Local files in which scripts name objects by offsets. They stay open for the next object."""
+"""Files in which scripts name objects by offsets. They stay open for the next object."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from seekable.kaldi.files.local_files import coding_by_magic, open_local
+from seekable.kaldi.files.local_files import coding_by_magic, coding_by_name, open_local
 from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.stored_file import GrowingRanges, is_stored, stored_ranges
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.storage.map_file import map_file
@@ -16,10 +17,14 @@ from seekable.storage.mapped import most_maps
 if TYPE_CHECKING:
     import io
 
+    from seekable.storage.ranges import RangeSource
+
 __all__ = ["BufferedFiles", "LocalData", "MappedFiles", "open_plain"]
 
 _MOST_BUFFERED: Final = 8
 """The number of files of a sequential reader that stay open, each with a descriptor."""
+
+_MOST_STORED: Final = 4096
 
 _SHARE: Final = 4
 """A reader by key has this part of the files that the process may map, and at least as many as the other."""
@@ -53,6 +58,28 @@ class LocalData(Protocol):
         """Close all files that are open."""
 
 
+@final
+class _StoredFiles:
+    """Files of stores, each of the version that it had when it was used first. Safe from threads."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, RangeSource] = {}
+
+    def cursor(self, path: str, offset: int | None, key: str) -> BufferedCursor | None:
+        """Return a cursor at a byte of a file, as of `LocalData`; it reads in pieces of its own."""
+        source = self._sources.get(path)
+        if source is None or (offset or 0) > source.size:  # It may have grown.
+            if len(self._sources) >= _MOST_STORED:
+                self._sources.clear()
+            source = self._sources[path] = stored_ranges(path)
+        ranges = GrowingRanges(source)
+        if (coding_by_name(path) if offset else ranges.coding(path)) is not None:
+            return None
+        if (offset or 0) > source.size:
+            _raise_beyond(path, offset or 0)
+        return BufferedCursor(ranges, name=source.path, key=key, position=offset or 0, size=source.size)
+
+
 class _MappedFile:
     """A file, mapped. Arrays keep the map; the descriptor lasts as long as this object."""
 
@@ -75,13 +102,16 @@ class MappedFiles:
     def __init__(self) -> None:
         """Begin without an open file."""
         self._files: dict[str, _MappedFile] = {}
+        self._stored = _StoredFiles()
 
     def __contains__(self, path: str) -> bool:
         """Return True if a file is mapped."""
         return path in self._files
 
-    def cursor(self, path: str, offset: int | None, key: str) -> MemoryCursor | None:
+    def cursor(self, path: str, offset: int | None, key: str) -> BufferedCursor | MemoryCursor | None:
         """Return a cursor at a byte of a file, as of `LocalData`."""
+        if is_stored(path):
+            return self._stored.cursor(path, offset, key)
         file = self._files.get(path)
         if file is None:
             raw = open_plain(path)
@@ -128,6 +158,7 @@ class BufferedFiles:
     def __init__(self) -> None:
         """Begin without an open file."""
         self._files: dict[str, _BufferedFile] = {}
+        self._stored = _StoredFiles()
 
     def __contains__(self, path: str) -> bool:
         """Return True if a file is open."""
@@ -135,6 +166,8 @@ class BufferedFiles:
 
     def cursor(self, path: str, offset: int | None, key: str) -> BufferedCursor | None:
         """Return a cursor at a byte of a file, as of `LocalData`; one of a file at a time can be used."""
+        if is_stored(path):
+            return self._stored.cursor(path, offset, key)
         known = self._files.get(path)
         if known is not None and (offset or 0) > known.size:
             self._drop(path)  # It may have grown.

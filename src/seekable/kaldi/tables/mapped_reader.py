@@ -8,6 +8,7 @@ from seekable.errors import KeyNotFound
 from seekable.kaldi.tables.random_access import RandomAccessReader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     from seekable.kaldi.files.pipes import Pipes
@@ -27,6 +28,7 @@ class MappedReader:
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
         pipes: ``"allow"`` if rspecifiers and the lines of scripts may be commands; ``"specifier"`` if
             rspecifiers may be, and lines may not.
+        storage_options: the options of the stores of addresses, as in `open_rx`.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
@@ -49,14 +51,19 @@ class MappedReader:
         holder: str | Holder | type,
         *,
         pipes: Pipes = "refuse",
+        storage_options: Mapping[str, Any] | None = None,
         **holder_options: Any,
     ) -> None:
         self._map_rspecifier = map_rspecifier
-        self._table = RandomAccessReader(table_rspecifier, holder, pipes=pipes, **holder_options)
+        self._table = RandomAccessReader(
+            table_rspecifier, holder, pipes=pipes, storage_options=storage_options, **holder_options
+        )
         self._map: RandomAccessReader | None = None
         if map_rspecifier:
             try:
-                self._map = RandomAccessReader(map_rspecifier, "token", pipes=pipes)
+                self._map = RandomAccessReader(
+                    map_rspecifier, "token", pipes=pipes, storage_options=storage_options
+                )
             except BaseException:
                 self._table.close()
                 raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.kaldi.files.specifiers import parse_rspecifier
+from seekable.kaldi.files.stored_file import mounted
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.tables.archive_lookup import ArchiveLookup
 from seekable.kaldi.tables.indexed_table import IndexedTable, find_indexed_table
@@ -15,6 +17,7 @@ from seekable.kaldi.tables.script_lookup import ScriptLookup
 from seekable.kaldi.tables.script_table import ScriptTable, load_script
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     from seekable.kaldi.files.pipes import Pipes
@@ -39,6 +42,7 @@ class RandomAccessReader:
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
         pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands; ``"specifier"`` if
             the rspecifier may be one, and the lines may not.
+        storage_options: the options of the store of an address, as in `open_rx`.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
@@ -57,9 +61,16 @@ class RandomAccessReader:
     """
 
     def __init__(
-        self, rspecifier: str, holder: str | Holder | type, *, pipes: Pipes = "refuse", **holder_options: Any
+        self,
+        rspecifier: str,
+        holder: str | Holder | type,
+        *,
+        pipes: Pipes = "refuse",
+        storage_options: Mapping[str, Any] | None = None,
+        **holder_options: Any,
     ) -> None:
         specifier = parse_rspecifier(rspecifier)
+        specifier = replace(specifier, rxfilename=mounted(specifier.rxfilename, storage_options))
         found, allowed = find_holder(holder, **holder_options), checked_pipes(pipes)
         warnings = PermissiveWarnings(rspecifier) if specifier.permissive else None
         self._rspecifier = rspecifier

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seekable.errors import CorruptTable
 from seekable.kaldi.files.opening import open_rx
@@ -13,7 +13,7 @@ from seekable.kaldi.objects.tokens import TOKEN, decoded
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
@@ -55,12 +55,18 @@ class ScriptEntry(NamedTuple):
     it says what to write. `split_range` separates a range."""
 
 
-def read_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") -> list[ScriptEntry]:
+def read_script(
+    rxfilename: str | os.PathLike[str],
+    *,
+    pipes: Pipes = "refuse",
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[ScriptEntry]:
     r"""Return the entries of a script file, in its order; keys may occur several times.
 
     Args:
         rxfilename: the extended filename of the script.
         pipes: ``"allow"`` if it may be a command.
+        storage_options: the options of the store of an address, as in `open_rx`.
 
     Raises:
         CorruptTable: a line is empty, or has no filename, or its key has control characters; or the file is
@@ -75,10 +81,15 @@ def read_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") 
         ...     read_script(file.name)[1]
         ScriptEntry(key='utt2', xfilename='gunzip -c a.gz |')
     """
-    return list(iter_script(rxfilename, pipes=pipes))
+    return list(iter_script(rxfilename, pipes=pipes, storage_options=storage_options))
 
 
-def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") -> Iterator[ScriptEntry]:
+def iter_script(
+    rxfilename: str | os.PathLike[str],
+    *,
+    pipes: Pipes = "refuse",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Iterator[ScriptEntry]:
     """Yield the entries of a script file as they are read, in memory that does not grow.
 
     The file is opened when the first entry is requested. It is closed behind the last one, or with the
@@ -88,11 +99,12 @@ def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") 
     Args:
         rxfilename: the extended filename of the script.
         pipes: ``"allow"`` if it may be a command.
+        storage_options: the options of the store of an address, as in `open_rx`.
 
     Raises:
         CorruptTable, PipeFailed, ...: as in `read_script`, after the entries of the lines before.
     """
-    yield from entries_of(open_rx(rxfilename, pipes=pipes))
+    yield from entries_of(open_rx(rxfilename, pipes=pipes, storage_options=storage_options))
 
 
 def entries_of(file: RxFile) -> Iterator[ScriptEntry]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.files.pipes import checked_pipes
 from seekable.kaldi.files.specifiers import parse_rspecifier
+from seekable.kaldi.files.stored_file import mounted
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.tables.entries import open_entries
 from seekable.kaldi.tables.permissive import UNREADABLE, PermissiveWarnings
 from seekable.kaldi.tables.read_ahead import ReadAhead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
 
     from seekable.kaldi.files.pipes import Pipes
@@ -37,6 +39,7 @@ class SequentialReader:
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
         pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands; ``"specifier"`` if
             the rspecifier may be one, and the lines may not.
+        storage_options: the options of the store of an address, as in `open_rx`.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
@@ -55,9 +58,16 @@ class SequentialReader:
     """
 
     def __init__(
-        self, rspecifier: str, holder: str | Holder | type, *, pipes: Pipes = "refuse", **holder_options: Any
+        self,
+        rspecifier: str,
+        holder: str | Holder | type,
+        *,
+        pipes: Pipes = "refuse",
+        storage_options: Mapping[str, Any] | None = None,
+        **holder_options: Any,
     ) -> None:
         specifier = parse_rspecifier(rspecifier)
+        specifier = replace(specifier, rxfilename=mounted(specifier.rxfilename, storage_options))
         found = find_holder(holder, **holder_options)
         self._rspecifier = rspecifier
         self._warnings = PermissiveWarnings(rspecifier) if specifier.permissive else None

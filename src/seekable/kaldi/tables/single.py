@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import CorruptObject, InvalidArgument
 from seekable.kaldi.files.filenames import split_range
 from seekable.kaldi.files.opening import open_rx, open_wx
+from seekable.kaldi.files.stored_file import StoredFile
 from seekable.kaldi.holders.ranges import parse_range
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
@@ -17,7 +18,7 @@ from seekable.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi.tables.archive import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
@@ -29,7 +30,12 @@ __all__ = ["read", "write", "write_object"]
 
 
 def read(
-    rxfilename: str | os.PathLike[str], holder: object, *, pipes: Pipes = "refuse", **options: Any
+    rxfilename: str | os.PathLike[str],
+    holder: object,
+    *,
+    pipes: Pipes = "refuse",
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Any:
     r"""Return the object that an extended filename names, or a part of it.
 
@@ -41,6 +47,7 @@ def read(
             are inclusive, and count from 0.
         holder: the name of a holder such as ``"matrix"``, a holder, or a class with Read and Write.
         pipes: ``"allow"`` to let ``/bin/sh`` run a command.
+        storage_options: the options of the store of an address, as in `open_rx`.
         options: fields of the holder, such as ``keep_short=True`` of a wave.
 
     Raises:
@@ -63,7 +70,7 @@ def read(
     if part is not None and read_range is None:
         message = f"{rxfilename!r} has a range, and the holder {found.name} reads whole objects only"
         raise InvalidArgument(message)
-    with open_rx(name, header=False, pipes=pipes) as file:
+    with open_rx(name, header=False, pipes=pipes, storage_options=storage_options) as file:
         cursor = _cursor_over(file)
         try:
             return found.read(cursor) if part is None or read_range is None else read_range(cursor, part)
@@ -77,6 +84,8 @@ def _cursor_over(file: RxFile) -> Cursor:
     if isinstance(raw, io.FileIO):
         size = os.fstat(raw.fileno()).st_size
         return BufferedCursor(raw, name=str(raw.name), position=file.tell(), size=size)
+    if isinstance(raw, StoredFile):
+        return BufferedCursor(raw.ranges, name=raw.name, position=file.tell(), size=raw.size)
     return FileCursor(file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument
@@ -58,12 +59,27 @@ def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> Decoder:
         InvalidArgument: ``pipes`` is not known.
     """
     assert form.holder is not None
+    is_script = form.name == "scp"
     entries = EntryReader(
-        "scp" if form.name == "scp" else "ark",
+        "scp" if is_script else "ark",
         form.holder,
         pipes=pipes_inside(checked_pipes(options.pipes)),
         permissive=options.permissive,
-        files=ObjectFiles(options.most_open_files),
-        script_ns=int(files.mtimes_ns.max()) if form.name == "scp" else None,
+        files=ObjectFiles(options.most_open_files, _store_of(files)),
+        script_ns=int(files.mtimes_ns.max()) if is_script and not _store_of(files) else None,
+        folder=_folder_in_store(files) if is_script else None,
     )
     return entry_decoder(entries)
+
+
+def _store_of(files: FileSet) -> str:
+    """Return the address of the first folder of scripts that is in a store; an empty text if none is."""
+    return next((root for root, _, _ in files.runs if "://" in root), "")
+
+
+def _folder_in_store(files: FileSet) -> str | None:
+    """Return the address of the folder that all scripts lie in; None of local scripts and several folders."""
+    if not _store_of(files):
+        return None
+    folders = {os.path.dirname(files.path(file)) for file in range(len(files))}
+    return folders.pop() if len(folders) == 1 else None

@@ -15,6 +15,7 @@ from seekable.formats.registry import format_of
 from seekable.formats.tokens.store import SOURCES, is_part, read_sources
 from seekable.index.location import Location
 from seekable.index.opening import find_indexed
+from seekable.remote import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,10 +73,10 @@ def source_of(path: str, row: int) -> Location | None:
 
 def _sources_of(path: str) -> _Sources | None:
     try:
-        status = os.stat(os.path.splitext(path)[0] + SOURCES)
+        status = paths.status(os.path.splitext(path)[0] + SOURCES)
     except FileNotFoundError:
         return None
-    return _read(path, status.st_size, status.st_mtime_ns) if is_part(path) else None
+    return _read(path, status.size, status.mtime_ns) if is_part(path) else None
 
 
 @functools.lru_cache(maxsize=256)

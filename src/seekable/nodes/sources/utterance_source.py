@@ -92,7 +92,8 @@ def utterances_of(
                 f"make the columns {', '.join(map(repr, there))}"
             )
             raise InvalidArgument(message)
-    files, folder = ObjectFiles(most_open_files), os.path.dirname(main.path(0))
+    folder = os.path.dirname(main.path(0))
+    files = ObjectFiles(most_open_files, folder if "://" in folder else "")
     columns = there if columns is None else columns
     used = tables_of(columns)
     return Utterances(
@@ -100,7 +101,11 @@ def utterances_of(
         {name: SortedTable(table) for name, table in tables.items() if name in used and table is not main},
         columns,
         EntryReader("scp", WAVE, pipes=pipes, permissive=False, files=files, folder=folder),
-        {name: int(table.mtimes_ns[0]) for name, table in tables.items() if name.endswith(".scp")},
+        {
+            name: None if "://" in folder else int(table.mtimes_ns[0])
+            for name, table in tables.items()
+            if name.endswith(".scp")
+        },
     )
 
 

@@ -1,0 +1,157 @@
+"""Files of stores as tables read them: in pieces, which grow while a file is read forward."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, final
+
+from seekable._lazy import lazy
+from seekable.kaldi.files.local_files import coding_by_name, coding_of, open_local
+from seekable.storage.ranges import PositionedFile
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Mapping
+
+    from _typeshed import WriteableBuffer
+
+    from seekable.kaldi.files.local_files import Coding
+    from seekable.remote import mounts, object_ranges, paths
+    from seekable.storage.ranges import RangeSource
+else:
+    mounts = lazy("seekable.remote.mounts")
+    object_ranges = lazy("seekable.remote.object_ranges")
+    paths = lazy("seekable.remote.paths")
+
+__all__ = ["GrowingRanges", "StoredFile", "is_stored", "mounted", "mounted_beside", "open_readable", "stored_ranges"]
+
+_FIRST_BYTES: Final = 256 << 10
+"""The bytes of the first piece. Each next one has twice as many while a file is read forward."""
+
+_MOST_BYTES: Final = 8 << 20
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_NOT_STORED: Final = frozenset({"file", "http", "https"})
+
+
+def is_stored(path: str) -> bool:
+    """Return True for the address of a file in a store; those of web servers are read by `WebFile`.
+
+    Example:
+        >>> is_stored("s3://bucket/feats.ark"), is_stored("https://host/feats.ark"), is_stored("feats.ark")
+        (True, False, False)
+    """
+    found = _SCHEME.match(path) if "://" in path else None
+    return found is not None and found[1].lower() not in _NOT_STORED
+
+
+def mounted(rxfilename: str, storage_options: Mapping[str, Any] | None) -> str:
+    """Return the name under which a file of a store is read with some options; any other name as it is.
+
+    Args:
+        rxfilename: an extended filename.
+        storage_options: the options of the store by name; None for those of the environment.
+
+    Raises:
+        InvalidArgument: an option is not known.
+    """
+    if storage_options is None or not is_stored(rxfilename):
+        return rxfilename
+    return mounts.mount(rxfilename, storage_options)
+
+
+def mounted_beside(path: str, other: str) -> str:
+    """Return the name under which a file is read with the options of another one of a store.
+
+    That is the address itself where its bucket has options of its own, or the other one is of another scheme.
+
+    Args:
+        path: the address of the file.
+        other: the address of a file or folder whose options are known.
+    """
+    if path.partition(":")[0] != other.partition(":")[0] or mounts.options_of(path).values:
+        return path
+    options = mounts.options_of(other)
+    system = options.file_system
+    if not options.values:
+        return path
+    return mounts.mount(path, None, system) if system is not None else mounts.mount(path, options.values)
+
+
+def stored_ranges(path: str) -> RangeSource:
+    """Return the bytes of a file of a store, of the version that is there now.
+
+    Raises:
+        DataNotFound, AccessDenied, Unreachable: it cannot be read.
+    """
+    return object_ranges.object_ranges(path, paths.status(path))
+
+
+def open_readable(path: str) -> io.RawIOBase:
+    """Return a local file, or a file of a store, open for reading, without a buffer.
+
+    Raises:
+        DataNotFound: there is no such file; the message has the reason.
+        AccessDenied: it may not be read.
+        Unreachable: the store cannot be reached.
+    """
+    return StoredFile(stored_ranges(path)) if is_stored(path) else open_local(path)
+
+
+@final
+class GrowingRanges:
+    """Byte ranges of a file of a store, of which larger pieces are fetched while it is read forward.
+
+    The last piece is kept. Not safe from threads.
+    """
+
+    __slots__ = ("_data", "_first", "_next_bytes", "_source", "path", "size")
+
+    def __init__(self, source: RangeSource) -> None:
+        """Take a source; nothing is fetched."""
+        self.path = source.path
+        self.size = source.size
+        self._source = source
+        self._first = 0
+        self._data = memoryview(b"")
+        self._next_bytes = _FIRST_BYTES
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return some bytes, fewer at the end of the file; errors as of the source."""
+        stop = min(stop, self.size)
+        if start >= stop:
+            return memoryview(b"")
+        end = self._first + len(self._data)
+        if not self._first <= start or stop > end:
+            follows = bool(self._data) and self._first <= start <= end
+            self._next_bytes = min(2 * self._next_bytes, _MOST_BYTES) if follows else _FIRST_BYTES
+            self._data = self._source.range(start, min(max(stop, start + self._next_bytes), self.size))
+            self._first = start
+        return self._data[start - self._first : stop - self._first]
+
+    def coding(self, name: str) -> Coding | None:
+        """Return the compression by the name of the file, or else by its first bytes."""
+        return coding_by_name(name) or coding_of(bytes(self.range(0, 4)))
+
+
+@final
+class StoredFile(PositionedFile):
+    """A file of a store, as a raw stream that can seek. Not safe from threads."""
+
+    def __init__(self, source: RangeSource) -> None:
+        """Stand at the first byte; nothing is fetched."""
+        super().__init__(source.size)
+        self.name = source.path
+        """The address of the file."""
+        self.size = source.size
+        """The number of bytes of the file."""
+        self.ranges = GrowingRanges(source)
+        """The bytes of the file."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Fill the start of a buffer, and return the number of bytes, 0 at the end of the file."""
+        with memoryview(buffer).cast("B") as target:
+            piece = self.ranges.range(self._at, self._at + len(target))
+            target[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)

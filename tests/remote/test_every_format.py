@@ -1,0 +1,219 @@
+"""Every format is read from every store as from a folder: records, places, keys, order, states.
+
+The world is closed: a format, a spec or a compression without a case fails here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import numpy as np
+import obstore
+import pytest
+from obstore.store import MemoryStore
+from tests.concrete import concrete_classes
+from tests.remote.format_cases import CASES, Case, source_of
+
+import seekable as sk
+import seekable.dataset
+from seekable.dataset.source_kinds import has_spec, may_be_shar
+from seekable.dataset.spec import Spec
+from seekable.dataset.specs import spec_of
+from seekable.formats.registry import FORMATS
+from seekable.remote import mounts
+from seekable.remote.addresses import parse
+from seekable.remote.stores.obstore_clients import Client
+from seekable.remote.stores.obstore_store import ObstoreStore
+from seekable.storage.compression import COMPRESSED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.remote.servers.bucket import Bucket
+
+FEW = ("jsonl.zst", "shar", "tokens: megatron")
+BATCH = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder, here or in a store, into which the files of a case are copied."""
+
+    root: str
+    options: dict[str, Any] = field(default_factory=dict)
+    """The arguments of ``sk.open`` for the store."""
+
+
+Copy = "Callable[[Path], Place]"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], Place]]:
+    """A store of obstore in the memory of this process."""
+    store, root = MemoryStore(), f"s3://memory-{tmp_path.name.lower().replace('_', '-')}"
+    mounted = ObstoreStore(parse(root), lambda: Client(store, "none"), secrets=[])
+    monkeypatch.setitem(mounts._stores, (root, os.getpid()), mounted)
+
+    def copy(folder: Path) -> Place:
+        for name, data in files_of(folder).items():
+            obstore.put(store, f"corpus/{name}", data)
+        return Place(f"{root}/corpus")
+
+    yield copy
+
+
+@pytest.fixture
+def fsspec_memory(tmp_path: Path) -> Iterator[Callable[[Path], Place]]:
+    """The memory file system of fsspec."""
+    system, root = fsspec.filesystem("memory"), f"/{tmp_path.name}"
+
+    def copy(folder: Path) -> Place:
+        for name, data in files_of(folder).items():
+            system.pipe_file(f"{root}/{name}", data)
+        return Place(f"memory:/{root}")
+
+    yield copy
+    system.rm(root, recursive=True)
+
+
+@pytest.fixture
+def in_bucket(bucket: Bucket) -> Callable[[Path], Place]:
+    """A bucket of a server of S3."""
+
+    def copy(folder: Path) -> Place:
+        bucket.upload({f"corpus/{name}": data for name, data in files_of(folder).items()})
+        return Place(f"{bucket.url}/corpus", {"storage_options": bucket.options})
+
+    return copy
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Return the files below a folder without those of an index."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if ".seekable" not in name}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return True for equal values, of arrays and of parts of records too."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if dataclasses.is_dataclass(one):
+        return all(same(getattr(one, each.name), getattr(other, each.name)) for each in dataclasses.fields(one))
+    return bool(one == other)
+
+
+def loader_of(ds: sk.Dataset) -> sk.Loader:
+    return sk.Loader(ds.shuffle(seed=3), batch_size=BATCH, collate=list, epochs=2, prefetch=0)
+
+
+def check_alike(here: sk.Dataset, root: str, there: sk.Dataset, other: str) -> None:
+    """Check that two datasets are one, in two places."""
+    assert len(there) == len(here) > BATCH
+    assert same(list(there), list(here))
+    assert there.fingerprint == here.fingerprint
+    assert there.explain().replace(other, "DIR") == here.explain().replace(root, "DIR")
+    for row in (0, len(here) // 2, len(here) - 1):
+        assert same(there[row], here[row])
+        assert repr(there.locate(row)).replace(other, "DIR") == repr(here.locate(row)).replace(root, "DIR")
+        places = there.locate(row)
+        for place in places if isinstance(places, tuple) else (places,):
+            assert row in there.find(place.path, place.row)
+    assert same(keys_of(there), keys_of(here))
+    rows = np.array([2, 0, len(here) - 1])
+    assert same(there.shuffle(seed=1).fetch(rows), here.shuffle(seed=1).fetch(rows))
+
+
+def keys_of(ds: sk.Dataset) -> list[Any] | None:
+    try:
+        return list(ds.keys())
+    except sk.InvalidArgument:
+        return None
+
+
+def check_resumed(here: sk.Dataset, there: sk.Dataset) -> None:
+    """Check that a run which began in one place goes on in the other one, both ways."""
+    for first, second in ((here, there), (there, here)):
+        whole, begun, resumed = loader_of(first), loader_of(first), loader_of(second)
+        batches = list(whole)
+        some = iter(begun)
+        assert same([next(some), next(some)], batches[:2])
+        resumed.load_state_dict(begun.state_dict())
+        assert same(list(resumed), batches[2:])
+
+
+def check_case(case: Case, copy: Callable[[Path], Place], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open a case here and in a store, and compare them."""
+    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", str(folder / "cache"))
+    data = folder / "data"
+    data.mkdir()
+    case.write(data)
+    place = copy(data)
+    away = folder / "away"
+    away.mkdir()
+    monkeypatch.chdir(away)
+    there = sk.open(
+        source_of(case.asked, place.root), **case.options, **place.options, index_dir=folder / "indexes"
+    )
+    if case.near:
+        # A script in a store leads to files beside it; a local one to files below the current folder.
+        assert same(list(there), list(there))
+        records = list(there)
+        monkeypatch.chdir(data)
+        here = sk.open(source_of(case.asked, str(data)), **case.options)
+        assert same(records, list(here))
+    else:
+        here = sk.open(source_of(case.asked, str(data)), **case.options)
+    check_alike(here, str(data), there, place.root)
+    check_resumed(here, there)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_format_is_read_from_a_store_in_memory(
+    name: str, memory: Callable[[Path], Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_case(CASES[name], memory, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_formats_are_read_by_fsspec(
+    name: str, fsspec_memory: Callable[[Path], Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_case(CASES[name], fsspec_memory, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "name", [*FEW, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in CASES if name not in FEW)]
+)
+def test_formats_are_read_from_a_server(
+    name: str, in_bucket: Callable[[Path], Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_case(CASES[name], in_bucket, tmp_path, monkeypatch)
+
+
+def test_the_world_is_closed(tmp_path: Path) -> None:
+    assert FORMATS.keys() <= CASES.keys()
+    wanted = {
+        f"{name}.{kind}" for name, form in FORMATS.items() if form.compressible for kind in COMPRESSED
+    }
+    assert wanted <= CASES.keys()
+    specs = set()
+    for number, case in enumerate(CASES.values()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        asked = source_of(case.asked, str(folder))
+        if isinstance(asked, str) and has_spec(asked) and not may_be_shar(asked):
+            case.write(folder)
+            specs.add(type(spec_of(asked)).__name__)
+    wanted = {kind.__name__ for kind in concrete_classes(seekable.dataset, Spec)}
+    assert wanted - {"HubSpec", "StoreSpec"} <= specs
