@@ -68,7 +68,7 @@ def test_options_in_the_name_of_the_format_hold(tmp_path: Path) -> None:
         ("wids:", InvalidArgument, "not complete"),
         ("wids:{}/none.json", DataNotFound, r"none\.json"),
         ("wids:{}/count.json", IndexStale, r"s0\.tar' has 3 samples, and .*count\.json' says 4"),
-        ("wids:{}/remote.json", UnsupportedFormat, "https://host/s0"),
+        ("wids:{}/remote.json", UnsupportedFormat, "file:///host/s0"),
         ("wids:{}/missing.json", DataNotFound, r"s9\.tar"),
         ("wids:{}/other.json", UnsupportedFormat, "no list of shards of wids"),
         ("wids:{}/s0.tar", UnsupportedFormat, "no list of shards of wids"),
@@ -76,7 +76,7 @@ def test_options_in_the_name_of_the_format_hold(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_named(folder: Path, asked: str, error: type[SeekableError], message: str) -> None:
     write_list(folder / "count.json", ("s0.tar", 4))
-    write_list(folder / "remote.json", ("s0.tar", 3), base="https://host/")
+    write_list(folder / "remote.json", ("s0.tar", 3), base="file:///host/")
     write_list(folder / "missing.json", ("s9.tar", 3))
     (folder / "other.json").write_text('{"shards": []}')
     with pytest.raises(error, match=message):

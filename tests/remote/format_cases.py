@@ -139,7 +139,8 @@ def _energon(folder: Path) -> None:
     (folder / ".nv-meta").mkdir()
     counts = {"shard_counts": {"s0.tar": 6, "s1.tar": 6}}
     (folder / ".nv-meta/.info.json").write_text(json.dumps(counts))
-    (folder / ".nv-meta/split.yaml").write_text("exclude: [s1.tar/s008]\nsplit_parts:\n  train: ['s{0..1}.tar']\n")
+    splits = "exclude: [s1.tar/s008]\nsplit_parts:\n  train: ['s{0..1}.tar']\n"
+    (folder / ".nv-meta/split.yaml").write_text(splits)
 
 
 def _wids(folder: Path) -> None:

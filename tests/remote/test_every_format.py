@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import fsspec
+import fsspec  # type: ignore[import-untyped]
 import numpy as np
 import obstore
 import pytest
@@ -40,6 +40,14 @@ FEW = ("jsonl.zst", "shar", "tokens: megatron")
 BATCH = 3
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what is fetched in a folder of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEEKABLE_REMOTE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @dataclass(frozen=True)
 class Place:
     """A folder, here or in a store, into which the files of a case are copied."""
@@ -49,11 +57,8 @@ class Place:
     """The arguments of ``sk.open`` for the store."""
 
 
-Copy = "Callable[[Path], Place]"
-
-
 @pytest.fixture
-def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], Place]]:
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Place]:
     """A store of obstore in the memory of this process."""
     store, root = MemoryStore(), f"s3://memory-{tmp_path.name.lower().replace('_', '-')}"
     mounted = ObstoreStore(parse(root), lambda: Client(store, "none"), secrets=[])
@@ -64,7 +69,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
             obstore.put(store, f"corpus/{name}", data)
         return Place(f"{root}/corpus")
 
-    yield copy
+    return copy
 
 
 @pytest.fixture
@@ -109,7 +114,8 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     if dataclasses.is_dataclass(one):
-        return all(same(getattr(one, each.name), getattr(other, each.name)) for each in dataclasses.fields(one))
+        names = [each.name for each in dataclasses.fields(one)]
+        return all(same(getattr(one, name), getattr(other, name)) for name in names)
     return bool(one == other)
 
 
@@ -152,9 +158,10 @@ def check_resumed(here: sk.Dataset, there: sk.Dataset) -> None:
         assert same(list(resumed), batches[2:])
 
 
-def check_case(case: Case, copy: Callable[[Path], Place], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_case(
+    case: Case, copy: Callable[[Path], Place], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Open a case here and in a store, and compare them."""
-    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", str(folder / "cache"))
     data = folder / "data"
     data.mkdir()
     case.write(data)
@@ -203,9 +210,7 @@ def test_formats_are_read_from_a_server(
 
 def test_the_world_is_closed(tmp_path: Path) -> None:
     assert FORMATS.keys() <= CASES.keys()
-    wanted = {
-        f"{name}.{kind}" for name, form in FORMATS.items() if form.compressible for kind in COMPRESSED
-    }
+    wanted = {f"{name}.{kind}" for name, form in FORMATS.items() if form.compressible for kind in COMPRESSED}
     assert wanted <= CASES.keys()
     specs = set()
     for number, case in enumerate(CASES.values()):

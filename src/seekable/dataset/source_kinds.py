@@ -14,7 +14,7 @@ from seekable.nodes.display import listed
 if TYPE_CHECKING:
     from seekable.dataset import specs, token_files
     from seekable.dataset.spec import Spec
-    from seekable.formats import folders
+    from seekable.formats import folders, unopened
     from seekable.formats.source_options import SourceOptions
     from seekable.remote import addresses, paths
     from seekable.storage.asked import Asked
@@ -23,6 +23,7 @@ else:
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.dataset.token_files")
     folders = lazy("seekable.formats.folders")
+    unopened = lazy("seekable.formats.unopened")
     addresses = lazy("seekable.remote.addresses")
     paths = lazy("seekable.remote.paths")
     store_document = lazy("seekable.tokens.store_document")
@@ -94,7 +95,10 @@ def _is_stored(path: str) -> bool:
 
 
 def _is_folder(path: str) -> bool:
-    return paths.is_folder(path) if _is_stored(path) else os.path.isdir(path)
+    if not _is_stored(path):
+        return os.path.isdir(path)
+    unopened.refuse_unopened(path)
+    return paths.is_folder(path)
 
 
 def _names_in(folder: str) -> list[str]:

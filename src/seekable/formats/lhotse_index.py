@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable._lazy import lazy
-from seekable.errors import AccessDenied, DataNotFound
+from seekable.errors import Unreachable
 from seekable.index.scanner import ALWAYS_NS, OtherOffsets
 from seekable.storage.index_names import INDEX_SUFFIX
 
@@ -64,11 +64,17 @@ class LhotseIndexes:
         return f"Lhotse's indexes (.idx) beside the files in {self.folder!r}"
 
     def find(self, name: str) -> OtherOffsets | None:
-        """Return the lines of a file; None if no index is beside it, or one of another size."""
+        """Return the lines of a file; None if no index is beside it, or one of another size.
+
+        Raises:
+            Unreachable: the store does not answer.
+        """
         path = index_path(os.path.join(self.folder, name))
         try:
             status = paths.status(path)
-        except (DataNotFound, AccessDenied):
+        except Unreachable:
+            raise
+        except OSError:
             return None
         if not status.size or status.size % NUMBERS.itemsize:
             return None

@@ -23,7 +23,15 @@ else:
     object_ranges = lazy("seekable.remote.object_ranges")
     paths = lazy("seekable.remote.paths")
 
-__all__ = ["GrowingRanges", "StoredFile", "is_stored", "mounted", "mounted_beside", "open_readable", "stored_ranges"]
+__all__ = [
+    "GrowingRanges",
+    "StoredFile",
+    "is_stored",
+    "mounted",
+    "mounted_beside",
+    "open_readable",
+    "stored_ranges",
+]
 
 _FIRST_BYTES: Final = 256 << 10
 """The bytes of the first piece. Each next one has twice as many while a file is read forward."""

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, final
 
+from seekable._lazy import lazy
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenWords
+    from seekable.index import object_file
     from seekable.index.fileset import FileSet
+else:
+    object_file = lazy("seekable.index.object_file")
 
 __all__ = ["AlignedFiles", "OneAligned"]
 
@@ -68,7 +72,10 @@ class AlignedFiles:
         name = schema.aligned[array].file
         as_surveyed = next(side for side in schema.beside if side.file == name)
         path = self.path(file, array)
-        return MappedFile(path, size=as_surveyed.size, mtime_ns=as_surveyed.mtime_ns)
+        version = {"size": as_surveyed.size, "mtime_ns": as_surveyed.mtime_ns}
+        if "://" in path:
+            return object_file.ObjectFile(path, **version, kind=None, points=None)
+        return MappedFile(path, **version)
 
 
 @final
