@@ -55,13 +55,17 @@ def has_spec(source: object) -> bool:
 
     Raises:
         InvalidArgument: the source is a list, and an item is a spec.
+        UnsupportedFormat: it is an address of a kind that is not read.
     """
     if isinstance(source, list | tuple) and any(map(has_spec, source)):
         specs.refuse_specs_among(source)
     if not isinstance(source, str | os.PathLike):
         return False
     text = os.fsdecode(source)
-    return text.endswith(_PACK) or (_SPEC.match(text) is not None and not _is_stored(text))
+    if _is_stored(text):
+        unopened.refuse_unopened(text)
+        return text.endswith(_PACK)
+    return text.endswith(_PACK) or _SPEC.match(text) is not None
 
 
 def spec_of_tokens(source: object, format_name: str | None, options: SourceOptions) -> Spec | None:
