@@ -90,7 +90,7 @@ class Indexing:
     publish: bool = False
 
     def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
-        """Return an indexed set of files, whose index is published if the user asks for it; see `open_files`."""
+        """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
         if self.publish:
             publishing.check_roots(run.root for run in found)
         files = open_files(
