@@ -1,0 +1,162 @@
+"""Files that this library writes, local or in a store: each appears whole or not at all.
+
+A path that is an address names an object. What is read here is read anew each time, past all caches, because
+other processes write to the same place. Local paths cost one comparison more than the functions of ``os``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from seekable._lazy import lazy
+from seekable.errors import DataNotFound, InvalidArgument
+from seekable.remote.addresses import is_address, parse
+from seekable.storage.files import write_atomically
+from seekable.storage.map_file import map_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seekable.remote import mounts
+    from seekable.remote.fetching import fetcher
+    from seekable.remote.stores import store
+    from seekable.remote.stores.store import FolderListing, Stat, Store
+else:
+    fetcher = lazy("seekable.remote.fetching.fetcher")
+    mounts = lazy("seekable.remote.mounts")
+    store = lazy("seekable.remote.stores.store")
+
+__all__ = [
+    "delete_file",
+    "file_size",
+    "folder_exists",
+    "list_names",
+    "make_folder",
+    "output_path",
+    "read_file",
+    "upload_file",
+    "write_file",
+]
+
+
+def output_path(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> str:
+    """Return the absolute path, or the address, of a file or a folder that is to be written or read.
+
+    The bucket of an address is mounted with the options; a slash at its end is left out.
+
+    Raises:
+        InvalidArgument: options for a local path, or wrong ones.
+    """
+    given = os.fsdecode(path)
+    if is_address(given):
+        return mounts.mount(given, storage_options).rstrip("/")
+    if storage_options:
+        message = (
+            f"storage_options are for addresses of stores, and {given!r} is a local path: leave them out"
+        )
+        raise InvalidArgument(message)
+    return os.path.abspath(os.path.expanduser(given))
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file, in place of the one that is there.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full.
+        AccessDenied, Unreachable: the store cannot be written.
+    """
+    if is_address(path):
+        _put(path, data)
+    else:
+        write_atomically(path, data)
+
+
+def upload_file(local: str, path: str) -> None:
+    """Write the content of a local file to an address, in place of the object that is there.
+
+    Raises:
+        OSError: the local file cannot be read.
+        AccessDenied, Unreachable: the store cannot be written.
+    """
+    with open(local, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        _put(path, map_file(file.fileno(), size) if size else b"")
+
+
+def read_file(path: str) -> bytes:
+    """Return all bytes of a file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        OSError, AccessDenied, Unreachable: it cannot be read.
+    """
+    if not is_address(path):
+        with open(path, "rb") as file:
+            return file.read()
+    key = parse(path).key
+
+    async def read(of: Store) -> bytes:
+        stat = await of.stat(key)
+        pin = store.Pin(stat.size, stat.identity, stat.etag)
+        return bytes(memoryview(await of.read(key, 0, stat.size, pin=pin)))
+
+    found: bytes = fetcher.fetcher().run(read, path=path)
+    return found
+
+
+def file_size(path: str) -> int | None:
+    """Return the number of bytes of a file; None if there is no such file."""
+    try:
+        if not is_address(path):
+            return os.stat(path).st_size
+        key = parse(path).key
+        found: Stat = fetcher.fetcher().run(lambda of: of.stat(key), path=path)
+    except (FileNotFoundError, NotADirectoryError, DataNotFound):
+        return None
+    return found.size
+
+
+def list_names(folder: str) -> list[str]:
+    """Return the names of the files and folders directly in a folder; of a store none if there is none.
+
+    Raises:
+        FileNotFoundError: there is no such local folder.
+    """
+    if not is_address(folder):
+        return os.listdir(folder)
+    folders, stats = _listing(folder)
+    return [key.rpartition("/")[2] for key in (*folders, *(stat.key for stat in stats))]
+
+
+def folder_exists(folder: str) -> bool:
+    """Return True if a local folder exists, or if an object lies below an address."""
+    return bool(any(_listing(folder))) if is_address(folder) else os.path.isdir(folder)
+
+
+def make_folder(folder: str) -> None:
+    """Make a local folder and its parents, unless they exist; folders of stores need not be made."""
+    if not is_address(folder):
+        os.makedirs(folder, exist_ok=True)
+
+
+def delete_file(path: str) -> None:
+    """Remove a file; nothing happens if there is none."""
+    if not is_address(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        return
+    key = parse(path).key
+    fetcher.fetcher().run(lambda of: of.delete(key), path=path)
+
+
+def _put(path: str, data: bytes | memoryview) -> None:
+    key = parse(path).key
+    fetcher.fetcher().run(lambda of: of.put(key, data, replacing="any"), path=path)
+
+
+def _listing(folder: str) -> FolderListing:
+    key = parse(folder).key
+    found: FolderListing = fetcher.fetcher().run(lambda of: of.list_folder(key), path=folder)
+    return found
