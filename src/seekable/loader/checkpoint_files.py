@@ -176,8 +176,9 @@ def read_generation(folder: str, generation: Generation) -> State:
     for other in others:
         if states[other] != states[first]:
             message = (
-                f"the ranks' states of step {generation.step} in {shown(folder)} differ ({first} and {other}): "
-                f"they came to it by different ways; remove the files of this step to resume from the one before"
+                f"the ranks' states of step {generation.step} in {shown(folder)} differ ({first} and "
+                f"{other}): they came to it by different ways; remove the files of this step to resume from "
+                f"the one before"
             )
             raise CorruptState(message)
     return _parsed(states[first], os.path.join(folder, first))

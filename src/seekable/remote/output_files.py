@@ -10,10 +10,12 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
+import xxhash
+
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.remote.addresses import is_address, parse
-from seekable.storage.files import write_atomically
+from seekable.storage.files import cache_folder, write_atomically
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -31,11 +33,13 @@ else:
 __all__ = [
     "delete_file",
     "file_size",
+    "file_sizes",
     "folder_exists",
     "list_names",
     "make_folder",
     "output_path",
     "read_file",
+    "scratch_folder",
     "upload_file",
     "write_file",
 ]
@@ -128,6 +132,30 @@ def list_names(folder: str) -> list[str]:
         return os.listdir(folder)
     folders, stats = _listing(folder)
     return [key.rpartition("/")[2] for key in (*folders, *(stat.key for stat in stats))]
+
+
+def file_sizes(folder: str) -> dict[str, int]:
+    """Return the bytes of each file directly in a folder, by name; empty if there is no such folder."""
+    if is_address(folder):
+        return {stat.key.rpartition("/")[2]: stat.size for stat in _listing(folder)[1]}
+    if not os.path.isdir(folder):
+        return {}
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+
+
+def scratch_folder(folder: str) -> str:
+    """Return the local folder for what is not for readers: locks, unfinished files, states.
+
+    Of a local folder it is the folder itself. Of an address it is one in the cache folder of this user, which
+    is made if it does not exist.
+    """
+    if not is_address(folder):
+        return folder
+    place = f"{folder} {mounts.options_of(folder).place(parse(folder).scheme)}"
+    made = os.path.join(cache_folder(), "writing", xxhash.xxh3_128_hexdigest(place.encode()))
+    os.makedirs(made, exist_ok=True)
+    return made
 
 
 def folder_exists(folder: str) -> bool:

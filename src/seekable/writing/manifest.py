@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.errors import CorruptState
-from seekable.storage.files import write_atomically
+from seekable.remote.addresses import is_address
+from seekable.remote.output_files import file_sizes, read_file, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -232,10 +233,13 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     holes: int = 0
     """Of a stream, the number of records that were left out of all files; 0 until ``files`` is known."""
 
+    run: str = ""
+    """Of an address, a text by which a machine recognises what it keeps for these files; empty otherwise."""
 
-def new_manifest(identity: Identity, settled: str | None) -> Manifest:
+
+def new_manifest(identity: Identity, settled: str | None, *, run: str) -> Manifest:
     """Return a manifest without finished files."""
-    return Manifest(_SCHEMA, identity, settled, {})
+    return Manifest(_SCHEMA, identity, settled, {}, run=run)
 
 
 def read_manifest(path: str) -> Manifest | None:
@@ -246,8 +250,7 @@ def read_manifest(path: str) -> Manifest | None:
         OSError: the folder cannot be read.
     """
     try:
-        with open(path, "rb") as file:
-            manifest = msgspec.json.decode(file.read(), type=Manifest)
+        manifest = msgspec.json.decode(read_file(path), type=Manifest)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -268,7 +271,7 @@ def read_manifest(path: str) -> Manifest | None:
 def write_manifest(path: str, manifest: Manifest) -> None:
     """Write a manifest atomically, in place of the one before; files are listed in the order of numbers."""
     ordered = msgspec.structs.replace(manifest, finished=dict(sorted(manifest.finished.items())))
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
+    write_file(path, msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
 
 
 def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
@@ -350,21 +353,30 @@ class Written:
 def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
     """Return the rows and bytes of the files that a manifest lists and that still have that size."""
     names = manifest.identity.names(target)
+    sizes = file_sizes(target.folder) if target.mounts else None
+
+    def size_of(number: int) -> int | None:
+        files = (names.name(number), *names.beside(number))
+        if sizes is None:
+            return total_size(map(target.join, files))
+        return sum(sizes[name] for name in files) if sizes.keys() >= set(files) else None
+
     return {
         number: (rows, size)
         for number, (rows, size) in manifest.finished.items()
-        if number >= 0 and total_size(map(target.join, (names.name(number), *names.beside(number)))) == size
+        if number >= 0 and size_of(number) == size
     }
 
 
 def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
     """Return the rows and bytes of all files of a dataset that are whole, by number.
 
-    A file gets its name when it is complete. It is read here to find out if it was damaged later.
+    A file gets its name when it is complete. It is read here to find out if it was damaged later; in a store
+    it is written again instead.
     """
     shards, there = manifest.identity.names(target), recorded(target, manifest)
     assert isinstance(shards, Shards)
-    for name in set(os.listdir(target.folder)):
+    for name in () if is_address(target.folder) else set(os.listdir(target.folder)):
         number = shards.number(name)
         # A recorded file of another size was damaged after it was written.
         if number is None or number in manifest.finished:

@@ -69,7 +69,7 @@ class WrittenParts:
         """Find the files that earlier calls finished, also those that a killed call did not note.
 
         A file gets its name when it is complete. One that was not noted is read here, to find out if it was
-        damaged later.
+        damaged later. In a store it is written again instead.
 
         Args:
             form: the format of the files.
@@ -77,7 +77,7 @@ class WrittenParts:
             damaged: the numbers of the other files that were noted.
         """
         self.finished.update(there)
-        for name in () if self.is_one_file else os.listdir(self._target.folder):
+        for name in () if self.is_one_file or self._target.mounts else os.listdir(self._target.folder):
             part = self._names.number(name)
             if part is None or part in self.finished or part in damaged:
                 continue
