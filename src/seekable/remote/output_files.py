@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import xxhash
@@ -15,16 +17,18 @@ import xxhash
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.remote.addresses import is_address, parse
-from seekable.storage.files import cache_folder, write_atomically
+from seekable.storage.files import cache_folder, create_new, write_atomically
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from typing_extensions import Buffer
 
     from seekable.remote import mounts
     from seekable.remote.fetching import fetcher
     from seekable.remote.stores import store
-    from seekable.remote.stores.store import FolderListing, Stat, Store
+    from seekable.remote.stores.store import FolderListing, Pin, Stat, Store
 else:
     fetcher = lazy("seekable.remote.fetching.fetcher")
     mounts = lazy("seekable.remote.mounts")
@@ -36,6 +40,7 @@ __all__ = [
     "file_sizes",
     "folder_exists",
     "list_names",
+    "local_copies",
     "make_folder",
     "output_path",
     "read_file",
@@ -43,6 +48,10 @@ __all__ = [
     "upload_file",
     "write_file",
 ]
+
+
+_COPY_BYTES = 8 << 20
+"""The bytes of an object that are copied at a time."""
 
 
 def output_path(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> str:
@@ -108,6 +117,30 @@ def read_file(path: str) -> bytes:
 
     found: bytes = fetcher.fetcher().run(read, path=path)
     return found
+
+
+@contextlib.contextmanager
+def local_copies(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Give local paths with the content of files: of local files their own, of objects those of copies.
+
+    The copies are removed at the end.
+
+    Raises:
+        FileNotFoundError: an object is not there.
+        OSError, AccessDenied, Unreachable: an object cannot be read.
+    """
+    made: list[str] = []
+    try:
+        for path in paths:
+            if is_address(path):
+                folder, name = os.path.split(path)
+                made.append(os.path.join(scratch_folder(folder), f".{secrets.token_hex(8)}.{name}"))
+                _download(path, made[-1])
+        yield made or list(paths)
+    finally:
+        for path in made:
+            if os.path.lexists(path):
+                os.unlink(path)
 
 
 def file_size(path: str) -> int | None:
@@ -177,6 +210,20 @@ def delete_file(path: str) -> None:
         return
     key = parse(path).key
     fetcher.fetcher().run(lambda of: of.delete(key), path=path)
+
+
+def _download(path: str, local: str) -> None:
+    key = parse(path).key
+    stat: Stat = fetcher.fetcher().run(lambda of: of.stat(key), path=path)
+    pin = store.Pin(stat.size, stat.identity, stat.etag)
+    with create_new(local) as file:
+        for start in range(0, stat.size, _COPY_BYTES):
+            bounds = start, min(start + _COPY_BYTES, stat.size)
+            file.write(fetcher.fetcher().run(partial(_read, key, bounds, pin), path=path))
+
+
+async def _read(key: str, bounds: tuple[int, int], pin: Pin, of: Store) -> Buffer:
+    return await of.read(key, *bounds, pin=pin)
 
 
 def _put(path: str, data: bytes | memoryview) -> None:

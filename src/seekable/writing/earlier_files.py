@@ -13,7 +13,8 @@ from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import delete_file, file_size, list_names
 from seekable.storage.files import file_identity
 from seekable.writing.ending import unend
-from seekable.writing.manifest import differences, new_manifest, read_manifest, recorded, write_manifest
+from seekable.writing.finished_files import recorded
+from seekable.writing.manifest import differences, new_manifest, read_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,6 @@ does not list yet are read from the files themselves.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.errors import CorruptState
-from seekable.remote.addresses import is_address
-from seekable.remote.output_files import file_sizes, read_file, write_file
+from seekable.remote.output_files import (
+    read_file,
+    write_file,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from seekable.writing.file_format import FileFormat
     from seekable.writing.target import Target
 
 
@@ -33,11 +33,8 @@ __all__ = [
     "Shards",
     "Written",
     "differences",
-    "finished",
     "new_manifest",
     "read_manifest",
-    "recorded",
-    "total_size",
     "write_manifest",
 ]
 
@@ -348,50 +345,3 @@ class Written:
 
     kept: int
     """The number of files that an earlier call had written, and that were kept."""
-
-
-def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
-    """Return the rows and bytes of the files that a manifest lists and that still have that size."""
-    names = manifest.identity.names(target)
-    sizes = file_sizes(target.folder) if target.mounts else None
-
-    def size_of(number: int) -> int | None:
-        files = (names.name(number), *names.beside(number))
-        if sizes is None:
-            return total_size(map(target.join, files))
-        return sum(sizes[name] for name in files) if sizes.keys() >= set(files) else None
-
-    return {
-        number: (rows, size)
-        for number, (rows, size) in manifest.finished.items()
-        if number >= 0 and size_of(number) == size
-    }
-
-
-def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
-    """Return the rows and bytes of all files of a dataset that are whole, by number.
-
-    A file gets its name when it is complete. It is read here to find out if it was damaged later; in a store
-    it is written again instead.
-    """
-    shards, there = manifest.identity.names(target), recorded(target, manifest)
-    assert isinstance(shards, Shards)
-    for name in () if is_address(target.folder) else set(os.listdir(target.folder)):
-        number = shards.number(name)
-        # A recorded file of another size was damaged after it was written.
-        if number is None or number in manifest.finished:
-            continue
-        file, beside = target.join(name), [target.join(each) for each in shards.beside(number)]
-        size = total_size([file, *beside])
-        rows = None if size is None else form.rows_in(file, beside=beside)
-        if size is not None and rows is not None and rows <= len(shards.rows(number)):
-            there[number] = rows, size
-    return dict(sorted(there.items()))
-
-
-def total_size(paths: Iterable[str]) -> int | None:
-    """Return the number of bytes of some files; None if one of them is not there."""
-    try:
-        return sum(os.stat(path).st_size for path in paths)
-    except FileNotFoundError:
-        return None

@@ -18,14 +18,13 @@ from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.ending import has_ended, unend
+from seekable.writing.finished_files import finished, recorded
 from seekable.writing.manifest import (
     MANIFEST_SECONDS,
     Identity,
     Manifest,
     Shards,
     Written,
-    finished,
-    recorded,
     write_manifest,
 )
 from seekable.writing.pipeline_code import functions_of, paths_of

@@ -25,8 +25,9 @@ from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.ending import has_ended, unend
+from seekable.writing.finished_files import recorded
 from seekable.writing.lane_part import PartSlots
-from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, recorded, write_manifest
+from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, write_manifest
 from seekable.writing.part_schedule import PartSchedule
 from seekable.writing.part_writer import LaneAnswer, PartWriter, TookTooLong
 from seekable.writing.preview import StreamPreview

@@ -19,17 +19,17 @@ def loader(**arguments: Any) -> sk.Loader:
 
 @pytest.mark.parametrize("store", ["moto", "azurite"], indirect=True)
 def test_a_run_goes_on_from_a_state_in_a_store(store: Bucket) -> None:
-    folder, options = f"{store.url}/run", {"storage_options": store.options}
+    folder = f"{store.url}/run"
     first = loader()
-    assert sk.load_state(folder, loader(), **options) is False
+    assert sk.load_state(folder, loader(), storage_options=store.options) is False
     run = iter(first)
     for step in range(1, 6):
         batch = next(run)
-        path = sk.save_state(folder, first, keep=2, **options)
+        path = sk.save_state(folder, first, keep=2, storage_options=store.options)
         assert path == f"{folder}/state-{step:012}-00000-of-00001.json"
     rest = list(run)
     again = loader()
-    assert sk.load_state(folder, again, **options)
+    assert sk.load_state(folder, again, storage_options=store.options)
     assert list(again) == rest
     other = loader()
     assert sk.load_state(f"{folder}/state-000000000004-00000-of-00001.json", other)

@@ -1,4 +1,4 @@
-"""Files that are written to addresses: the bytes of local ones, whole or not there, gone on with after a kill."""
+"""Files that are written to addresses: the bytes of local ones, whole or not there, gone on with later."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def local_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def data(address: bool = False) -> sk.Dataset:
+def data() -> sk.Dataset:
     return sk.from_sequence(ROWS).shuffle(seed=3)
 
 
@@ -53,7 +53,7 @@ def as_samples(row: dict[str, Any]) -> dict[str, Any]:
 
 WRITERS: dict[str, Callable[..., Any]] = {
     "jsonl": lambda to, **more: data().write_jsonl(to, rows_per_file=40, **more),
-    "jsonl.gz": lambda to, **more: data().write_jsonl(to, rows_per_file=40, compression="gzip", **more),
+    "jsonl.gz": lambda to, **more: data().write_jsonl(to, rows_per_file=40, compression="gz", **more),
     "parquet": lambda to, **more: data().write_parquet(to, rows_per_file=40, **more),
     "tar": lambda to, **more: data().map(as_samples).write_tar(to, rows_per_file=40, **more),
     "stream": lambda to, **more: data().stream(lanes=3, epochs=1).write_jsonl(to, rows_per_file=40, **more),
@@ -75,7 +75,7 @@ def test_a_folder_has_the_bytes_of_a_local_one(kind: str, bucket: Bucket, tmp_pa
     assert found == expected
     again = WRITERS[kind](address, jobs=1)
     assert (again.kept, again.rows, again.bytes) == (len(written.paths), written.rows, written.bytes)
-    assert not [path for path in (tmp_path / "cache").rglob("*.tmp")]
+    assert not list((tmp_path / "cache" / "seekable" / "writing").rglob("*.tmp"))
 
 
 def test_one_file_is_replaced_only_if_that_is_said(bucket: Bucket) -> None:
@@ -128,7 +128,7 @@ def test_a_call_that_failed_is_gone_on_with(kind: str, bucket: Bucket, tmp_path:
     assert all(content.endswith(b"\n") for content in there.values())
     fail[0] = False
     written = write(address)
-    assert written.kept == (3 if kind == "dataset" else 2)
+    assert written.kept == len(there) - 1  # The manifest is no file of the result.
     write(tmp_path / "local")
     local = local_files(tmp_path / "local")
     assert {name: content for name, content in objects(address).items() if name[0] == "p"} == {
