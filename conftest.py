@@ -9,7 +9,9 @@ import functools
 import gc
 import inspect
 import os
+import shutil
 import sys
+import tempfile
 import traceback
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,14 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what tests fetch from stores out of the user's cache: a session has a folder of its own."""
+    if "SEEKABLE_REMOTE_DIR" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="seekable-remote-")
+        os.environ["SEEKABLE_REMOTE_DIR"] = folder
+        config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -236,7 +236,8 @@ def case_of(page: Path) -> ParameterSet:
     "ignore:'set_vital' is deprecated:UserWarning",  # torchdata's StatefulDataLoader calls it
 )
 @pytest.mark.parametrize("page", [case_of(page) for page in PAGES])
-def test_what_a_page_shows_is_true(page: Path, folder: Path) -> None:
+def test_what_a_page_shows_is_true(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", f"{folder}.remote")
     name = page.relative_to(ROOT).as_posix()
     if name not in APART:
         run_page(page.read_text(encoding="utf-8"), folder, name)

@@ -69,8 +69,10 @@ if TYPE_CHECKING:
     from seekable.loader.collate import FillCollate, collate
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
+    from seekable.loader.simulate import simulate
     from seekable.nodes.hole import HOLE
     from seekable.order.packing.fill_in_middle import Fim
+    from seekable.remote.simulation.figures import Simulation
     from seekable.sound.decoder import audio
     from seekable.sound.mix import audio_mix
     from seekable.stream.iterable import from_iterable
@@ -119,6 +121,7 @@ __all__ = [
     "Position",
     "SeekableError",
     "SharWriter",
+    "Simulation",
     "StateMismatch",
     "StoppedIterator",
     "Stream",
@@ -144,6 +147,7 @@ __all__ = [
     "open",
     "open_stream",
     "save_state",
+    "simulate",
     "state_from_sample_index",
     "state_sources",
     "tokenize",
@@ -160,6 +164,7 @@ _HOMES = {
     "LossMask": "tokens.parts",
     "Part": "tokens.parts",
     "Position": "dataset.position",
+    "Simulation": "remote.simulation.figures",
     "SharWriter": "writing.shar_writer",
     "Stream": "stream.stream",
     "audio": "sound.decoder",
@@ -176,6 +181,7 @@ _HOMES = {
     "open": "dataset.open",
     "open_stream": "stream.lines",
     "save_state": "loader.checkpoints",
+    "simulate": "loader.simulate",
     "state_from_sample_index": "loader.positioned",
     "state_sources": "loader.positioned",
     "tokenize": "dataset.tokenizing",

@@ -27,6 +27,7 @@ COMMANDS = [
     "tokenize",
     "pack",
     "plan",
+    "simulate",
     "doctor",
     "state",
     "kaldi",
@@ -128,7 +129,7 @@ def completed(line: str, *, shell: str = "bash") -> list[str]:
     ("line", "offered"),
     [
         ("seekable in", ["index", "info"]),
-        ("seekable s", ["sample", "state"]),
+        ("seekable s", ["sample", "simulate", "state"]),
         ("seekable state ", ["show", "diff"]),
         ("seekable verify --de", ["--deep", "--decode"]),
         ("seekable plan --end ", ["short", "drop", "pad"]),

@@ -22,6 +22,7 @@ from seekable.cli import (
     plan,
     recompress,
     sample,
+    simulate,
     state,
     tokenize,
     verify,
@@ -66,6 +67,7 @@ app.command(epilog=export.EPILOG)(export.export)
 app.command(epilog=tokenize.EPILOG)(tokenize.tokenize)
 app.command(epilog=pack.EPILOG)(pack.pack)
 app.command(epilog=plan.EPILOG)(plan.plan)
+app.command(epilog=simulate.EPILOG)(simulate.simulate)
 app.add_typer(state.app, name="state")
 app.add_typer(kaldi.app, name="kaldi")
 app.add_typer(cache.app, name="cache")

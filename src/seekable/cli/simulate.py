@@ -1,0 +1,211 @@
+"""``seekable simulate``: what a run over object stores will transfer, cost and wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seekable.cli.options import FormatOption, IndexDirOption, JsonOption, QuietOption, examples
+
+if TYPE_CHECKING:
+    from seekable.dataset.dataset import Dataset
+    from seekable.remote.simulation.figures import Simulation
+
+EPILOG = examples(
+    "simulate 'corpus/*.jsonl' --shuffle --nodes 8 --ranks 8 -G 1024 --records-per-second 20000",
+    "simulate train.jsonl --window 16 --lanes 64 -G 1024 --records-per-second 2e4 --cache 1e11",
+    "simulate train:make_dataset -G 256 --records-per-second 5000 --json | jq .cost",
+)
+
+_MILLISECONDS = 1000
+
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIPELINE|DATA|MODULE:FUNCTION",
+        help="A pipeline file; a file, a folder or a quoted glob; or a function that returns a Dataset.",
+        show_default=False,
+    ),
+]
+
+
+def _count(*options: str, help_text: str, least: int = 1) -> Any:
+    return typer.Option(*options, metavar="N", min=least, help=help_text)
+
+
+def _number(option: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(option, metavar=metavar, min=0.0, help=help_text)
+
+
+def simulate(  # noqa: PLR0913 - an argument for each of its options
+    target: TargetArgument,
+    *,
+    global_batch_size: Annotated[
+        int, _count("--global-batch-size", "-G", help_text="Records in a batch over all ranks.")
+    ],
+    records_per_second: Annotated[
+        float, _number("--records-per-second", "X", "What all ranks take while they need not wait.")
+    ],
+    nodes: Annotated[int, _count("--nodes", help_text="Machines.")] = 1,
+    ranks: Annotated[int, _count("--ranks", help_text="Ranks of each machine.")] = 1,
+    epochs: Annotated[int, _count("--epochs", help_text="Epochs.")] = 1,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle all of DATA.")] = False,
+    window: Annotated[int | None, _count("--window", help_text="Shuffle in windows of N blocks.")] = None,
+    lanes: Annotated[int | None, _count("--lanes", help_text="Shuffle in N lanes.")] = None,
+    cache: Annotated[
+        float | None,
+        _number("--cache", "BYTES", "The cache of a machine, 0 for none; as much as is needed if left out."),
+    ] = None,
+    link: Annotated[float, _number("--link", "BYTES", "A second, of a machine.")] = 1.25e9,
+    connection: Annotated[float, _number("--connection", "BYTES", "A second, of one request.")] = 80e6,
+    latency: Annotated[float, _number("--latency", "MS", "From a request to its first byte.")] = 30.0,
+    get_price: Annotated[float, _number("--get-price", "X", "Of a request; S3's in USD.")] = 0.4e-6,
+    list_price: Annotated[float, _number("--list-price", "X", "Of a page of a listing.")] = 5e-6,
+    byte_price: Annotated[float, _number("--byte-price", "X", "Of a byte; 0 within a region.")] = 0.0,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a run over object stores transfers and costs.
+
+    Nothing of the data is read but its index. Local files count as if they were objects. The figures are of
+    the order itself, for each machine; with the advice comes what each change gives.
+    """
+    from dataclasses import asdict
+
+    from seekable.cli.output import write_document
+    from seekable.loader.simulate import simulate as simulated
+
+    dataset = _dataset(
+        target, format_name, index_dir, shuffle=shuffle, window=window, lanes=lanes, quiet=quiet
+    )
+    found = simulated(
+        dataset,
+        nodes=nodes,
+        ranks=ranks,
+        global_batch_size=global_batch_size,
+        records_per_second=records_per_second,
+        epochs=epochs,
+        cache=None if cache is None else round(cache),
+        link=link,
+        latency=latency / _MILLISECONDS,
+        connection=connection,
+        get_price=get_price,
+        list_price=list_price,
+        byte_price=byte_price,
+    )
+    if as_json:
+        write_document(asdict(found))
+    else:
+        _print(found)
+
+
+def _dataset(
+    target: str,
+    format_name: str | None,
+    index_dir: str | None,
+    *,
+    shuffle: bool,
+    window: int | None,
+    lanes: int | None,
+    quiet: bool,
+) -> Dataset:
+    """Return the dataset of a target, in the order that the options say.
+
+    Raises:
+        InvalidArgument: an order is given for what has one.
+        WrongType: a function returns something else.
+    """
+    import os
+
+    from seekable.cli.data_argument import Opening, is_pipeline_file
+    from seekable.cli.pipelines import made_by
+    from seekable.dataset.dataset import Dataset
+    from seekable.errors import InvalidArgument, WrongType
+    from seekable.loader.simulate import reshuffled
+
+    module = target.partition(":")[0]
+    is_function = ":" in target and not os.path.exists(target) and module.replace(".", "").isidentifier()
+    opening = Opening(
+        target, format=format_name, index_dir=index_dir, jobs=None, progress=not quiet, quiet=quiet
+    )
+    if is_function and "://" not in target and _has_module(module):
+        made = made_by(target)
+        if not isinstance(made, Dataset):
+            message = f"{target} must return a Dataset (got {type(made).__name__})"
+            raise WrongType(message)
+    elif is_pipeline_file(target):
+        opening.refuse_options()
+        made = Dataset(opening.order())
+    else:
+        made = opening.dataset()
+        if shuffle or window is not None or lanes is not None:
+            # A window without lanes is one lane; lanes without a window get the usual one.
+            return made.shuffle(0, window=window or (16 if lanes else None), lanes=lanes)
+        return made
+    if shuffle:
+        message = f"--shuffle is for data, and {target!r} has an order of its own: leave it out"
+        raise InvalidArgument(message)
+    return Dataset(reshuffled(made.node, window, lanes))
+
+
+def _has_module(name: str) -> bool:
+    """Return True if there is such a module in the working folder or on Python's path."""
+    import importlib.util
+    import os
+    import sys
+
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _print(found: Simulation) -> None:
+    from seekable.cli.output import write_facts, write_line, write_table
+
+    write_facts(_facts(found))
+    write_line("")
+    write_table(
+        ["epoch", "bytes a node", "most", "requests a node", "times the data", "hits %"],
+        [_epoch_row(epoch) for epoch in found.epochs],
+    )
+    for line in found.advice:
+        write_line(f"\nadvice: {line}")
+
+
+def _epoch_row(epoch: Any) -> list[str]:
+    from seekable.storage.memory import bytes_in_words
+
+    return [
+        f"{epoch.epoch}",
+        bytes_in_words(epoch.bytes),
+        bytes_in_words(epoch.most_bytes),
+        f"{epoch.requests:,}",
+        f"{epoch.share:.3f}",
+        f"{100 * epoch.hit_ratio:.1f}",
+    ]
+
+
+def _facts(found: Simulation) -> dict[str, str]:
+    from seekable.storage.memory import bytes_in_words
+
+    how = "every position resolved" if found.is_exact else "from a sample of the positions"
+    return {
+        "data": f"{found.records:,} records, {bytes_in_words(found.data_bytes)}; {how}",
+        "transferred": f"{bytes_in_words(found.bytes)} in {found.requests:,} requests, all nodes",
+        "requests": f"{found.requests_a_second:,.1f} a second to one folder, of all nodes",
+        "cache": f"{100 * found.hit_ratio:.1f} % hits, {bytes_in_words(found.peak_disk_bytes)} on a disk",
+        "first batch": f"after {found.first_batch_seconds:.2f} s",
+        "waiting": f"{found.stalls:,} times, {found.stall_seconds:,.1f} s of {found.seconds:,.1f} s",
+        "link": f"{100 * found.link_use:.1f} % used",
+        "cost": f"{found.cost:,.4f}",
+        "nearness": (
+            f"{found.blocks_in_batch:,.0f} blocks in a batch, {100 * found.neighbours:.2f} % of neighbours "
+            f"in one block, mean jump {found.mean_jump:.2f}"
+        ),
+    }

@@ -1,0 +1,285 @@
+"""The requests of one node: what its ranks find in the cache, what they fetch, and what the cache evicts.
+
+The rules are those of the fetcher. Each rank plans the records of its next stretches together. Units of which
+the neighbours will be read before the cache is full are fetched whole and kept; else the ranges alone are
+fetched. All steps are operations on whole arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.remote.cache.object_key import UNIT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.remote.simulation.reads import Reads, UnitAxis
+
+__all__ = ["Knobs", "NodeCache", "RankMemory", "Requests", "joined_requests", "range_requests"]
+
+_LEFT = 0.9
+_MEMORY_BYTES = 64 << 20
+"""The bytes that a process keeps in memory of what it read last."""
+
+_FEWEST_EXTENTS, _MOST_EXTENT_UNITS = 64, 256
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """The bounds of requests."""
+
+    most_bytes: int
+    """The most bytes of a request."""
+    gap_bytes: int
+    """Ranges with at most so many bytes between them are fetched together, where no units are."""
+    cache_bytes: int
+    """The most bytes of the cache on disk; 0 for none."""
+    data_bytes: int
+    """The bytes of all files."""
+    chunk_units: int = 4
+    """The units that are fetched together, from a multiple of them on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """Requests in the order in which a rank needs them."""
+
+    rows: Int64s
+    """The first record that needs bytes of each request."""
+    sizes: Int64s
+    """Its number of bytes."""
+    files: Int64s
+    """The number of its file."""
+    starts: Int64s
+    """The first byte of each."""
+
+    def taken(self, chosen: NDArray[Any]) -> Requests:
+        """Return some of the requests, by their numbers or by a flag of each."""
+        return Requests(self.rows[chosen], self.sizes[chosen], self.files[chosen], self.starts[chosen])
+
+
+def joined_requests(parts: list[Requests]) -> Requests:
+    """Return several requests in the order of need."""
+    if not parts:
+        return Requests(*np.zeros((4, 0), np.int64))
+    columns = zip(*((part.rows, part.sizes, part.files, part.starts) for part in parts), strict=True)
+    found = Requests(*(np.concatenate(column) for column in columns))
+    return found.taken(np.argsort(found.rows, kind="stable"))
+
+
+class RankMemory:
+    """The bytes that the process of a rank has in memory: those that it fetched or read last."""
+
+    def __init__(self) -> None:
+        """Begin without bytes."""
+        self._units: Int64s = np.zeros(0, np.int64)
+        self._spans: Int64s = np.zeros((3, 0), np.int64)
+
+    def has_units(self, units: Int64s) -> NDArray[np.bool_]:
+        """Return for each unit True if it is in memory."""
+        return np.isin(units, self._units)
+
+    def keep_units(self, units: Int64s) -> None:
+        """Keep units, and drop those that were used least recently."""
+        older = self._units[~np.isin(self._units, units)]
+        self._units = np.concatenate([older, units])[-(_MEMORY_BYTES // UNIT_BYTES) :]
+
+    def has_ranges(self, reads: Reads) -> NDArray[np.bool_]:
+        """Return for each range True if one request has brought all of it, and it is in memory."""
+        files, starts, stops = self._spans
+        order = np.lexsort((starts, files))
+        step = np.int64(1) << 40
+        places = (files * step + starts)[order]
+        at = np.searchsorted(places, reads.files * step + reads.starts, side="right") - 1
+        if not places.size:
+            return np.zeros(reads.rows.size, np.bool_)
+        found = order[np.maximum(at, 0)]
+        has: NDArray[np.bool_] = (at >= 0) & (files[found] == reads.files) & (stops[found] >= reads.stops)
+        return has
+
+    def keep_spans(self, requests: Requests) -> None:
+        """Keep what requests have brought, and drop what was brought first."""
+        spans = np.stack([requests.files, requests.starts, requests.starts + requests.sizes])
+        self._spans = np.concatenate([self._spans, spans], axis=1)
+        sizes = self._spans[2] - self._spans[1]
+        self._spans = self._spans[:, np.cumsum(sizes[::-1])[::-1] <= _MEMORY_BYTES]
+
+
+class NodeCache:
+    """The cache on disk of one node, which its ranks share, as numbers.
+
+    Attributes:
+        peak_bytes: the most bytes that were kept.
+    """
+
+    def __init__(self, axis: UnitAxis, knobs: Knobs) -> None:
+        """Begin with an empty cache."""
+        self._axis = axis
+        self._knobs = knobs
+        self._here = np.zeros(axis.count, np.bool_)
+        self._used = np.zeros(axis.count, np.int64)
+        self._kept_bytes = 0
+        self._clock = 0
+        self.peak_bytes = 0
+
+    def fetch(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
+        """Return the requests that a rank sends for the records before ``stop``, and keep what they bring.
+
+        Args:
+            reads: the ranges of the records that are planned together; some of them come after ``stop``.
+            stop: the number of the record behind those that are read now.
+            memory: the memory of the rank.
+        """
+        self._clock += 1
+        by_units = self._files_by_units(reads)
+        whole = by_units[reads.files]
+        requests = []
+        if whole.any():
+            requests.append(self._fetch_units(_taken(reads, whole), stop, memory))
+        if not whole.all():
+            requests.append(self._fetch_ranges(_taken(reads, ~whole), stop, memory))
+        return joined_requests(requests)
+
+    def _fetch_ranges(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
+        missing = _taken(reads, ~memory.has_ranges(reads))
+        planned = range_requests(missing, self._knobs)
+        sent = planned.taken(planned.rows < stop)
+        memory.keep_spans(sent)
+        return sent
+
+    def _files_by_units(self, reads: Reads) -> NDArray[np.bool_]:
+        """Return for each file True if whole units are fetched, by the rule of `are_units_better`."""
+        knobs, count = self._knobs, self._axis.file_sizes.size
+        if not knobs.cache_bytes:
+            return np.zeros(count, np.bool_)
+        units = np.unique(self._axis.units(reads)[0])
+        of_units = np.bincount(self._axis.files(units), self._axis.sizes(units), count)
+        if knobs.data_bytes <= knobs.cache_bytes:
+            return of_units <= knobs.cache_bytes
+        exact = range_requests(reads, Knobs(knobs.most_bytes, 0, 0, 0))
+        of_ranges = np.bincount(exact.files, exact.sizes, count)
+        return (of_units <= knobs.cache_bytes) & (2 * of_ranges >= of_units)
+
+    def _fetch_units(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
+        axis = self._axis
+        touched, owner = axis.units(reads)
+        units, first = np.unique(touched, return_index=True)
+        rows = reads.rows[owner[first]]
+        now = rows < stop
+        self._used[units[now]] = self._clock
+        due = units[now]
+        units, rows = axis.chunks(units, rows, self._knobs.chunk_units)
+        missing = ~(self._here[units] | memory.has_units(units))
+        memory.keep_units(due)
+        units, rows = units[missing], rows[missing]
+        cells = axis.cells(units, max(self._knobs.most_bytes // UNIT_BYTES, 1))
+        run = np.cumsum((np.diff(units, prepend=-2) != 1) | (np.diff(cells, prepend=-1) != 0)) - 1
+        count = int(run[-1]) + 1 if run.size else 0
+        first_rows = np.full(count, np.iinfo(np.int64).max)
+        np.minimum.at(first_rows, run, rows)
+        sent = first_rows < stop
+        sizes = np.bincount(run, axis.sizes(units), count).astype(np.int64)
+        first_units = units[np.flatnonzero(np.diff(run, prepend=-1))]
+        files = axis.files(first_units)
+        memory.keep_units(units[sent[run]])
+        self._keep(units[sent[run]])
+        starts = (first_units - axis.firsts[files]) * UNIT_BYTES
+        found = Requests(first_rows, sizes, files, starts).taken(sent)
+        return found.taken(np.argsort(found.rows, kind="stable"))
+
+    def _keep(self, units: Int64s) -> None:
+        self._here[units] = True
+        self._used[units] = self._clock
+        self._kept_bytes += int(self._axis.sizes(units).sum())
+        limit = self._knobs.cache_bytes
+        self.peak_bytes = max(self.peak_bytes, min(self._kept_bytes, limit))
+        if self._kept_bytes > limit:
+            self._evict(int(_LEFT * limit))
+
+    def _evict(self, left_bytes: int) -> None:
+        """Drop whole extents, those first that were not used for the longest time."""
+        kept = np.flatnonzero(self._here)
+        extents, at = np.unique(self._axis.cells(kept, self._extent_units), return_inverse=True)
+        used = np.zeros(extents.size, np.int64)
+        np.maximum.at(used, at, self._used[kept])
+        sizes = np.bincount(at, self._axis.sizes(kept))
+        order = np.argsort(used, kind="stable")
+        gone = np.cumsum(sizes[order])
+        count = int(np.searchsorted(gone, self._kept_bytes - left_bytes)) + 1
+        dropped = np.zeros(extents.size, np.bool_)
+        dropped[order[:count]] = True
+        self._here[kept[dropped[at]]] = False
+        self._kept_bytes -= int(sizes[dropped].sum())
+
+    @property
+    def _extent_units(self) -> int:
+        units = self._knobs.cache_bytes // _FEWEST_EXTENTS // UNIT_BYTES
+        return min(1 << max(units.bit_length() - 1, 0), _MOST_EXTENT_UNITS)
+
+
+def range_requests(reads: Reads, knobs: Knobs) -> Requests:
+    """Return the requests for ranges alone: merged where they are near, cut where they are long.
+
+    Args:
+        reads: the ranges.
+        knobs: the most bytes of a request, and of a gap.
+    """
+    full = np.flatnonzero(reads.stops > reads.starts)
+    order = full[np.lexsort((reads.starts[full], reads.files[full]))]
+    files, starts, stops, rows = (
+        column[order] for column in (reads.files, reads.starts, reads.stops, reads.rows)
+    )
+    parts = list(_spans(files, starts, stops, rows, knobs))
+    return joined_requests(parts)
+
+
+def _spans(files: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs) -> Iterator[Requests]:
+    """Yield the requests of sorted ranges: first of groups that are short enough, then of the long ones."""
+    if not files.size:
+        return
+    # The largest end so far, in each file: ends of one file lie below those of the next on one axis.
+    step = int(stops.max()) + 1
+    reach = np.maximum.accumulate(stops + files * step) - files * step
+    before = np.concatenate([[0], reach[:-1]])
+    new = (np.diff(files, prepend=-1) != 0) | (starts - before > knobs.gap_bytes)
+    group = np.cumsum(new) - 1
+    firsts = np.flatnonzero(new)
+    start, stop = starts[firsts], np.maximum.reduceat(stops, firsts)
+    long = stop - start > knobs.most_bytes
+    need = np.minimum.reduceat(rows, firsts)
+    yield Requests(need, stop - start, files[firsts], start).taken(~long)
+    for number in np.flatnonzero(long).tolist():
+        here = slice(*np.searchsorted(group, (number, number + 1)).tolist())
+        yield _cut(int(files[firsts[number]]), starts[here], stops[here], rows[here], knobs)
+
+
+def _cut(file: int, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs) -> Requests:
+    """Return the requests of ranges that follow each other closely and are too many for one request."""
+    found: list[list[int]] = []
+    reach = -1
+    for start, stop, row in zip(starts.tolist(), stops.tolist(), rows.tolist(), strict=True):
+        begin = max(start, reach)
+        while begin < stop:
+            end = min(stop, begin + knobs.most_bytes)
+            if found and end - found[-1][0] <= knobs.most_bytes:
+                found[-1][1] = end
+                found[-1][2] = min(found[-1][2], row)
+            else:
+                found.append([begin, end, row])
+            begin = end
+        reach = max(reach, stop)
+    table = np.array(found, np.int64)
+    files = np.full(len(table), file, np.int64)
+    return Requests(table[:, 2], table[:, 1] - table[:, 0], files, table[:, 0])
+
+
+def _taken(reads: Reads, chosen: NDArray[np.bool_]) -> Reads:
+    kind = type(reads)
+    return kind(reads.rows[chosen], reads.files[chosen], reads.starts[chosen], reads.stops[chosen])
