@@ -44,6 +44,10 @@ def test_windowed_shuffle() -> None:
     assert blocks.shuffle(0, window=4).fetch(far) == [271, 379, 809, 673]
     assert local.fingerprint == "xxh3:6f2a66718dec7d2834b621e611c7f789"
     assert blocks.shuffle(7, window=3, fixed=True).fingerprint == "xxh3:2e27adba1e20ed1f54998c712fe73852"
+    larger = blocks.shuffle(7, window=3, lanes=2, block_rows=150)
+    assert flow(larger, 12) == [346, 665, 953, 660, 873, 657, 262, 706, 250, 719, 896, 695]
+    assert flow(larger, 12, start=3000) == [400, 132, 905, 140, 456, 217, 959, 130, 928, 118, 405, 108]
+    assert larger.fingerprint == "xxh3:5e79900325cbd04366c484fd67b317d5"
 
 
 def test_interleave() -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
+from seekable.resume.from_description import rebuild
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +70,8 @@ def test_what_decides_the_order_is_in_the_fingerprint() -> None:
         ds.interleave(lanes=3),
         ds.shuffle(1, fixed=True),
         ds.shuffle(1, window=2, fixed=True),
+        ds.shuffle(1, window=2, block_rows=2048),
+        ds.shuffle(1, window=2, block_rows=1024),
     ]
     assert len({dataset.fingerprint for dataset in orders}) == len(orders)
     assert ds.shuffle(1, window=2).fingerprint == ds.shuffle(1, window=2, lanes=1).fingerprint
@@ -80,6 +83,8 @@ def test_what_decides_the_order_is_in_the_fingerprint() -> None:
         ({"seed": 1, "window": 0}, "window must be at least 1"),
         ({"seed": 1, "window": 2, "lanes": 0}, "lanes must be at least 1"),
         ({"seed": 1, "lanes": 2}, "lanes= is for shuffle"),
+        ({"seed": 1, "block_rows": 2}, "block_rows= is for shuffle"),
+        ({"seed": 1, "window": 2, "block_rows": 0}, "block_rows must be at least 1"),
         ({"seed": -1, "window": 2}, "seed"),
         ({"seed": 1, "window": 2.5}, "window must be an integer"),
         ({"seed": 1, "fixed": 1}, "fixed must be True or False"),
@@ -173,3 +178,19 @@ def test_only_the_tables_of_a_few_epochs_are_kept() -> None:
     assert len(ds.node._kept) <= 4  # type: ignore[attr-defined]
     records = ds.fetch(np.arange(0, 5000 * 20, 777))
     assert records == [ds.node.record(p) for p in range(0, 5000 * 20, 777)]
+
+
+def test_blocks_of_the_size_of_the_files_change_nothing_but_the_fingerprint() -> None:
+    ds = numbers(5000)
+    assert list(ds.shuffle(1, window=2, block_rows=1024)) == list(ds.shuffle(1, window=2))
+    assert list(ds.shuffle(1, window=2, block_rows=4096)) != list(ds.shuffle(1, window=2))
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 1000, 4096, 10**6])
+def test_rows_of_blocks_of_any_size_come_once(block_rows: int) -> None:
+    ds = sk.concat([numbers(1500), numbers(3, "b").map(lambda i: i + 1500)])
+    local = ds.shuffle(3, window=2, lanes=3, block_rows=block_rows)
+    assert sorted(local) == list(range(1503))
+    assert sk.Dataset(rebuild(local.node.describe(None))).fingerprint == local.fingerprint
+    assert f"block_rows={block_rows}" in repr(local)
+    assert list(numbers(0).shuffle(1, window=2, block_rows=block_rows)) == []

@@ -17,10 +17,10 @@ from seekable.dataset.packed_samples import PackedSamples
 from seekable.dataset.position import checked_place, checked_places, note_read
 from seekable.dataset.token_writing import TokenWriting
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import leaves_of
+from seekable.nodes.bases import leaves_of, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
-from seekable.nodes.readahead import ReadAhead
+from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.search import SearchRange
 from seekable.nodes.slice import cut
 
@@ -162,15 +162,18 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the records of epoch 0 once."""
+        for count, plan, ahead in reads_ahead(self._planned()):
+            for first in range(0, count, _AT_ONCE):
+                last = min(first + _AT_ONCE, count)
+                ahead.read_to(last)
+                yield from plan.slice(first, last).read()
+
+    def _planned(self) -> Iterator[tuple[int, Plan]]:
+        """Yield the plans of epoch 0 in their order, each with its number of records."""
         start, size = 0, self._node.size
         while size is None or start < size:
             stop = start + _AHEAD if size is None else min(start + _AHEAD, size)
-            plan = self._node.plan(np.arange(start, stop, dtype=np.int64))
-            ahead = ReadAhead(plan)
-            for first in range(0, stop - start, _AT_ONCE):
-                last = min(first + _AT_ONCE, stop - start)
-                ahead.read_to(last)
-                yield from plan.slice(first, last).read()
+            yield stop - start, self._node.plan(np.arange(start, stop, dtype=np.int64))
             start = stop
 
     def __getitem__(self, rows: Any) -> Any:
@@ -191,12 +194,20 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
         # Plain integers are tested first: they are the way to single records.
         node = self._node
         if type(rows) is int and (size := node.size) is not None and 0 <= rows < size:
-            return node.record(rows)
+            return self._record(rows) if self._fetches is not False else node.record(rows)
         if isinstance(rows, slice):
             return self._over(cut(node, rows))
         if isinstance(rows, list | tuple | np.ndarray):
             return note_read(rows, self.batch_at(checked_places(rows, node.size)))
-        return note_read(rows, node.record(checked_place(rows, node.size)))
+        return note_read(rows, self._record(checked_place(rows, node.size)))
+
+    def _record(self, position: int) -> Any:
+        """Return the record at a position; from object stores with all of its bytes in one round trip."""
+        if self._fetches is None:
+            self._fetches = reads_objects(self._node)
+        if self._fetches:
+            return self._node.fetch(np.array([position], dtype=np.int64))[0]
+        return self._node.record(position)
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
         """Return ``self[rows]`` for a list of rows or positions; PyTorch's loaders call this name."""

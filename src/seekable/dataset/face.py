@@ -20,16 +20,20 @@ __all__ = ["Face"]
 class Face:
     """An immutable holder of one node, and the base of the classes that add methods."""
 
-    __slots__ = ("__weakref__", "_lookup", "_node")
+    __slots__ = ("__weakref__", "_fetches", "_lookup", "_node")
 
     _node: Node
     _lookup: Lookup | None
     """The key indexes of the sources, after the first call of ``key``."""
 
+    _fetches: bool | None
+    """True if records are read from object stores; None before that was asked."""
+
     def __init__(self, node: Node) -> None:
         """Make a dataset over a node."""
         self._node = node
         self._lookup = None
+        self._fetches = None
 
     @property
     def node(self) -> Node:

@@ -80,7 +80,6 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, which are dicts, as Parquet files of a folder, or as one file.
 
@@ -94,9 +93,7 @@ class Files(Face):
 
         Args:
             folder: a folder without other data files, which is made if it does not exist; or a path that
-                ends in ``.parquet``: then all records become this one file. Or the address of either in a
-                store, such as ``s3://bucket/folder``: each file is written to the local cache folder, and put
-                into the store when it is whole.
+                ends in ``.parquet``: then all records become this one file.
             rows_per_file: the records of each file, ``part-00000-of-00012.parquet`` and so on; 100,000 if
                 left out, and refused for one file.
             row_group_rows: the most rows of a row group, which also ends at 64 MiB.
@@ -109,7 +106,6 @@ class Files(Face):
             jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
             executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
             progress: called with the progress; by default a bar on a terminal.
-            storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
 
         Raises:
             EndlessDataset: the dataset has no length.
@@ -139,7 +135,6 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
         )
 
     def write_jsonl(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -154,7 +149,6 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0 as files of JSON lines, or as one file.
 
@@ -174,7 +168,6 @@ class Files(Face):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: a record holds a value that JSON lacks.
@@ -197,7 +190,6 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
         )
 
     def write_tar(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -212,7 +204,6 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0 as tar files in the form of WebDataset, or as one file.
 
@@ -236,7 +227,6 @@ class Files(Face):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is no sample: its key has a dot behind the last slash or is no plain relative
@@ -263,7 +253,6 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
         )
         return tar.indexed(folder, written, jobs=jobs)
 
@@ -281,7 +270,6 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, which are cuts of Lhotse, as a Shar folder.
 
@@ -302,7 +290,6 @@ class Files(Face):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is no cut, or a payload does not fit to its manifest; the message has the id
@@ -330,5 +317,4 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
         )

@@ -34,7 +34,13 @@ class Ordering(Face):
     __slots__ = ()
 
     def shuffle(
-        self, seed: int, *, window: int | None = None, lanes: int | None = None, fixed: bool = False
+        self,
+        seed: int,
+        *,
+        window: int | None = None,
+        lanes: int | None = None,
+        fixed: bool = False,
+        block_rows: int | None = None,
     ) -> Self:
         """Return the records in a random order, a new permutation in each epoch, computed as rows are read.
 
@@ -50,6 +56,9 @@ class Ordering(Face):
             lanes: the number of lanes, 1 if left out; only with a window. Row ``r`` is in lane ``r % lanes``;
                 as many ranks can share the lanes without reading each other's blocks.
             fixed: True to give every epoch the order of epoch 0; the rows are then steady.
+            block_rows: the most rows of a block, if not 1,024; only with a window. Blocks of the files are
+                joined while they fit, and longer ones are cut. Over an object store a block should be 1 MB or
+                more, because it is fetched by one request.
 
         Raises:
             InvalidArgument: an argument breaks a rule.
@@ -68,13 +77,15 @@ class Ordering(Face):
         """
         seed, fixed = checked_seed(seed), checked_flag("fixed", fixed)
         if window is None:
-            if lanes is not None:
-                message = "lanes= is for shuffle(window=), which keeps a lane's reads near"
-                raise InvalidArgument(f"{message} (got lanes={lanes!r})")
+            for name, value in (("lanes", lanes), ("block_rows", block_rows)):
+                if value is not None:
+                    message = f"{name}= is for shuffle(window=), which keeps a lane's reads near"
+                    raise InvalidArgument(f"{message} (got {name}={value!r})")
             return self._over(Shuffle(self._node, seed, fixed))
         window = checked_count("window", window, least=1)
         lanes = checked_count("lanes", 1 if lanes is None else lanes, least=1)
-        return self._over(WindowedShuffle(self._node, seed, window, lanes, fixed))
+        block_rows = None if block_rows is None else checked_count("block_rows", block_rows, least=1)
+        return self._over(WindowedShuffle(self._node, seed, window, lanes, fixed, block_rows))
 
     def __add__(self, other: Self) -> Self:
         """Return ``sk.concat([self, other])``: the records of this dataset, then those of another.

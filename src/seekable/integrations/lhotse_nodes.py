@@ -34,13 +34,14 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.formats.lhotse_cuts import cut_from_record
-from seekable.nodes.readahead import ReadAhead
+from seekable.nodes.readahead import reads_ahead
 from seekable.stream.iterator import StreamIterator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.dataset.dataset import Dataset
+    from seekable.nodes.graph import Plan
     from seekable.stream.stream import Stream
 
 __all__ = ["DatasetNode", "StreamNode"]
@@ -231,16 +232,19 @@ class DatasetNode(_Node):
     def _read(self, first: int, stop: int, step: int) -> Iterator[tuple[int, Any]]:
         """Yield ``(position, record)`` for each ``step``-th position."""
         at_once = 1
-        while first < stop:
-            last = min(stop, first + _PLANNED * step)
-            positions = np.arange(first, last, step, dtype=np.int64)
-            plan = self._dataset.plan(positions)
-            ahead, start = ReadAhead(plan), 0
+        for positions, plan, ahead in reads_ahead(self._planned(first, stop, step)):
+            start = 0
             while start < len(positions):
                 end = min(start + at_once, len(positions))
                 ahead.read_to(end)
-                yield from zip(positions[start:end].tolist(), plan.slice(start, end).read(), strict=True)
+                yield from zip(positions[start:end], plan.slice(start, end).read(), strict=True)
                 start, at_once = end, min(2 * at_once, _AT_ONCE)
+
+    def _planned(self, first: int, stop: int, step: int) -> Iterator[tuple[list[int], Plan]]:
+        """Yield each ``step``-th position, thousands at a time, and their plans."""
+        while first < stop:
+            positions = np.arange(first, min(stop, first + _PLANNED * step), step, dtype=np.int64)
+            yield positions.tolist(), self._dataset.plan(positions)
             first += len(positions) * step
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable._lazy import lazy
 from seekable.loader.batches import dataset_batches
+from seekable.nodes.bases import reads_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.loader import lane_batches
+    from seekable.loader import lane_batches, look_ahead
     from seekable.loader.batches import Batch
     from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.lanes_state import LanesState
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Collate = Callable[[list[Any]], Any] | None
 else:
     lane_batches = lazy("seekable.loader.lane_batches")
+    look_ahead = lazy("seekable.loader.look_ahead")
 
 __all__ = ["DatasetSource", "Job", "JobStart", "LaneSource", "Source"]
 
@@ -76,12 +78,23 @@ class Source(Protocol):
         """Return the starts of at most so many jobs for a run from a cursor on, at least one."""
         ...
 
-    def jobs(self, count: int) -> Sequence[Job]:
-        """Return so many jobs, which are the same for every run."""
+    def jobs(self, count: int, *, apart: bool) -> Sequence[Job]:
+        """Return so many jobs, which are the same for every run.
+
+        Args:
+            count: the number of jobs.
+            apart: True if each runs in a process of its own.
+        """
         ...
 
-    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor) -> Iterator[Batch]:
-        """Yield the batches from a cursor to the end of its run, of the results of the jobs."""
+    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor, *, apart: bool) -> Iterator[Batch]:
+        """Yield the batches from a cursor to the end of its run, of the results of the jobs.
+
+        Args:
+            results: those of each job.
+            cursor: the place of the first batch.
+            apart: True if each job runs in a process of its own.
+        """
         ...
 
 
@@ -101,15 +114,27 @@ class DatasetSource:
             JobStart(self.steps.after(cursor, (number - cursor.step) % workers)) for number in range(workers)
         ]
 
-    def jobs(self, count: int) -> list[DatasetJob]:
+    def jobs(self, count: int, *, apart: bool) -> list[DatasetJob]:
         """Return a job for each share of the steps."""
-        return [DatasetJob(self.pipeline, self.steps, self.collate, number, count) for number in range(count)]
+        fetches = not (apart and self._fetches_for_workers)
+        return [
+            DatasetJob(self.pipeline, self.steps, self.collate, number, count, fetches)
+            for number in range(count)
+        ]
 
-    def batches(self, results: Sequence[Iterator[Batch]], cursor: Cursor) -> Iterator[Batch]:
+    def batches(self, results: Sequence[Iterator[Batch]], cursor: Cursor, *, apart: bool) -> Iterator[Batch]:
         """Yield the batches of the jobs in turn."""
         first = cursor.step % len(results)
         turns = itertools.cycle([*results[first:], *results[:first]])
-        return (next(turn) for turn in itertools.islice(turns, self.steps.left(cursor)))
+        batches = (next(turn) for turn in itertools.islice(turns, self.steps.left(cursor)))
+        if apart and self._fetches_for_workers:
+            return look_ahead.fetched_ahead(batches, self.pipeline, self.steps, cursor)
+        return batches
+
+    @property
+    def _fetches_for_workers(self) -> bool:
+        """True if this process fetches what the jobs read of object stores in other processes."""
+        return reads_objects(self.pipeline) and look_ahead.is_shared()
 
 
 @final
@@ -122,11 +147,19 @@ class DatasetJob:
     collate: Collate
     number: int
     of: int
+    fetches_ahead: bool
+    """False if another process fetches what the next batches are read from."""
 
     def results(self, start: JobStart) -> Iterator[Batch]:
         """Yield the batches of this job."""
         return dataset_batches(
-            self.dataset, self.steps, start.cursor, self.collate, number=self.number, of=self.of
+            self.dataset,
+            self.steps,
+            start.cursor,
+            self.collate,
+            number=self.number,
+            of=self.of,
+            fetches_ahead=self.fetches_ahead,
         )
 
     def after(self, start: JobStart, result: Batch) -> JobStart:
@@ -155,12 +188,12 @@ class LaneSource:
         shares = [lanes[number::workers] for number in range(min(workers, len(lanes)))]
         return [JobStart(cursor, state.lanes.copy_of(share)) for share in shares]
 
-    def jobs(self, count: int) -> list[LanesJob]:
+    def jobs(self, count: int, *, apart: bool) -> list[LanesJob]:
         """Return a job for each share of the lanes; the lanes are in its start."""
         return [LanesJob(self.pipeline, self.steps)] * count
 
-    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor) -> Iterator[Batch]:
-        """Yield the batches made of the items of all jobs."""
+    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor, *, apart: bool) -> Iterator[Batch]:
+        """Yield the batches made of the items of all jobs, each of which fetches ahead for its lanes."""
         rounds = zip(*results, strict=False)
         return lane_batches.merge_lanes(rounds, self.pipeline, self.steps, cursor, self.collate)
 

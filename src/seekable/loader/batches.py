@@ -12,7 +12,7 @@ from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.collate import takes_columns
 from seekable.nodes.hole import HOLE
-from seekable.nodes.readahead import ReadAhead
+from seekable.nodes.readahead import reads_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seekable.loader.lane_deltas import LaneDeltas
     from seekable.loader.steps import Cursor, Steps
     from seekable.nodes.contract import Node
+    from seekable.nodes.graph import Plan
     from seekable.nodes.sources import table_batches as tables
 
     Int64s = NDArray[np.int64]
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 else:
     tables = lazy("seekable.nodes.sources.table_batches")
 
-__all__ = ["Batch", "Stretch", "dataset_batches", "stretches"]
+__all__ = ["Batch", "Stretch", "dataset_batches", "planned_stretches", "stretches"]
 
 _AHEAD, _MOST_AHEAD = 4096, 16384
 """Positions whose order is resolved at once: fewer at first, so that the first batches do not wait long."""
@@ -52,7 +53,14 @@ class Batch:
 
 
 def dataset_batches(
-    dataset: Node, steps: Steps, cursor: Cursor, collate: Collate, *, number: int = 0, of: int = 1
+    dataset: Node,
+    steps: Steps,
+    cursor: Cursor,
+    collate: Collate,
+    *,
+    number: int = 0,
+    of: int = 1,
+    fetches_ahead: bool = True,
 ) -> Iterator[Batch]:
     """Yield the batches of a dataset from a cursor to the end of its run, made in this thread.
 
@@ -63,15 +71,15 @@ def dataset_batches(
         collate: makes a batch of a list of records; None delivers single records.
         number: yield the batches of those steps ``t`` only for which ``t % of == number``.
         of: the number of shares.
+        fetches_ahead: False if another process fetches what is read next of objects of stores.
 
     Raises:
         NothingPassed: all records of a batch are holes.
     """
     columnar = collate is not None and takes_columns(collate)
     decode = dataset.batch_form if columnar else "python"
-    for stretch in stretches(steps, cursor, number=number, of=of):
-        plan = dataset.plan(stretch.positions)
-        ahead = ReadAhead(plan)
+    planned = planned_stretches(dataset, steps, cursor, number=number, of=of)
+    for stretch, plan, ahead in reads_ahead(planned, fetches=fetches_ahead):
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
             part = plan.slice(start, stop)
@@ -122,6 +130,14 @@ def stretches(steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1) -> 
         left = steps.left(cursor)
         wanted = of * max(1, -(-positions_wanted * steps.world_size // steps.batch))
         positions_wanted = _MOST_AHEAD
+
+
+def planned_stretches(
+    dataset: Node, steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1
+) -> Iterator[tuple[Stretch, Plan]]:
+    """Yield the stretches of a run, each with the plan to read it; arguments as of `stretches`."""
+    found = stretches(steps, cursor, number=number, of=of)
+    return ((stretch, dataset.plan(stretch.positions)) for stretch in found)
 
 
 def _positions(steps: Steps, cursor: Cursor, count: int, mine: range) -> tuple[Int64s, list[int]]:

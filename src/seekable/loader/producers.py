@@ -100,8 +100,9 @@ class Producer:
             self._source = self._source_of(state.pipeline)
         source, execution = self._source, self._execution
         starts = source.starts(state, cursor, execution.workers)
-        results = execution.run(source.jobs(len(starts)), starts)
-        return execution.ahead(_closing(source.batches(results, cursor), results), merges=source.merges)
+        results = execution.run(source.jobs(len(starts), apart=execution.apart), starts)
+        batches = source.batches(results, cursor, apart=execution.apart)
+        return execution.ahead(_closing(batches, results), merges=source.merges)
 
     def close(self) -> None:
         """End the worker processes, if there are any; ``begin`` starts others."""
@@ -115,6 +116,7 @@ class Inline:
 
     prefetch: int
     workers = 1
+    apart = False
 
     def run(self, jobs: Sequence[Job], starts: Sequence[JobStart]) -> list[Iterator[Any]]:
         """Return the results of each job."""
@@ -135,6 +137,7 @@ class Threads:
 
     workers: int
     prefetch: int
+    apart = False
 
     def run(self, jobs: Sequence[Job], starts: Sequence[JobStart]) -> list[Iterator[Any]]:
         """Return the results of each job."""
@@ -157,6 +160,8 @@ class Processes:
 
     A forked child has the worker processes of its parent, and starts its own.
     """
+
+    apart = True
 
     def __init__(self, options: WorkerOptions) -> None:
         self.workers = options.workers

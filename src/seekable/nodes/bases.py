@@ -43,6 +43,7 @@ __all__ = [
     "UnaryReader",
     "int64s",
     "leaves_of",
+    "reads_objects",
     "with_leaves",
 ]
 
@@ -91,8 +92,8 @@ class InMemoryPlan(Plan):
         return 0
 
     @property
-    def remote(self) -> bool:
-        """True if files lie elsewhere; no file is read here."""
+    def from_stores(self) -> bool:
+        """True if files are objects of stores; no file is read here."""
         return False
 
     def ranges(self) -> Iterator[FileRanges]:
@@ -136,9 +137,9 @@ class UnaryPlan(Plan):
         return self.child.paths
 
     @property
-    def remote(self) -> bool:
+    def from_stores(self) -> bool:
         """True if the child's plan may fetch bytes."""
-        return self.child.remote
+        return self.child.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         """Yield the ranges of bytes that the child's plan reads."""
@@ -322,6 +323,12 @@ def leaves_of(node: Node) -> list[Leaf]:
             found.append(node)
         pending.extend(reversed(node.children))
     return found
+
+
+def reads_objects(node: Node) -> bool:
+    """Return True if a source of a dataset has files that are objects of stores."""
+    parts = (part for leaf in leaves_of(node) for part in leaf.parts)
+    return any(files.has_objects for part in parts if (files := getattr(part, "files", None)) is not None)
 
 
 def with_leaves(

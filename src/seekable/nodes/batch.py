@@ -159,8 +159,8 @@ class _BatchPlan(Plan):
         return self.child.paths
 
     @property
-    def remote(self) -> bool:
-        return self.child.remote
+    def from_stores(self) -> bool:
+        return self.child.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         return self.child.ranges()

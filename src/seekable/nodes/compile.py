@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.nodes.graph import Graph, Plan, Read, Reader, Routed, Router
+from seekable.nodes.holding import held
 from seekable.nodes.provenance import Origins, gathered
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ class GatheredPlan(Plan):
 
     def read(self) -> list[Any]:
         """Read the records of each part into their places."""
-        return self._gather([plan.read() for _, plan in self.parts])
+        with held(self):
+            return self._gather([plan.read() for _, plan in self.parts])
 
     def locate(self) -> list[Any]:
         """Return the locations of the records of all parts, in the requested order."""
@@ -127,11 +129,12 @@ class GatheredPlan(Plan):
     def arrays(self) -> dict[str, Any] | None:
         """Return the columns of all parts, if all have the same ones, with values of one shape."""
         parts: list[tuple[NDArray[np.intp], dict[str, Any]]] = []
-        for at, plan in self.parts:
-            columns = plan.arrays()
-            if columns is None or (parts and columns.keys() != parts[0][1].keys()):
-                return None
-            parts.append((at, columns))
+        with held(self):
+            for at, plan in self.parts:
+                columns = plan.arrays()
+                if columns is None or (parts and columns.keys() != parts[0][1].keys()):
+                    return None
+                parts.append((at, columns))
         names = parts[0][1] if parts else {}
         out = {name: _column(self.size, [(at, columns[name]) for at, columns in parts]) for name in names}
         return None if not out or any(column is None for column in out.values()) else out
@@ -142,9 +145,9 @@ class GatheredPlan(Plan):
         return set().union(*(plan.paths for _, plan in self.parts))
 
     @property
-    def remote(self) -> bool:
+    def from_stores(self) -> bool:
         """True if a part may fetch bytes."""
-        return any(plan.remote for _, plan in self.parts)
+        return any(plan.from_stores for _, plan in self.parts)
 
     def ranges(self) -> Iterator[FileRanges]:
         """Yield the ranges of bytes that any part reads."""

@@ -77,8 +77,8 @@ class Plan(ABC):
 
     @property
     @abstractmethod
-    def remote(self) -> bool:
-        """True if some of the files may lie elsewhere, so that bytes of them are fetched."""
+    def from_stores(self) -> bool:
+        """True if some of the files may be objects of stores, of which bytes are fetched."""
 
     @abstractmethod
     def ranges(self) -> Iterator[FileRanges]:

@@ -15,6 +15,7 @@ from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.display import describe_place
 from seekable.nodes.graph import Plan, Reader, known_size, must_be_steady
+from seekable.nodes.holding import held
 from seekable.nodes.hole import HOLE
 from seekable.nodes.join_matching import Duplicates, How, Matching, right_keys
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
@@ -293,11 +294,12 @@ class _JoinPlan(Plan):
         )
 
     def read(self) -> list[Any]:
-        rights = self._spread(self.right.read())
+        with held(self):
+            rights, lefts = self._spread(self.right.read()), self.left.read()
         positions = self.positions.tolist()
         return [
             self.node.joined(left, right, position)
-            for left, right, position in zip(self.left.read(), rights, positions, strict=True)
+            for left, right, position in zip(lefts, rights, positions, strict=True)
         ]
 
     def locate(self) -> list[Any]:
@@ -313,8 +315,8 @@ class _JoinPlan(Plan):
         return self.left.paths | self.right.paths
 
     @property
-    def remote(self) -> bool:
-        return self.left.remote or self.right.remote
+    def from_stores(self) -> bool:
+        return self.left.from_stores or self.right.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         yield from self.left.ranges()

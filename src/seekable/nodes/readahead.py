@@ -1,9 +1,15 @@
-"""Read-ahead: the operating system is given the ranges of the next records while others are read."""
+"""Read-ahead: the ranges of the next records are announced while others are read.
+
+They are announced to the operating system, and those of objects of stores to the look-ahead of the fetcher.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from seekable._lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,10 +18,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from seekable.nodes import object_bytes
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+else:
+    object_bytes = lazy("seekable.nodes.object_bytes")
 
-__all__ = ["STREAK", "STREAK_BEGINS", "ReadAhead", "SequentialReads", "read_rows", "seconds_a_row"]
+__all__ = [
+    "STREAK",
+    "STREAK_BEGINS",
+    "ReadAhead",
+    "SequentialReads",
+    "read_rows",
+    "reads_ahead",
+    "seconds_a_row",
+]
+
+Item = TypeVar("Item")
 
 _RECORDS = 4096
 """The number of records to announce ahead, so that a disk can serve many requests at once."""
@@ -33,18 +52,43 @@ _TIMED_SECONDS = 0.5
 class ReadAhead:
     """Announces the reads of a plan ahead of a reader that goes from its start to its end."""
 
-    def __init__(self, plan: Plan) -> None:
-        """Start at the beginning of the plan."""
+    def __init__(self, plan: Plan, fetching: object_bytes.PlansAhead[Any] | None = None) -> None:
+        """Start at the beginning of the plan.
+
+        Args:
+            plan: the plan that is read.
+            fetching: the plans that this one is of, if objects of stores are fetched for them.
+        """
         self._plan = plan
+        self._fetching = fetching
         self._announced = 0
         self._step = max(1, min(_RECORDS, len(plan) * _BYTES // max(1, plan.bytes)))
 
     def read_to(self, stop: int) -> None:
         """Announce the records before ``stop``, and those up to one step after it."""
+        if self._fetching is not None:
+            self._fetching.read_to(stop)
         if self._announced < min(stop + self._step, len(self._plan)):
             until = min(stop + 2 * self._step, len(self._plan))
             self._plan.slice(self._announced, until).advise()
             self._announced = until
+
+
+def reads_ahead(
+    planned: Iterator[tuple[Item, Plan]], *, fetches: bool = True
+) -> Iterator[tuple[Item, Plan, ReadAhead]]:
+    """Yield plans with their read-ahead; where objects of stores are read, the next plans are made early.
+
+    Args:
+        planned: the plans in the order of reading, each with something that comes back with it.
+        fetches: False to fetch nothing ahead of objects of stores, because another process does.
+    """
+    for item, plan in planned:
+        if fetches and plan.from_stores:
+            fetching = object_bytes.PlansAhead(itertools.chain([(item, plan)], planned))
+            yield from ((each, made, ReadAhead(made, fetching)) for each, made in fetching)
+            return
+        yield item, plan, ReadAhead(plan)
 
 
 STREAK, STREAK_BEGINS = 64, 8
@@ -64,9 +108,10 @@ class SequentialReads:
 
 def read_rows(dataset: Node, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Any]]]:
     """Yield the records of some rows in lists of up to 64, each with the number of records before it."""
-    for start in range(0, rows.size, _PLANNED):
-        plan = dataset.plan(rows[start : start + _PLANNED])
-        ahead = ReadAhead(plan)
+    planned = (
+        (start, dataset.plan(rows[start : start + _PLANNED])) for start in range(0, rows.size, _PLANNED)
+    )
+    for start, plan, ahead in reads_ahead(planned):
         for first in range(0, len(plan), _AT_ONCE):
             last = min(first + _AT_ONCE, len(plan))
             ahead.read_to(last)

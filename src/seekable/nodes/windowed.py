@@ -15,6 +15,7 @@ from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 from seekable.order.arrays import distinct, divided, united
+from seekable.order.blocks import resized_blocks
 from seekable.order.keys import derive, kind_key
 from seekable.order.windows import WindowedOrder, Windows, windows_of
 from seekable.storage.memory import bytes_in_words
@@ -50,6 +51,8 @@ class WindowedShuffle(PermutationNode, OrderNode):
     window: int
     dealt_to: int
     fixed: bool
+    block_rows: int | None = None
+    """The most rows of a block; None for the blocks of the child."""
 
     kind: ClassVar[str] = "windowed_shuffle"
 
@@ -87,21 +90,28 @@ class WindowedShuffle(PermutationNode, OrderNode):
     @cached
     def order(self) -> WindowedOrder:
         """The order of every epoch, for a given key."""
-        return WindowedOrder(self.child.blocks, self.window, self.dealt_to)
+        blocks = self.child.blocks
+        if self.block_rows is not None:
+            blocks = resized_blocks(blocks, self.block_rows)
+        return WindowedOrder(blocks, self.window, self.dealt_to)
 
     def order_key(self, epoch: int) -> int:
         """Return the key of the order of an epoch."""
         return derive(_KIND, self.seed, 0 if self.fixed else epoch)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return the seed, window and lanes, and ``fixed`` if the order is fixed."""
-        fixed = {"fixed": True} if self.fixed else {}
-        return {"seed": self.seed, "window": self.window, "lanes": self.dealt_to, **fixed}
+        """Return the seed, window and lanes, ``fixed`` if the order is, and ``block_rows`` if given."""
+        more: dict[str, Any] = {"fixed": True} if self.fixed else {}
+        if self.block_rows is not None:
+            more["block_rows"] = self.block_rows
+        return {"seed": self.seed, "window": self.window, "lanes": self.dealt_to, **more}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``shuffle``."""
-        fixed = ", fixed=True" * self.fixed
-        return f"{children[0]}.shuffle(seed={self.seed}, window={self.window}, lanes={self.dealt_to}{fixed})"
+        more = ", fixed=True" * self.fixed
+        if self.block_rows is not None:
+            more += f", block_rows={self.block_rows}"
+        return f"{children[0]}.shuffle(seed={self.seed}, window={self.window}, lanes={self.dealt_to}{more})"
 
     def remark(self) -> str:
         """Return a text with the number of open blocks and of their bytes."""

@@ -13,6 +13,7 @@ from seekable.nodes.bases import ElementwiseNode
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.holding import held
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class _ZipPlan(Plan):
         return _ZipPlan(tuple(column.slice(start, stop) for column in self.columns))
 
     def read(self) -> list[Any]:
-        records = zip(*(column.read() for column in self.columns), strict=True)
+        with held(self):
+            records = zip(*[column.read() for column in self.columns], strict=True)
         return [HOLE if _has_hole(record) else record for record in records]
 
     def locate(self) -> list[Any]:
@@ -119,8 +121,8 @@ class _ZipPlan(Plan):
         return set().union(*(column.paths for column in self.columns))
 
     @property
-    def remote(self) -> bool:
-        return any(column.remote for column in self.columns)
+    def from_stores(self) -> bool:
+        return any(column.from_stores for column in self.columns)
 
     def ranges(self) -> Iterator[FileRanges]:
         for column in self.columns:

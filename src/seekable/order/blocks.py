@@ -6,6 +6,7 @@ two are equal. Block ``i`` is the rows from ``edges[i]`` up to ``edges[i + 1]``.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "default_blocks",
     "default_blocks_within",
     "joined_blocks",
+    "resized_blocks",
     "strided_blocks",
 ]
 
@@ -62,19 +64,42 @@ def default_blocks_within(lengths: Int64s) -> Int64s:
     return np.append(starts, ends[-1:] if ends.size else 0)
 
 
-def cut_long_blocks(lengths: Int64s) -> Int64s:
-    """Return the edges of blocks of given lengths, those of more than 8,192 rows cut into equal pieces.
+def resized_blocks(edges: Int64s, rows: int) -> Int64s:
+    """Return the edges of blocks of at most so many rows: longer ones are cut, neighbours are joined.
+
+    A longer block is cut as by `cut_long_blocks`, and its pieces count as blocks. Then each new block has as
+    many blocks, from the first one on, as fit.
+
+    Args:
+        edges: the edges of the blocks.
+        rows: the most rows of a new block, at least 1.
+
+    Example:
+        >>> resized_blocks(np.array([0, 2, 4, 5, 12]), 4).tolist()
+        [0, 4, 5, 9, 12]
+    """
+    left: list[int] = cut_long_blocks(np.diff(edges), most=rows).tolist()
+    found, at = [0], 0
+    while at < len(left) - 1:
+        at = bisect_right(left, left[at] + rows, at + 1) - 1
+        found.append(left[at])
+    return np.array(found, np.int64)
+
+
+def cut_long_blocks(lengths: Int64s, *, most: int = LONGEST_BLOCK) -> Int64s:
+    """Return the edges of blocks of given lengths, those of too many rows cut into equal pieces.
 
     Pieces of one block differ by one row at most, the longer ones first. Blocks without rows are left out.
 
     Args:
         lengths: the number of rows of each block.
+        most: the most rows of a block.
 
     Example:
         >>> cut_long_blocks(np.array([3, 0, 16385])).tolist()
         [0, 3, 5465, 10927, 16388]
     """
-    counts = -(-lengths // LONGEST_BLOCK)
+    counts = -(-lengths // most)
     ends = np.cumsum(lengths)
     number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     pieces, rest = np.divmod(lengths, np.maximum(counts, 1))

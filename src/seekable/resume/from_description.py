@@ -293,7 +293,8 @@ def _stable_split(tree: Tree, children: Children) -> Node:
 
 def _windowed(tree: Tree, children: Children) -> Node:
     seed, window, lanes = (_int(tree, key) for key in ("seed", "window", "lanes"))
-    return WindowedShuffle(children[0], seed, window, lanes, tree.get("fixed", False))
+    block_rows = None if tree.get("block_rows") is None else _int(tree, "block_rows")
+    return WindowedShuffle(children[0], seed, window, lanes, tree.get("fixed", False), block_rows)
 
 
 _OVER_COLUMNS = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.hole import HOLE
-from seekable.nodes.readahead import ReadAhead
+from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import lane_positions, num_lane_rows, num_lane_rows_before
 from seekable.stream.stage import Leaf
 from seekable.stream.stall import CHECK_EVERY, StallDetector
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.nodes.contract import Node
+    from seekable.nodes.graph import Plan
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
@@ -145,21 +146,24 @@ class FromDataset(Leaf):
 
     def _reads(self, lane: int, done: int) -> Iterator[tuple[list[int], list[Any]]]:
         """Yield positions and their records, some at a time, from number ``done`` of a lane on."""
-        size, (begin, end) = self.dataset.size, self._bounds(lane)
-        at, count, at_once = begin + done, _FIRST_POSITIONS, _FIRST_READ
-        while at < end and self._rows(lane) != 0:
-            numbers = np.arange(at, min(end, at + count), dtype=np.int64)
-            positions = lane_positions(numbers, size, self.lanes, lane)
-            plan = self.dataset.plan(positions)
-            ahead = ReadAhead(plan)
-            tokens = positions.tolist()
+        at_once = _FIRST_READ
+        for tokens, plan, ahead in reads_ahead(self._planned(lane, done)):
             first = 0
             while first < len(tokens):
                 last = min(first + at_once, len(tokens))
                 ahead.read_to(last)
                 yield tokens[first:last], plan.slice(first, last).read()
                 first, at_once = last, min(2 * at_once, _MOST_READ)
-            at += len(tokens)
+
+    def _planned(self, lane: int, done: int) -> Iterator[tuple[list[int], Plan]]:
+        """Yield the positions of a lane from number ``done`` on, and their plans."""
+        size, (begin, end) = self.dataset.size, self._bounds(lane)
+        at, count = begin + done, _FIRST_POSITIONS
+        while at < end and self._rows(lane) != 0:
+            numbers = np.arange(at, min(end, at + count), dtype=np.int64)
+            positions = lane_positions(numbers, size, self.lanes, lane)
+            yield positions.tolist(), self.dataset.plan(positions)
+            at += len(positions)
             count = min(2 * count, _MOST_POSITIONS)
 
     def _rows(self, lane: int) -> int | None:

@@ -144,8 +144,8 @@ class _PackedPlan(Plan):
         return size * int(self.pieces.counts[self.stored].sum())
 
     @property
-    def remote(self) -> bool:
-        return self.child.remote
+    def from_stores(self) -> bool:
+        return self.child.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         if not self.maker.reads:

@@ -9,6 +9,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.graph import Plan
+from seekable.nodes.holding import held
 from seekable.nodes.packed.sample_arrays import records_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class WindowPlan(Plan):
         shape, dtypes = (len(self), self.maker.width), self.maker.dtypes
         out = {name: np.empty(shape, dtypes[name]) for name in self.maker.columns}
         if out:
-            self.axis.copy_into(out, self.starts)
+            with held(self):
+                self.axis.copy_into(out, self.starts)
         return out
 
     def read(self) -> list[Any]:
@@ -80,9 +82,9 @@ class WindowPlan(Plan):
         return len(self) * self.maker.width * sum(sizes)
 
     @property
-    def remote(self) -> bool:
-        """True if token files lie elsewhere."""
-        return self.axis.source.files.has_remote
+    def from_stores(self) -> bool:
+        """True if token files are objects of stores."""
+        return self.axis.source.files.has_objects
 
     def ranges(self) -> Iterator[FileRanges]:
         """Yield the ranges of bytes of the windows."""

@@ -17,6 +17,7 @@ from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.holding import held
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
@@ -200,7 +201,8 @@ class _FilesReader(Reader):
         self.errors = [node.errors for node in nodes for _ in range(len(node.files))]
         self.needs_heads_only = all(node.decoder.needs_head_only for node in nodes)
         self.activity = DiskActivity()
-        self.has_remote = self.files.has_remote
+        self.from_stores = self.files.has_objects
+        self.on_hub = self.files.has_placeholders
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
@@ -230,11 +232,16 @@ class _FilesPlan(Plan):
 
     def read(self) -> list[Any]:
         """Read file by file in the order of offsets; return the records in the order of the positions."""
+        with held(self):
+            return self._read()
+
+    def _read(self) -> list[Any]:
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
         fileset, activity = self.reader.files, self.reader.activity
         before = disk_reads()
-        held = remote_file.fetch_records(fileset, files, starts, ends) if self.reader.has_remote else None
+        if self.reader.on_hub:
+            remote_file.fetch_records(fileset, files, starts, ends)
         if activity.may_wait:
             self._advise(order)
         out: list[Any] = [None] * order.size
@@ -263,7 +270,6 @@ class _FilesPlan(Plan):
                     row=row,
                     offset=start,
                 )
-        del held  # The bytes of records of stores, which are in memory up to here.
         activity.note(disk_reads() - before)
         return out
 
@@ -272,8 +278,8 @@ class _FilesPlan(Plan):
         return {self.reader.files.shown_path(file) for file in np.unique(self.files).tolist()}
 
     @property
-    def remote(self) -> bool:
-        return self.reader.has_remote
+    def from_stores(self) -> bool:
+        return self.reader.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         reader = self.reader
@@ -286,7 +292,7 @@ class _FilesPlan(Plan):
         yield FileRanges(reader.files, self.files, self.starts, self.ends)
 
     def advise(self) -> None:
-        if self.reader.has_remote:
+        if self.reader.on_hub:
             wanted = (self.files, self.starts, self.ends)
             remote_file.fetch_records(self.reader.files, *wanted, most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
@@ -314,8 +320,12 @@ class _FilesPlan(Plan):
         return of_files(self.reader.files, self.files, self.rows)
 
     def locate(self) -> list[Any]:
+        with held(self):
+            return self._located()
+
+    def _located(self) -> list[Any]:
         fileset = self.reader.files
-        if self.reader.has_remote:
+        if self.reader.on_hub:
             remote_file.fetch_records(fileset, self.files, self.starts, self.ends)
         located = []
         for row, file, start, end in zip(

@@ -15,6 +15,7 @@ from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.holding import held
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.sources.sample_records import FieldError, made_record, recovered_sample
 from seekable.storage.memory import DiskActivity, disk_reads
@@ -78,7 +79,8 @@ class SamplesReader(Reader):
         """True for each shape whose records have the key."""
         self._wanted = _table([shape.wanted for shape in self.shapes])
         self.activity = DiskActivity()
-        self.has_remote = self.files.has_remote
+        self.from_stores = self.files.has_objects
+        self.on_hub = self.files.has_placeholders
         self._lengths = np.array([node.files.starts[-1] for node in nodes], np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self.starts = self.files.starts
@@ -154,9 +156,13 @@ class _SamplesPlan(Plan):
 
     def read(self) -> list[Any]:
         """Read file by file in the order of offsets; return the records in the order of the positions."""
+        with held(self):
+            return self._read()
+
+    def _read(self) -> list[Any]:
         reader, fileset = self.reader, self.reader.files
         before = disk_reads()
-        if reader.has_remote:
+        if reader.on_hub:
             remote_file.fetch_records(fileset, *self._ranges())
         if reader.activity.may_wait:
             self._advise()
@@ -185,14 +191,14 @@ class _SamplesPlan(Plan):
         return {self.reader.files.shown_path(file) for file in np.unique(self.files).tolist()}
 
     @property
-    def remote(self) -> bool:
-        return self.reader.has_remote
+    def from_stores(self) -> bool:
+        return self.reader.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         yield FileRanges(self.reader.files, *self._ranges())
 
     def advise(self) -> None:
-        if self.reader.has_remote:
+        if self.reader.on_hub:
             remote_file.fetch_records(self.reader.files, *self._ranges(), most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:

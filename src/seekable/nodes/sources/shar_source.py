@@ -15,6 +15,7 @@ from seekable.formats.shar.discovery import CUTS
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.holding import held
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.shar_fields import LineReader, SharFields
 from seekable.nodes.sources.shar_pairs import Failed, PairReader
@@ -272,6 +273,10 @@ class _SharPlan(Plan):
         return _SharPlan(self.reading, self.rows[start:stop], self.lines.slice(start, stop), fields)
 
     def read(self) -> list[Any]:
+        with held(self):
+            return self._read()
+
+    def _read(self) -> list[Any]:
         reading = self.reading
         cuts = self.lines.read()
         if not self.fields:
@@ -293,8 +298,8 @@ class _SharPlan(Plan):
         return set().union(self.lines.paths, *(plan.paths for plan in self.fields))
 
     @property
-    def remote(self) -> bool:
-        return any(plan.remote for plan in (self.lines, *self.fields))
+    def from_stores(self) -> bool:
+        return any(plan.from_stores for plan in (self.lines, *self.fields))
 
     def ranges(self) -> Iterator[FileRanges]:
         for plan in (self.lines, *self.fields):

@@ -13,6 +13,7 @@ from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.display import describe_place
 from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.holding import held
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import SAMPLE_KEY
 from seekable.nodes.provenance import Origins, of_places
@@ -341,9 +342,11 @@ class _SiblingsPlan(Plan):
 
     def read(self) -> list[Any]:
         count = len(self)
-        parts = [
-            [None] * count if side is None else side.spread(side.plan.read(), count) for side in self.sides
-        ]
+        with held(self):
+            parts = [
+                [None] * count if side is None else side.spread(side.plan.read(), count)
+                for side in self.sides
+            ]
         rows = self.rows.tolist()
         return [
             self.node.together(of_row, row)
@@ -369,8 +372,8 @@ class _SiblingsPlan(Plan):
         return set().union(*(side.plan.paths for side in self.sides if side is not None))
 
     @property
-    def remote(self) -> bool:
-        return any(side.plan.remote for side in self.sides if side is not None)
+    def from_stores(self) -> bool:
+        return any(side.plan.from_stores for side in self.sides if side is not None)
 
     def ranges(self) -> Iterator[FileRanges]:
         for side in self.sides:

@@ -6,11 +6,13 @@ all files together.
 
 from __future__ import annotations
 
-from itertools import repeat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._lazy import lazy
+from seekable.errors import CorruptRecord
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.sources.table_plan import DecodeBlock, steps
 
@@ -18,37 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes import object_bytes
     from seekable.nodes.sources.table_files import RowPlaces
     from seekable.nodes.sources.table_rows import RowReader
+else:
+    object_bytes = lazy("seekable.nodes.object_bytes")
 
-__all__ = ["ranges_of_indexes", "ranges_of_rows", "ranges_of_tails"]
+__all__ = ["table_ranges"]
 
 _TAIL_BYTES = 64 << 10
 """The bytes at the end of a table that are fetched first; most footers are within."""
 
 
-def ranges_of_tails(places: RowPlaces, rows: Int64s) -> FileRanges:
-    """Return the ends of those files of some rows that are not open yet."""
-    files = [file for file in np.unique(places.in_file(rows)[0]).tolist() if not places.open.has(file)]
-    sizes = [places.files.data_size(file) for file in files]
-    return _ranges(places, files, [(max(0, size - _TAIL_BYTES), size) for size in sizes])
-
-
-def ranges_of_indexes(places: RowPlaces, single: RowReader, rows: Int64s) -> FileRanges:
-    """Return the bytes that say where some rows lie, as far as they are not known yet; opens the files."""
-    files: list[int] = []
-    found: list[tuple[int, int]] = []
-    for group in np.unique(places.blocks.groups(rows)).tolist():
-        file, number = places.blocks.group_in_file(group)
-        columns = single.columns[single.schema_of[file]].there
-        more = places.open.get(file).index_ranges(number, columns)
-        found += more
-        files += repeat(file, len(more))
-    return _ranges(places, files, found)
-
-
-def ranges_of_rows(places: RowPlaces, single: RowReader, rows: Int64s, dense: Container[int]) -> FileRanges:
-    """Return the bytes that reading some rows takes.
+def table_ranges(
+    places: RowPlaces, single: RowReader, rows: Int64s, dense: Container[int]
+) -> Iterator[FileRanges]:
+    """Yield the bytes that reading some rows takes, in the order of the rows in the files; opens the files.
 
     Args:
         places: the rows and their files.
@@ -57,34 +44,59 @@ def ranges_of_rows(places: RowPlaces, single: RowReader, rows: Int64s, dense: Co
         dense: the blocks that are decoded whole.
 
     Raises:
-        CorruptRecord: a file is damaged.
         IndexStale: a file has changed.
+        UnsupportedFormat: a file cannot be opened.
     """
-    files: list[int] = []
-    found: list[tuple[int, int]] = []
-    for file, more in _steps(places, single, np.unique(rows), dense):
-        found += more
-        files += repeat(file, len(more))
-    return _ranges(places, files, found)
+    if not rows.size:
+        return
+    rows = np.unique(rows)
+    if not places.files.has_objects:
+        yield _rows(places, single, rows, dense)
+        return
+    with object_bytes.Holding([_tails(places, rows)]):
+        indexes = _indexes(places, single, rows)
+    with object_bytes.Holding([indexes]):
+        found = _rows(places, single, rows, dense)
+    yield found
 
 
-def _steps(
-    places: RowPlaces, single: RowReader, rows: Int64s, dense: Container[int]
-) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield for each step of reading ascending rows the file, and the ranges that it reads."""
+def _tails(places: RowPlaces, rows: Int64s) -> FileRanges:
+    """Return the ends of those files of some rows that are not open yet."""
+    files = [file for file in np.unique(places.in_file(rows)[0]).tolist() if not places.open.has(file)]
+    sizes = [places.files.data_size(file) for file in files]
+    tails = [(max(0, size - _TAIL_BYTES), size) for size in sizes]
+    return _ranges(places, [(file, *tail) for file, tail in zip(files, tails, strict=True)])
+
+
+def _indexes(places: RowPlaces, single: RowReader, rows: Int64s) -> FileRanges:
+    """Return the bytes that say where the pages of some rows lie, as far as they are not known yet."""
+    found: list[tuple[int, int, int]] = []
+    for group in np.unique(places.blocks.groups(rows)).tolist():
+        file, number = places.blocks.group_in_file(group)
+        columns = single.columns[single.schema_of[file]].there
+        with suppress(CorruptRecord):  # reading names the row
+            found += [(file, *each) for each in places.open.get(file).index_ranges(number, columns)]
+    return _ranges(places, found)
+
+
+def _rows(places: RowPlaces, single: RowReader, rows: Int64s, dense: Container[int]) -> FileRanges:
+    """Return the bytes of ascending rows."""
     blocks = places.blocks
+    found: list[tuple[int, int, int]] = []
     for step in steps(rows, blocks, dense, threads=1):
         group = int(blocks.group_of[step.block]) if isinstance(step, DecodeBlock) else step.group
         file, number = blocks.group_in_file(group)
         columns, first = single.columns[single.schema_of[file]].there, int(blocks.group_starts[group])
         table = places.open.get(file)
-        if isinstance(step, DecodeBlock):
-            start, stop = (blocks.edges[step.block : step.block + 2] - first).tolist()
-            yield file, table.run_ranges(number, start, stop, columns)
-        else:
-            yield file, table.row_ranges(number, step.rows - first, columns)
+        with suppress(CorruptRecord):  # reading names the row
+            if isinstance(step, DecodeBlock):
+                start, stop = (blocks.edges[step.block : step.block + 2] - first).tolist()
+                found += [(file, *each) for each in table.run_ranges(number, start, stop, columns)]
+            else:
+                found += [(file, *each) for each in table.row_ranges(number, step.rows - first, columns)]
+    return _ranges(places, found)
 
 
-def _ranges(places: RowPlaces, files: Sequence[int], ranges: Sequence[tuple[int, int]]) -> FileRanges:
-    starts, ends = np.array(ranges, np.int64).reshape(-1, 2).T
-    return FileRanges.of(places.files, np.array(files, np.int64), starts, ends)
+def _ranges(places: RowPlaces, found: Sequence[tuple[int, int, int]]) -> FileRanges:
+    """Return ranges, given the file, the first byte and the byte behind the last of each."""
+    return FileRanges.of(places.files, *np.array(found, np.int64).reshape(-1, 3).T)

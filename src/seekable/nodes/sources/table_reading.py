@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from bisect import bisect_right
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import xxhash
 
 from seekable._cached import cached
+from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.take import take_batch
@@ -18,15 +20,17 @@ from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.graph import ColumnarPlan, Plan, Reader
 from seekable.nodes.sources.decode import DECODED, Unconvertible, decode_rows, in_threads
 from seekable.nodes.sources.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
-from seekable.nodes.sources.table_ranges import ranges_of_rows
+from seekable.nodes.sources.table_ranges import table_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes import object_bytes
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from seekable.nodes.sources.table_rows import RowReader
 
 else:
+    object_bytes = lazy("seekable.nodes.object_bytes")
     pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["UNPACKED", "Tables", "TablesPlan", "TablesReader"]
@@ -61,6 +66,8 @@ class Tables:
             CorruptRecord: the record cannot be decoded, and there is no ``errors``.
             IndexStale: the file has changed.
         """
+        if self.places.files.has_objects:
+            return self.read(np.array([row], dtype=np.int64), frozenset())[0]
         block = bisect_right(self._edges, row) - 1
         file, key = self._file_of_block[block], (self._token, block, self.decode)
         decoded = DECODED.get(key)
@@ -181,30 +188,38 @@ class Tables:
         """Yield decoded rows, and which of them are wanted, for ascending rows; or records, and None."""
         present = np.unique(self._blocks.blocks(rows)).tolist()
         self._check_files(present)
-        decoded = self._decoded(present, dense, decode)
+        kept = {block: DECODED.get((self._token, block, decode)) for block in present}
+        whole = [
+            block
+            for block in present
+            if kept[block] is None
+            if block in dense or DECODED.should_keep((self._token, block, decode), self._bytes_of(block))
+        ]
+        with self._held(rows, kept, whole):
+            yield from self._read_pieces(rows, kept, whole, decode)
+
+    def _read_pieces(
+        self, rows: Int64s, kept: dict[int, DecodedRows | None], whole: list[int], decode: DecodeTable
+    ) -> Iterator[tuple[Any, Sequence[int] | None]]:
+        """Yield what ``_pieces`` yields, given the blocks that are decoded, and those to decode whole."""
+        made = in_threads(lambda block: self._decode_block(block, decode), whole)
+        kept.update(zip(whole, made, strict=True))
+        decoded = {block: found for block, found in kept.items() if found is not None}
         planned = list(steps(rows, self._blocks, decoded, threads=pa.cpu_count()))
         alone = [step for step in planned if isinstance(step, ReadRows)]
         read = iter(in_threads(lambda step: self.single.some(step.group, step.rows, decode), alone))
         for step in planned:
             yield (decoded[step.block], step.within) if isinstance(step, DecodeBlock) else next(read)
 
-    def _decoded(
-        self, present: list[int], dense: frozenset[int], decode: DecodeTable
-    ) -> dict[int, DecodedRows]:
-        """Return the blocks that are kept, are to be decoded whole, or have become worth keeping.
-
-        Those to be decoded whole are decoded in several threads.
-        """
-        kept = {block: DECODED.get((self._token, block, decode)) for block in present}
-        lacking = [block for block in present if kept[block] is None and block in dense]
-        made = in_threads(lambda block: self._decode_block(block, decode), lacking)
-        kept.update(zip(lacking, made, strict=True))
-        for block in present:
-            key = self._token, block, decode
-            alone = kept[block] is None and block not in dense
-            if alone and DECODED.should_keep(key, self._bytes_of(block)):
-                kept[block] = self._decode_block(block, decode)
-        return {block: rows for block, rows in kept.items() if rows is not None}
+    def _held(
+        self, rows: Int64s, kept: Mapping[int, DecodedRows | None], whole: Sequence[int]
+    ) -> AbstractContextManager[None]:
+        """Return a context in which what ascending rows need of objects of stores is in memory."""
+        if not self.places.files.has_objects:
+            return nullcontext()
+        missing = np.array([block for block, found in kept.items() if found is None], np.int64)
+        lacking = rows[np.isin(self._blocks.blocks(rows), missing)]
+        return object_bytes.Holding(table_ranges(self.places, self.single, lacking, whole))
 
     def _decode_block(self, block: int, decode: DecodeTable) -> DecodedRows | None:
         """Decode a block and keep it; None if a row of it is bad.
@@ -362,15 +377,13 @@ class TablesPlan(ColumnarPlan):
         return self.tables.places.paths(self.rows)
 
     @property
-    def remote(self) -> bool:
-        """True if tables lie elsewhere."""
-        return self.tables.places.files.has_remote
+    def from_stores(self) -> bool:
+        """True if tables are objects of stores."""
+        return self.tables.places.files.has_objects
 
     def ranges(self) -> Iterator[FileRanges]:
         """Yield the pages, chunks or record batches of the records; opens the files."""
-        if self.rows.size:
-            tables = self.tables
-            yield ranges_of_rows(tables.places, tables.single, self.rows, self.dense)
+        return table_ranges(self.tables.places, self.tables.single, self.rows, self.dense)
 
     def advise(self) -> None:
         """Do nothing: reads of tables are large, and the operating system reads ahead by itself."""

@@ -12,6 +12,7 @@ from seekable._lazy import lazy
 from seekable.index.location import Location
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Reader, SlicedPlan
+from seekable.nodes.holding import held
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.sources.file_maps import FileMaps, alike
 from seekable.nodes.sources.stored_arrays import too_short
@@ -57,7 +58,8 @@ class TokensReader(Reader):
         self.source = source
         self.files = source.files
         self.activity = DiskActivity()
-        self.has_remote = self.files.has_remote
+        self.from_stores = self.files.has_objects
+        self.on_hub = self.files.has_placeholders
         self._sizes = sizes
         self._first_rows = np.cumsum(sizes) - sizes
 
@@ -115,6 +117,12 @@ class TokensPlan(SlicedPlan):
             IndexStale: a file has changed.
         """
         assert bool((starts + counts <= self.counts).all())
+        with held(self, self.ranges_of_slices(starts, counts)):
+            self._copy_into(out, rows, at, starts, counts)
+
+    def _copy_into(
+        self, out: Mapping[str, Array], rows: Int64s, at: Int64s, starts: Int64s, counts: Int64s
+    ) -> None:
         source, before = self.reader.source, disk_reads()
         self._fetch(starts, counts)
         for some in alike(source.kinds[self.files]):
@@ -166,6 +174,10 @@ class TokensPlan(SlicedPlan):
             CorruptRecord: an aligned file ends before a document does, and its source has no ``errors``.
             IndexStale: a file has changed.
         """
+        with held(self):
+            return self._read()
+
+    def _read(self) -> list[Any]:
         fileset, source, before = self.reader.files, self.reader.source, disk_reads()
         self._fetch(np.zeros_like(self.counts), self.counts)
         out: list[Any] = [None] * len(self)
@@ -191,9 +203,9 @@ class TokensPlan(SlicedPlan):
         return int((self._ends() - self.firsts).sum())
 
     @property
-    def remote(self) -> bool:
-        """True if token files lie elsewhere."""
-        return self.reader.has_remote
+    def from_stores(self) -> bool:
+        """True if token files are objects of stores."""
+        return self.reader.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         """Yield the ranges of bytes of each array of the documents."""
@@ -222,7 +234,7 @@ class TokensPlan(SlicedPlan):
 
     def advise(self) -> None:
         """Announce the reads to the operating system, if reads have waited for a disk."""
-        if self.reader.has_remote:
+        if self.reader.on_hub:
             self._fetch_remote(most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
@@ -245,7 +257,7 @@ class TokensPlan(SlicedPlan):
             starts: the first token of each slice in its document.
             counts: its number of tokens.
         """
-        if self.reader.has_remote:
+        if self.reader.on_hub:
             self._fetch_remote(most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
@@ -312,7 +324,7 @@ class TokensPlan(SlicedPlan):
 
     def _fetch(self, starts: Int64s, counts: Int64s) -> None:
         """Fetch slices of documents, if files are remote or reads have waited for a disk."""
-        if self.reader.has_remote:
+        if self.reader.on_hub:
             self._fetch_remote()
         if self.reader.activity.may_wait:
             self._advise_slices(starts, counts)

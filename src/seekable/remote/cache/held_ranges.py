@@ -24,7 +24,7 @@ _CELL_BYTES = 64 << 10
 class Block:
     """Consecutive bytes of an object."""
 
-    __slots__ = ("__weakref__", "data", "start", "stop")
+    __slots__ = ("__weakref__", "data", "is_open", "start", "stop")
 
     def __init__(self, start: int, data: memoryview) -> None:
         """Take bytes over.
@@ -36,6 +36,8 @@ class Block:
         self.start = start
         self.stop = start + len(data)
         self.data = data
+        self.is_open = False
+        """True if a reader has taken bytes of it: what it still needs of the block is not ahead of it."""
 
 
 @final

@@ -114,6 +114,10 @@ class Fetcher:
         if len(missing):
             self._counts.misses += len(missing)
             blocks += self._waited(self._transfers.bring(self._planned_now(missing)))
+        if not all(block.is_open for block in blocks):
+            for block in blocks:
+                block.is_open = True
+            self._loop.post(self._transfers.pump)
         return Held(blocks)
 
     def range(self, ref: ObjectRef, start: int, stop: int) -> memoryview:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, final
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.wants import Wants
 
 __all__ = ["LookAhead", "Readers"]
+
+_COUNT_SHARE = 10
+"""Bytes that a reader has not begun to read are counted in at most one of so many parts of the time."""
 
 
 class Readers(Protocol):
@@ -42,7 +46,8 @@ class Readers(Protocol):
 class LookAhead:
     """The ranges that one reader needs next. They stay in memory until a call of `want` leaves them out.
 
-    Ranges beyond the budget wait until a later call of `want` brings them nearer to the front.
+    Ranges beyond the budget wait until a later call of `want` brings them nearer to the front. Blocks that
+    the reader has begun to read, such as those of the open windows of a shuffle, stay beside the budget.
     """
 
     def __init__(self, readers: Readers) -> None:
@@ -52,6 +57,7 @@ class LookAhead:
         self._next = 0
         self._call = 0
         self._begun_bytes = 0
+        self._count_at = 0.0
         self._blocks: list[Block] = []
         self._flights: list[Flight] = []
         self._wanted_bytes = 0
@@ -89,23 +95,38 @@ class LookAhead:
             return False
         wanted = self._ranges[self._next]
         size = wanted.stop - wanted.start
-        if self._begun_bytes and self._begun_bytes + size > self._readers.budget_bytes():
+        budget = self._readers.budget_bytes()
+        if self._begun_bytes + size > budget:
+            self._count_again()
+        if self._begun_bytes and self._begun_bytes + size > budget:
             return False
         self._next += 1
         self._begun_bytes += size
         blocks, flights = self._readers.begin(wanted)
         self._blocks += blocks
-        self._here_bytes += size - sum(_overlap(flight, wanted) for flight in flights)
+        self._here_bytes += size - sum(_overlap(flight.wanted, wanted) for flight in flights)
         for flight in flights:
             self._flights.append(flight)
-            landed = partial(self._landed, flight, _overlap(flight, wanted), self._call)
+            landed = partial(self._landed, flight, _overlap(flight.wanted, wanted), self._call)
             flight.task.add_done_callback(landed)
         return True
+
+    def _count_again(self) -> None:
+        """Count the bytes that are under way, or here and not begun to be read; not each time."""
+        began = time.monotonic()
+        if began < self._count_at:
+            return
+        flying = sum(flight.wanted.stop - flight.wanted.start for flight in self._flights)
+        here = sum(block.stop - block.start for block in self._blocks if not block.is_open)
+        self._begun_bytes = flying + here
+        ended = time.monotonic()
+        self._count_at = ended + _COUNT_SHARE * (ended - began)
 
     def _replace(self, ranges: list[PlannedRange]) -> None:
         # What is here, or under way, for the old ranges stays until the new ones have taken it over.
         blocks, flights = self._blocks, self._flights
         self._ranges, self._next, self._begun_bytes = ranges, 0, 0
+        self._count_at = 0.0
         self._call += 1
         self._blocks = []
         self._here_bytes, self._wanted_bytes = 0, sum(wanted.stop - wanted.start for wanted in ranges)
@@ -129,5 +150,5 @@ class LookAhead:
         self._readers.pump()
 
 
-def _overlap(flight: Flight, wanted: PlannedRange) -> int:
-    return max(0, min(flight.wanted.stop, wanted.stop) - max(flight.wanted.start, wanted.start))
+def _overlap(part: Block | PlannedRange, wanted: PlannedRange) -> int:
+    return max(0, min(part.stop, wanted.stop) - max(part.start, wanted.start))

@@ -1,0 +1,184 @@
+"""Bytes of objects of stores for plans: fetched together when they are read, and ahead of reading."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar, final
+
+import numpy as np
+
+from seekable.index.object_file import wants_of
+from seekable.remote.fetching.fetcher import fetcher
+from seekable.remote.fetching.wants import Wants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import Plan
+    from seekable.remote.cache.held_ranges import Held
+
+__all__ = ["Holding", "PlansAhead", "fetched", "wants"]
+
+Item = TypeVar("Item")
+
+_CHUNK_ROWS = 256
+"""The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
+
+_MOST_ROWS, _BUDGETS = 1 << 16, 2
+"""How far plans are made ahead: so many records, or so many times the bytes that are fetched ahead. The
+windows of a shuffle are then known as a whole."""
+
+_ROWS_BETWEEN, _BYTES_BETWEEN = 1 << 13, 16 << 20
+"""How much is read before the ranges ahead are given anew, so that those further away move nearer."""
+
+_NEAR_BYTES, _TOGETHER_BYTES = 4 << 10, 256 << 10
+"""Ranges with at most so many bytes between them count as one, so that there are fewer of them; but not those
+that begin in different pieces of so many bytes of an object, which are needed at different times."""
+
+
+def wants(ranges: Iterable[FileRanges]) -> Wants:
+    """Return those of some ranges that are of objects of stores and are not in memory, as one."""
+    return Wants.joined([wants_of(each.files, each.which, each.starts, each.ends) for each in ranges])
+
+
+def fetched(ranges: Iterable[FileRanges]) -> Held | None:
+    """Fetch ranges of objects of stores together.
+
+    Returns:
+        The bytes, which stay in memory as long as this does; None if there is nothing to fetch.
+
+    Raises:
+        IndexStale: an object is not the one that was indexed.
+        Unreachable, AccessDenied, DataNotFound: bytes cannot be fetched.
+    """
+    needed = wants(ranges)
+    return fetcher().need(needed) if len(needed) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The ranges of some records that follow each other."""
+
+    stop: int
+    """The number of the record behind the last, counted from the first plan on."""
+    wants: Wants
+
+
+@final
+class PlansAhead(Generic[Item]):
+    """Plans that are made ahead of their reading, so that their bytes are fetched meanwhile.
+
+    Args:
+        planned: the plans in the order of reading, each with something that comes back with it.
+    """
+
+    def __init__(self, planned: Iterator[tuple[Item, Plan]]) -> None:
+        self._planned = planned
+        self._plans: deque[tuple[Item, Plan]] = deque()
+        self._chunks: deque[_Chunk] = deque()
+        self._fetcher = fetcher()
+        self._look = self._fetcher.ahead()
+        self._before = 0
+        """The number of records of the plans before the present one."""
+        self._reading = 0
+        """The number of records that were read, or are read at this moment."""
+        self._planned_rows = self._wanted_bytes = 0
+        self._has_more = False
+        """True if a plan was made whose ranges were not given to the look-ahead."""
+        self._given_at, self._given_bytes = 0, 0
+
+    def __iter__(self) -> Iterator[tuple[Item, Plan]]:
+        try:
+            while self._plans or self._plan_one():
+                item, plan = self._plans.popleft()
+                yield item, plan
+                self._before += len(plan)
+        finally:
+            self._look.close()
+
+    def read_to(self, stop: int) -> None:
+        """Note that the records of the present plan before ``stop`` are read next.
+
+        The ranges behind them are given to the look-ahead, and another plan is made if few are left.
+        """
+        self._drop_read()
+        self._reading = self._before + stop
+        if self._is_short:
+            self._plan_one()
+        rows, size = self._reading - self._given_at, self._given_bytes - self._wanted_bytes
+        if self._has_more or rows >= _ROWS_BETWEEN or size >= _BYTES_BETWEEN:
+            self._has_more = False
+            self._look.want(_near(Wants.joined([chunk.wants for chunk in self._chunks])))
+            self._given_at, self._given_bytes = self._reading, self._wanted_bytes
+
+    @property
+    def _is_short(self) -> bool:
+        return (
+            self._planned_rows - self._reading < _MOST_ROWS
+            and self._wanted_bytes < _BUDGETS * self._fetcher.budget_bytes()
+        )
+
+    def _drop_read(self) -> None:
+        """Drop the ranges of chunks that were read to their ends."""
+        while self._chunks and self._chunks[0].stop <= self._reading:
+            self._wanted_bytes -= self._chunks.popleft().wants.total_bytes
+
+    def _plan_one(self) -> bool:
+        """Make the next plan and find its ranges; return False if there is none."""
+        found = next(self._planned, None)
+        if found is None:
+            return False
+        plan = found[1]
+        for _ in plan.ranges():
+            pass  # of tables this fetches the footers of all files together
+        for first in range(0, len(plan), _CHUNK_ROWS):
+            last = min(first + _CHUNK_ROWS, len(plan))
+            chunk = _Chunk(self._planned_rows + last, wants(plan.slice(first, last).ranges()))
+            self._chunks.append(chunk)
+            self._wanted_bytes += chunk.wants.total_bytes
+        self._planned_rows += len(plan)
+        self._plans.append(found)
+        self._has_more = True
+        return True
+
+
+def _near(wanted: Wants) -> Wants:
+    """Return fewer ranges, which contain all of the given ones, in the order of first need."""
+    order = np.lexsort((wanted.starts, wanted.which))
+    which, starts, stops = wanted.which[order], wanted.starts[order], wanted.stops[order]
+    # The furthest byte that the ranges of an object before this one reach.
+    base = which * np.int64(1 << 48)
+    reached = np.maximum.accumulate(base + stops)
+    first = np.ones(which.size, np.bool_)
+    first[1:] = base[1:] + starts[1:] > reached[:-1] + _NEAR_BYTES
+    first[1:] |= starts[1:] // _TOGETHER_BYTES != starts[:-1] // _TOGETHER_BYTES
+    heads = np.flatnonzero(first)
+    if heads.size == which.size:
+        return wanted
+    needs = np.minimum.reduceat(order, heads)
+    lasts = np.append(heads[1:], which.size) - 1
+    by_need = np.argsort(needs)
+    joined = Wants(wanted.objects, which[heads], starts[heads], (reached - base)[lasts])
+    return joined.take(by_need)
+
+
+@final
+class Holding:
+    """A context in which ranges of objects are in memory; entering it fetches what is missing."""
+
+    __slots__ = ("_held", "_ranges")
+
+    def __init__(self, ranges: Iterable[FileRanges]) -> None:
+        """Fetch nothing yet."""
+        self._ranges = ranges
+        self._held: Held | None = None
+
+    def __enter__(self) -> None:
+        """Fetch the ranges; errors as of `fetched`."""
+        self._held = fetched(self._ranges)
+
+    def __exit__(self, *_: object) -> None:
+        """Let the bytes go."""
+        self._held = None

@@ -1,0 +1,139 @@
+"""Records of object stores are those of local files; a batch is one round trip, an epoch is the data once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.remote.reading.folder_store import mounted, over_objects
+from tests.remote.reading.test_ranges_of_plans import CASES
+
+import seekable as sk
+from seekable.nodes.sources.decode import DECODED
+from seekable.remote.cache.disk_cache import BYTES_VARIABLE
+from seekable.remote.fetching import appetite
+from seekable.remote.fetching import fetcher as fetchers
+from seekable.storage import compressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.remote.reading.folder_store import FolderStore
+
+ROWS = 24_000
+LANES = 4
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Without a cache on disk, and with nothing decoded."""
+    monkeypatch.setenv(BYTES_VARIABLE, "0")
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    DECODED.forget()
+    compressed._cache.forget()
+
+
+def same(first: Any, second: Any) -> bool:
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(same(first[name], second[name]) for name in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, np.ndarray):
+        return first.dtype == second.dtype and np.array_equal(first, second)
+    return bool(first == second)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_records_are_those_of_local_files(name: str, tmp_path: Path) -> None:
+    local = CASES[name](tmp_path)
+    rows = [3, 0, len(local) - 1, 7, 3]
+    single, some, everything = local[3], local[rows], list(local)
+    with mounted(tmp_path) as store:
+        remote = over_objects(local, tmp_path, store.address)
+        _forget()
+        assert same(remote[3], single)
+        assert store.round_trips == 1
+        store.forget()
+        assert same(remote[rows], some)
+        assert store.round_trips <= 1
+        assert same(list(remote), everything)
+        assert same([record for batch in batches_of(remote) for record in batch], everything)
+
+
+def batches_of(dataset: sk.Dataset, **options: Any) -> list[Any]:
+    return list(sk.Loader(dataset, batch_size=7, collate=list, prefetch=0, **options))
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three files of lines of about 400 bytes."""
+    folder = tmp_path_factory.mktemp("lines")
+    for file in range(3):
+        rows = range(file * ROWS // 3, (file + 1) * ROWS // 3)
+        texts = [json.dumps({"id": row, "text": "x" * (200 + row % 400)}) for row in rows]
+        (folder / f"{file}.jsonl").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return folder
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.jsonl"))
+
+
+@pytest.fixture
+def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for little more than the open windows of the tests."""
+    monkeypatch.setattr(fetchers, "_RECENT_BYTES", 0)
+    monkeypatch.setattr(fetchers, "_MOST_BYTES", 512 << 10)
+    monkeypatch.setattr(appetite, "LEAST_AHEAD_BYTES", 8 << 20)
+    monkeypatch.setattr(appetite, "MOST_AHEAD_BYTES", 8 << 20)
+
+
+def ids_of(dataset: Any, store: FolderStore, batch: int = 128) -> tuple[list[int], int]:
+    """Return the ids of an epoch, and the round trips before the first batch."""
+    with sk.Loader(dataset, batch_size=batch, collate=list, prefetch=0) as loader:
+        batches = iter(loader)
+        ids = [record["id"] for record in next(batches)]
+        first = store.round_trips
+        return ids + [record["id"] for batch in batches for record in batch], first
+
+
+ORDERS = {
+    "files": lambda ds: ds,
+    "windows": lambda ds: ds.shuffle(1, window=3),
+    "lanes": lambda ds: ds.shuffle(1, window=2, lanes=LANES),
+    "stream": lambda ds: ds.shuffle(1, window=2, lanes=LANES).stream(epochs=1),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.usefixtures("small_memory")
+def test_an_epoch_reads_the_data_once(order: str, lines: Path, tmp_path: Path) -> None:
+    local = ORDERS[order](sk.open(lines, index_dir=tmp_path))
+    with mounted(lines) as store:
+        remote = ORDERS[order](sk.open(store.address, index_dir=tmp_path / "remote"))
+        store.forget()
+        ids, first = ids_of(remote, store)
+        assert ids == [record["id"] for record in local]
+        assert first <= (4 if order != "stream" else 4 * LANES)
+        assert store.read_bytes <= 1.1 * size_of(lines)
+
+
+def test_a_full_shuffle_in_memory_reads_the_data_once(lines: Path, tmp_path: Path) -> None:
+    with mounted(lines) as store:
+        remote = sk.open(store.address, index_dir=tmp_path).shuffle(3)
+        store.forget()
+        ids, first = ids_of(remote, store)
+        assert sorted(ids) == list(range(ROWS))
+        assert first <= 4
+        assert store.read_bytes <= 1.1 * size_of(lines)
+        store.forget()
+        assert [record["id"] for record in remote] == ids
+        assert store.reads == []
