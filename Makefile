@@ -51,7 +51,7 @@ OURS := not frameworks and not exhaustive and not bench and not demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-audio demo-tokens test check optimized fuzz lint types docs bench clean
+.PHONY: help demo demo-audio demo-remote demo-tokens test check optimized fuzz lint types docs bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,9 @@ demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DAT
 
 demo-audio: $(VENV)/.made ## the same for audio: Shar, noise at an SNR, batches by duration, several ranks
 	@$(VENV)/bin/python examples/audio_job/demo.py
+
+demo-remote: $(VENV)/.made ## the same on a bucket with latency and faults: publish, kill, go on elsewhere on other ranks
+	@$(VENV)/bin/python -m examples.remote_job.demo
 
 demo-tokens: $(VENV)/.made ## the same for a language model: tokenise, pack, mix, other ranks, another sample length
 	@$(VENV)/bin/python examples/tokens_job/demo.py
