@@ -190,6 +190,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "corpus" / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "notes.txt").write_text("".join(f"note {row}\n" for row in range(100)), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    for name in ("SEEKABLE_REMOTE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / ".cache" / name.lower()))
     # A holder that a page registers is that page's alone.
     monkeypatch.setattr(registry, "_HOLDERS", dict(registry._HOLDERS))
     return tmp_path
