@@ -37,9 +37,6 @@ LONGEST = 2000
 LEARNING_RATE = 3.0
 """High, because the gradients of most bytes, which are rare, are small."""
 
-Record = tuple[str, int, int]
-"""The file of a record, its row there, and the checksum of its text."""
-
 
 @dataclass(frozen=True)
 class Arguments:
@@ -100,7 +97,8 @@ class Share:
     """What one rank adds to a step. Counts are whole numbers, so their sum is equal on any ranks."""
 
     pairs: NDArray[np.int64]
-    records: list[Record]
+    checksums: list[int]
+    """Those of its texts; rank r of n has the records r, r + n, r + 2n ... of the global batch."""
 
 
 @dataclass
@@ -152,14 +150,10 @@ def train(given: Arguments, ranks: Ranks) -> None:
                 model.logits = np.load(model_path(given.run, begins_at))
             log = Log(given, begins_at, 1000 * (time.perf_counter() - began), len(dataset))
         step = loader.step - 1
-        records = [
-            (place.path, place.row, zlib.crc32(text))
-            for place, text in zip(loader.locate(step=step), texts, strict=True)
-        ]
-        shares = ranks.gathered(Share(pairs_of(texts), records))
+        shares = ranks.gathered(Share(pairs_of(texts), [zlib.crc32(text) for text in texts]))
         if log is not None:
-            pairs = np.sum([share.pairs for share in shares], axis=0)
-            log.note(step, len(loader), model.step(pairs), [share.records for share in shares])
+            loss = model.step(np.sum([share.pairs for share in shares], axis=0))
+            log.note(step, len(loader), loss, loader.locate(step=step), [share.checksums for share in shares])
         if loader.step % given.save_every == 0 or loader.step == len(loader):
             save(given, loader, model)
     if log is not None:
@@ -178,9 +172,15 @@ class Log:
         ranks = f"{given.ranks} rank{'s' * (given.ranks > 1)}"
         print(f"begins at batch {begins_at} on {ranks}, {milliseconds:.0f} ms to its first batch", flush=True)
 
-    def note(self, step: int, steps: int, loss: float, records: list[list[Record]]) -> None:
-        """Log a step, with the records of all ranks in their order."""
-        self._write(step=step, loss=loss, records=[record for share in records for record in share])
+    def note(
+        self, step: int, steps: int, loss: float, places: list[sk.Location], checksums: list[list[int]]
+    ) -> None:
+        """Log a step, with the records of the global batch: file, row, and checksum of what a rank had."""
+        of_batch = [0] * len(places)
+        for rank, share in enumerate(checksums):
+            of_batch[rank :: len(checksums)] = share
+        records = [(place.path, place.row, crc) for place, crc in zip(places, of_batch, strict=True)]
+        self._write(step=step, loss=loss, records=records)
         print(f"batch {step + 1} of {steps}, loss {loss:.3f}", flush=True)
 
     def end(self, loader: sk.Loader) -> None:
