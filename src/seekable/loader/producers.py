@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, final
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
+from seekable.storage.abandoned import abandon, check_not_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,8 @@ WorkerType = Literal["process", "thread"]
 
 Item = TypeVar("Item")
 
+_MOMENT = 0.2
+"""The seconds after which a thread that waits for another one looks whether its own work is still needed."""
 _PATIENCE_SECONDS = 5.0
 """The most seconds that ``close`` and the end of the program wait for an item that is being made."""
 
@@ -283,7 +286,8 @@ class _Buffer(Generic[Item]):
         """Wait for the next item and return it, or raise the exception that says why there is none."""
         with self._changed:
             self._waiting = True
-            self._changed.wait_for(lambda: self._items or self._ended)
+            while not self._changed.wait_for(lambda: self._items or self._ended, _MOMENT):
+                check_not_abandoned()
             self._waiting = False
             if self._items:
                 item = self._items.popleft()
@@ -314,4 +318,5 @@ def _stop(buffer: _Buffer[Item], thread: threading.Thread) -> None:
         return
     buffer.stop()
     if thread is not threading.current_thread() and thread.is_alive():
+        abandon(thread)
         thread.join(timeout=_PATIENCE_SECONDS)

@@ -11,8 +11,11 @@ import asyncio
 import atexit
 import os
 import threading
+import time
 import weakref
 from typing import TYPE_CHECKING, Any, TypeVar, final
+
+from seekable.storage.abandoned import check_not_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -24,6 +27,9 @@ T = TypeVar("T")
 
 _MOMENT = 0.1
 """The seconds after which a waiting thread looks whether the loop still runs. Signals wake it earlier."""
+_QUIET_SECONDS = 0.1
+"""The time that ``close`` leaves to the threads of obstore. A cancelled request ends there some milliseconds
+after it has ended in the loop; they use the interpreter then, and print an error if it is gone."""
 _ENDING_SECONDS = 1.5
 """The most time that ``close`` waits for cancelled requests."""
 
@@ -45,6 +51,8 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._is_process_ending = False
+        self._cancelled = float("-inf")
 
     @property
     def is_closed(self) -> bool:
@@ -54,7 +62,8 @@ class LoopThread:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and return its result.
 
-        An exception in the waiting thread, ``KeyboardInterrupt`` for instance, cancels the coroutine.
+        An exception in the waiting thread, ``KeyboardInterrupt`` for instance, cancels the coroutine. So does
+        ``abandon`` of the thread.
 
         Raises:
             RuntimeError: the loop was closed.
@@ -65,9 +74,15 @@ class LoopThread:
         try:
             while not done.wait(_MOMENT):
                 self._check_thread()
+                check_not_abandoned()
         except BaseException:
+            self._cancelled = time.monotonic()
             future.cancel()
             raise
+        while self._is_process_ending and future.cancelled():
+            # Nobody needs the answer now. An error here would only be printed, by a thread that ends anyway.
+            check_not_abandoned()
+            time.sleep(_MOMENT)
         return future.result()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -91,9 +106,15 @@ class LoopThread:
             loop, thread = self._loop, self._thread
         if already or loop is None or thread is None or thread is threading.current_thread():
             return
-        loop.call_soon_threadsafe(_end, loop)
+        is_quiet = time.monotonic() > self._cancelled + _QUIET_SECONDS
+        loop.call_soon_threadsafe(_end, loop, 0.0 if is_quiet else _QUIET_SECONDS)
         thread.join(_ENDING_SECONDS + 1)
         self._at_end()
+
+    def close_with_process(self) -> None:
+        """Close at the end of the process: daemon threads that wait for answers wait on, and end with it."""
+        self._is_process_ending = True
+        self.close()
 
     def _check_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -120,7 +141,7 @@ def _close_in(process: int, thread: weakref.ref[LoopThread]) -> None:
     """Close the loop at the end of its process; a forked child has the call too, but not the thread."""
     found = thread()
     if found is not None and process == os.getpid():
-        found.close()
+        found.close_with_process()
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -131,16 +152,17 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _end(loop: asyncio.AbstractEventLoop) -> None:
+def _end(loop: asyncio.AbstractEventLoop, quiet_seconds: float) -> None:
     """Stop the loop after its tasks were cancelled; runs in it."""
-    ending = loop.create_task(_cancel_all())
+    ending = loop.create_task(_cancel_all(quiet_seconds))
     ending.add_done_callback(lambda _: loop.stop())
 
 
-async def _cancel_all() -> None:
+async def _cancel_all(quiet_seconds: float) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
+    await asyncio.sleep(_QUIET_SECONDS if tasks else quiet_seconds)
     await asyncio.get_running_loop().shutdown_asyncgens()
