@@ -29,6 +29,14 @@ SERVERS = ("moto", "fake_gcs", "azurite", "nginx")
 WRITABLE = ("moto", "fake_gcs", "azurite")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def remote_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what is fetched out of the user's cache folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEEKABLE_REMOTE_DIR", str(tmp_path_factory.mktemp("remote")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def moto() -> Iterator[Moto]:
     """S3, with lists, conditions and versions."""

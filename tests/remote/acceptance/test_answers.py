@@ -14,23 +14,25 @@ from tests.remote.proxy import Fault
 
 import seekable as sk
 from seekable.remote import mounts
+from seekable.remote.cache.disk_cache import UNIT_BYTES
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.remote.proxy import Front, Proxies
     from tests.remote.servers.bucket import Bucket
 
-CONTENT = random.Random(0).randbytes(5_000_000)
+CONTENT = random.Random(0).randbytes(11_000_000)
 KEY = "folder/an object.bin"
 
 
 @pytest.fixture
-def harmed(store: Bucket, proxies: Proxies) -> Iterator[tuple[Front, ObjectRef]]:
-    """An object of CONTENT behind a proxy."""
+def harmed(store: Bucket, proxies: Proxies, forget: Callable[[], None]) -> Iterator[tuple[Front, ObjectRef]]:
+    """An object of CONTENT behind a proxy, of which nothing is here."""
+    forget()
     store.upload({KEY: CONTENT})
     front = proxies.before(store.server)
     behind = store.behind(front)
@@ -42,8 +44,8 @@ def harmed(store: Bucket, proxies: Proxies) -> Iterator[tuple[Front, ObjectRef]]
 
 
 def spans() -> Iterator[tuple[int, int]]:
-    """Yield ranges that lie apart."""
-    return ((start, start + 2000) for start in range(1000, len(CONTENT), 50_000))
+    """Yield ranges that lie apart, further than units of the cache are long."""
+    return ((start, start + 2000) for start in range(1000, len(CONTENT), 2 * UNIT_BYTES))
 
 
 @pytest.mark.parametrize("store", SERVERS, indirect=True)

@@ -274,11 +274,20 @@ class ObstoreStore(Store):
         return options
 
     def _check_content(self, key: str, meta: Any, pin: Pin) -> None:
-        """Raise IndexStale if an answer is of other content than the pinned one."""
+        """Raise an error if an answer is of other content than the pinned one, or not all of it.
+
+        Raises:
+            IndexStale: the object has other content now.
+            Passing: it has the same etag, and the answer another size: it was cut off.
+        """
         found = self._stat(meta, key=key)
         same = found.identity == pin.identity or _same_etag(found.etag, pin.etag)
-        if not same or found.size != pin.size:
+        if not same:
             raise changed(self.shown(key), found, pin)
+        if found.size != pin.size:
+            sizes = f"{found.size} bytes instead of {pin.size}"
+            message = f"{self.shown(key)}: the answer has the expected etag, but is of {sizes}"
+            raise Passing(message)
 
 
 class _Changed(Exception):
