@@ -123,7 +123,8 @@ def test_an_epoch_reads_the_data_once(order: str, lines: Path, tmp_path: Path) -
         ids, first = ids_of(remote, store)
         assert ids == [record["id"] for record in local]
         assert first <= (4 if order != "stream" else 4 * LANES)
-        assert store.read_bytes <= 1.1 * size_of(lines)
+        # The first batch is fetched before its blocks are: some 1 MB more, however much the data.
+        assert store.read_bytes <= 1.02 * size_of(lines) + (2 << 20)
 
 
 def test_a_full_shuffle_in_memory_reads_the_data_once(lines: Path, tmp_path: Path) -> None:
@@ -133,7 +134,8 @@ def test_a_full_shuffle_in_memory_reads_the_data_once(lines: Path, tmp_path: Pat
         ids, first = ids_of(remote, store)
         assert sorted(ids) == list(range(ROWS))
         assert first <= 4
-        assert store.read_bytes <= 1.1 * size_of(lines)
+        # The first batch is fetched before its blocks are: some 1 MB more, however much the data.
+        assert store.read_bytes <= 1.02 * size_of(lines) + (2 << 20)
         store.forget()
         assert [record["id"] for record in remote] == ids
         assert store.reads == []
