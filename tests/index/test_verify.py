@@ -20,8 +20,8 @@ from seekable.errors import DataNotFound
 from seekable.formats.registry import FORMATS, SUFFIXES
 from seekable.index.digest import END_BYTES
 from seekable.index.entry import Segment
-from seekable.index.verify.deep import PartJob, compare_part
 from seekable.index.verify.integrity import Indexed, check_offsets
+from seekable.index.verify.part_comparison import PartJob, compare_part
 from seekable.index.verify.verification import verify_files
 from seekable.storage.listing import find_files
 

@@ -58,6 +58,8 @@ class Opening:
     dtype: str | None = field(default=None, kw_only=True)
     eos: int | None = field(default=None, kw_only=True)
     bos: int | None = field(default=None, kw_only=True)
+    most_bytes: int | None = field(default=None, kw_only=True)
+    publish: bool = field(default=False, kw_only=True)
 
     @cached_property
     def watch(self) -> BuildWatch:
@@ -184,6 +186,8 @@ class Opening:
             dtype=self.dtype,
             eos=self.eos,
             bos=self.bos,
+            most_bytes=self.most_bytes,
+            publish=self.publish,
         )
 
     def _pickled_fields(self) -> list[str]:

@@ -27,6 +27,7 @@ EPILOG = examples(
     "index 'web/*.jsonl' code/           two datasets",
     "index --jobs 8 --index-dir /fast/indexes 'corpus/*.jsonl'",
     "index --key id corpus/              also which record has which id",
+    "index --publish s3://bucket/corpus  also into s3://bucket/corpus/.seekable",
     "index --lhotse cuts.jsonl           writes cuts.jsonl.idx, as `lhotse index jsonl` does",
     "index --lhotse shar/ -o indexes/    of all its files, as `lhotse index shar`",
     "index --energon 'shards/*.tar'      writes .tar.idx files for Energon",
@@ -45,6 +46,22 @@ KeyOption = Annotated[
 PagesOption = Annotated[
     bool,
     typer.Option("--pages", help="Find the pages of Parquet files too, which the first read else does."),
+]
+PublishOption = Annotated[
+    bool,
+    typer.Option(
+        "--publish", help="Write the index of data in a store beside it, where other machines find it."
+    ),
+]
+MostBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--most-bytes",
+        metavar="BYTES",
+        min=0,
+        help="Refuse, before the first one, to transfer more bytes than this from a store.",
+        show_default=False,
+    ),
 ]
 LhotseOption = Annotated[
     bool,
@@ -81,6 +98,8 @@ def index(  # noqa: PLR0913 - an argument for each option
     jobs: JobsOption = None,
     key: KeyOption = None,
     pages: PagesOption = False,
+    publish: PublishOption = False,
+    most_bytes: MostBytesOption = None,
     lhotse: LhotseOption = False,
     energon: EnergonOption = False,
     output_dir: OutputDirOption = None,
@@ -107,6 +126,8 @@ def index(  # noqa: PLR0913 - an argument for each option
                 "--jobs": jobs,
                 "--key": key,
                 "--pages": pages,
+                "--publish": publish,
+                "--most-bytes": most_bytes,
             },
             output_dir=output_dir,
             quiet=quiet,
@@ -129,6 +150,8 @@ def index(  # noqa: PLR0913 - an argument for each option
             dtype=dtype,
             eos=eos,
             bos=bos,
+            most_bytes=most_bytes,
+            publish=publish,
         )
         documents.append(indexed(opening, pages=pages))
         if not as_json and not quiet:
@@ -178,6 +201,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
 
     from seekable.cli.data_argument import files_of
     from seekable.cli.output import json_safe
+    from seekable.index.companions import shown_path
     from seekable.nodes.sources.tables import TableSource
 
     begun = time.perf_counter()
@@ -188,6 +212,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
             opening.watch.close()
     files = files_of(sources)
     folders = dict.fromkeys(folder for each in files for folder in each.folders)
+    roots = dict.fromkeys(root for each in files for root, _, _ in each.runs)
     keys = sources[0].keys if opening.key is not None else None
     return {
         "path": json_safe(opening.path),
@@ -197,6 +222,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
         "bytes": sum(int(each.data_sizes.sum()) for each in files),
         "seconds": time.perf_counter() - begun,
         "index_folder": ", ".join(map(json_safe, folders)),
+        **({"published": [f"{shown_path(root)}/.seekable" for root in roots]} if opening.publish else {}),
         **({} if keys is None else {"key": opening.key, "keys": keys.index.count}),
     }
 
@@ -209,4 +235,5 @@ def indexed_in_words(path: str, document: dict[str, Any]) -> str:
     counts = f"{in_words(document['records'], 'record')} in {in_words(document['files'], 'file')}"
     built = f"{document['files_indexed']:,} indexed in {document['seconds']:.2f} s"
     size = bytes_in_words(document["bytes"])
-    return f"{path}: {counts}, {size}; {built}; index in {document['index_folder']}"
+    published = "".join(f", published in {address}" for address in document.get("published", ()))
+    return f"{path}: {counts}, {size}; {built}; index in {document['index_folder']}{published}"

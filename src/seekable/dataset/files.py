@@ -80,6 +80,7 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, which are dicts, as Parquet files of a folder, or as one file.
 
@@ -93,7 +94,9 @@ class Files(Face):
 
         Args:
             folder: a folder without other data files, which is made if it does not exist; or a path that
-                ends in ``.parquet``: then all records become this one file.
+                ends in ``.parquet``: then all records become this one file. Or the address of either in a
+                store, such as ``s3://bucket/folder``: each file is written to the local cache folder, and put
+                into the store when it is whole.
             rows_per_file: the records of each file, ``part-00000-of-00012.parquet`` and so on; 100,000 if
                 left out, and refused for one file.
             row_group_rows: the most rows of a row group, which also ends at 64 MiB.
@@ -106,6 +109,7 @@ class Files(Face):
             jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
             executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
             progress: called with the progress; by default a bar on a terminal.
+            storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
 
         Raises:
             EndlessDataset: the dataset has no length.
@@ -135,6 +139,7 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )
 
     def write_jsonl(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -149,6 +154,7 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0 as files of JSON lines, or as one file.
 
@@ -168,6 +174,7 @@ class Files(Face):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: a record holds a value that JSON lacks.
@@ -190,6 +197,7 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )
 
     def write_tar(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -204,6 +212,7 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0 as tar files in the form of WebDataset, or as one file.
 
@@ -227,6 +236,7 @@ class Files(Face):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is no sample: its key has a dot behind the last slash or is no plain relative
@@ -253,6 +263,7 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )
         return tar.indexed(folder, written, jobs=jobs)
 
@@ -270,6 +281,7 @@ class Files(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, which are cuts of Lhotse, as a Shar folder.
 
@@ -290,6 +302,7 @@ class Files(Face):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is no cut, or a payload does not fit to its manifest; the message has the id
@@ -317,4 +330,5 @@ class Files(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )

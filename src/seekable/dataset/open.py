@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable.dataset.open_source import Opening
 from seekable.dataset.source_kinds import shown_source
@@ -80,6 +80,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     storage_options: Mapping[str, Any] | None = None,
     storage: Any = None,
     refresh: bool = True,
+    most_bytes: int | None = None,
+    index: Literal["sampled"] | None = None,
+    publish: bool = False,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -164,8 +167,16 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         refresh: of addresses, False to take the listing that the last call kept instead of listing again.
             Nothing is asked of the store then; new files are not seen, and a file that was changed raises
             ``IndexStale`` when it is read.
+        most_bytes: of addresses, the most bytes that the call may transfer to index the data; more are
+            refused before the first one. By default all are permitted, and more than 1 GiB are announced.
+        index: ``"sampled"`` to index and open a sample of the files alone: the first 64 of a keyed
+            permutation of the names. Training on the sample can begin while ``seekable index`` indexes the
+            rest; the dataset of all files takes its state with ``resume="rows"``.
+        publish: of addresses, True to write the index beside the data, into ``.seekable``, where other
+            machines find it.
 
     Raises:
+        InvalidArgument: two arguments exclude each other, or the index needs more than ``most_bytes``.
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
         Unreachable: it is in a store or on the Hub, which cannot be reached, and not on this machine.
         CorruptTable: it is a data directory of Kaldi, and its tables do not go together.
@@ -212,11 +223,18 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         bos=bos,
         most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
-    indexing = Indexing(index_dir, jobs, executor, progress)
+    most_bytes = None if most_bytes is None else checked_count("most_bytes", most_bytes, least=0)
+    publish = checked_flag("publish", publish)
+    if index not in (None, "sampled"):
+        message = f'index must be "sampled", or left out (got {index!r})'
+        raise InvalidArgument(message)
+    indexing = Indexing(index_dir, jobs, executor, progress, most_bytes, publish)
     stores = {"storage_options": storage_options, "storage": storage}
     open_one = partial(open, format=format, index_dir=index_dir, jobs=jobs, executor=executor, **stores)
-    open_one = partial(open_one, progress=progress, partitions=partitions)
-    opening = Opening(options, indexing, format, key, partitions, suffix, open_one)
+    open_one = partial(open_one, progress=progress, partitions=partitions, most_bytes=most_bytes)
+    open_one = partial(open_one, index=index, publish=publish)
+    is_sampled = index is not None
+    opening = Opening(options, indexing, format, key, partitions, suffix, open_one, is_sampled)
     if not has_addresses(source) and storage_options is None and storage is None:
         return opening.dataset(source)
     with open_addresses.mounted(source, index_dir=index_dir, refresh=refresh, **stores) as renamed:

@@ -11,6 +11,7 @@ from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.source_kinds import has_spec, may_be_shar, spec_of_tokens
 from seekable.errors import DuplicateKeys, InvalidArgument
+from seekable.formats.finding import sampled_files
 from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
@@ -63,6 +64,8 @@ class Opening:
     suffix: str | Mapping[str, str] | None
     open_one: Callable[..., Dataset]
     """``sk.open`` with all arguments but those in ``options``, ``key`` and ``suffix``."""
+    is_sampled: bool
+    """True to take the sample of ``index="sampled"`` instead of all files."""
 
     def dataset(self, source: Asked | Mapping[str, Asked]) -> Dataset:
         """Return a dataset over the files of a source.
@@ -80,10 +83,12 @@ class Opening:
             and (found_shar := shar.shar_files(source, format_name=format_name)) is not None
         ):
             options.refuse_those_of_tokens("a Shar")
+            self._refuse_sample()
             opening = shar.SharOpening(found_shar, self.key, indexing)
             return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
         if isinstance(source, Mapping):
             options.refuse_those_of_tokens("tar")
+            self._refuse_sample()
             return sibling_archives.open_siblings(
                 source, self.open_one, options, suffix=self.suffix, key=self.key
             )
@@ -91,7 +96,9 @@ class Opening:
         if spec is None:
             found = find_data(source, format_name=format_name)
             form = format_of_all(found) if format_name is None else format_named(format_name)
+            found = sampled_files(found) if self.is_sampled else found
         else:
+            self._refuse_sample()
             spec.check(options)
             found, form = spec.files(format_name, index_dir=index_dir)
             options = spec.narrowed(options, form)
@@ -115,6 +122,19 @@ class Opening:
         if partitions is not None:
             node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
         return Dataset(node)
+
+    def _refuse_sample(self) -> None:
+        """Refuse a sample of files that belong together.
+
+        Raises:
+            InvalidArgument: a sample is asked for.
+        """
+        if self.is_sampled:
+            message = (
+                f'index="sampled" opens some files of a folder, a glob or a list, and the files of '
+                f"{self.options.shown!r:.200} belong together: leave it out, or name the files"
+            )
+            raise InvalidArgument(message)
 
 
 def _chosen_key(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.dataset.shar import shar_files
 from seekable.dataset.source_kinds import spec_of_tokens
 from seekable.dataset.specs import spec_of
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
+    from seekable.remote import paths
     from seekable.storage.asked import Asked
+else:
+    paths = lazy("seekable.remote.paths")
 
 __all__ = ["verify", "verify_sources"]
 
@@ -111,13 +115,21 @@ def verify(  # noqa: PLR0913 - keywords
         kind = format_of_all(found) if format is None else format_named(format)
     kind = kind.resolved(options, found)
     asked = [source] if isinstance(source, str | os.PathLike) else source
-    folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
+    folders = {_as_root(os.fsdecode(path)) for path in asked if _is_folder(os.fsdecode(path))}
     verified = check(found, kind.scanner, folders=folders)
     if deep and kind.name.startswith(TOKENS):
         verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
     if not decode:
         return verified
     return _decoded(verified, _records(verified.good, kind, options), jobs, progress)
+
+
+def _is_folder(path: str) -> bool:
+    return paths.is_folder(path) if "://" in path else os.path.isdir(path)
+
+
+def _as_root(path: str) -> str:
+    return path.rstrip("/") if "://" in path else os.path.abspath(path)
 
 
 def verify_sources(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import xxhash
 
 from seekable._lazy import lazy
 from seekable.storage import listing
@@ -17,7 +21,13 @@ if TYPE_CHECKING:
 else:
     find = lazy("seekable.remote.listing.find")
 
-__all__ = ["find_files"]
+__all__ = ["find_files", "sampled_files"]
+
+_SAMPLED = 64
+"""The number of files of a sample."""
+
+_SAMPLE_KEY = 0x5EEC_AB1E
+"""The key of the permutation of names; another one would be another sample."""
 
 
 def find_files(
@@ -47,3 +57,33 @@ def find_files(
     if has_addresses(asked):
         return find.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange, kind=kind)
     return listing.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange)
+
+
+def sampled_files(found: Iterable[Found]) -> tuple[Found, ...]:
+    """Return the first 64 files of a keyed permutation of the names, in the order in which they are found.
+
+    The permutation orders names by a keyed digest. So files that are added later change the sample only where
+    they are in it themselves, and a copy of the data elsewhere has the same sample.
+
+    Args:
+        found: the files; 64 of them or fewer are all in the sample.
+
+    Example:
+        >>> from seekable.storage.listing import Found
+        >>> names = tuple(f"{number:03}.jsonl" for number in range(1000))
+        >>> (sample,) = sampled_files([Found("/data", names)])
+        >>> len(sample.names), sample.names[:3]
+        (64, ('005.jsonl', '028.jsonl', '045.jsonl'))
+    """
+    runs = list(found)
+    files = dict.fromkeys((run.root, name) for run in runs for name in run.names)
+    chosen = set(sorted(files, key=_place_in_permutation)[:_SAMPLED])
+    narrowed = (
+        replace(run, names=tuple(name for name in run.names if (run.root, name) in chosen)) for run in runs
+    )
+    return tuple(run for run in narrowed if run.names)
+
+
+def _place_in_permutation(file: tuple[str, str]) -> int:
+    _, name = file
+    return xxhash.xxh3_64_intdigest(os.fsencode(name), seed=_SAMPLE_KEY)

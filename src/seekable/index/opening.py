@@ -11,6 +11,7 @@ import numpy as np
 
 from seekable._arguments import check_workers
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.errors import IndexStale
 from seekable.index import companions
 from seekable.index.catalog import read_table, whole_segments
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index import remote_file
-    from seekable.index.build import build_index, parts, scan
+    from seekable.index.build import build_index, parts, publishing, scan
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
@@ -44,6 +45,7 @@ else:
     find = lazy("seekable.remote.listing.find")
     remote_file = lazy("seekable.index.remote_file")
     parts = lazy("seekable.index.build.parts")
+    publishing = lazy("seekable.index.build.publishing")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["Indexing", "find_indexed", "open_files"]
@@ -84,17 +86,26 @@ class Indexing:
     jobs: int | None
     executor: Executor | None
     progress: ProgressHook | None
+    most_bytes: int | None = None
+    publish: bool = False
 
     def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
-        """Return an indexed set of files; see `open_files`."""
-        return open_files(
+        """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
+        if self.publish:
+            publishing.check_roots(run.root for run in found)
+        files = open_files(
             found,
             scanner,
             index_dir=self.index_dir,
             jobs=self.jobs,
             executor=self.executor,
             progress=self.progress,
+            most_bytes=self.most_bytes,
         )
+        if self.publish:
+            for published in publishing.publish(files):
+                LOG.info(published.in_words())
+        return files
 
 
 def open_files(
@@ -105,6 +116,7 @@ def open_files(
     jobs: int | None = None,
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
+    most_bytes: int | None = None,
 ) -> FileSet:
     """Return an indexed set of files, after indexing those that are new or changed.
 
@@ -117,8 +129,10 @@ def open_files(
         jobs: the most processes that scan; None for one to a processor.
         executor: runs the scans instead of our own processes; it stays open.
         progress: is called in this thread with the progress of the build; not called without a build.
+        most_bytes: the most bytes that may be fetched from stores; None for any number.
 
     Raises:
+        InvalidArgument: more bytes may have to be fetched than that; none were.
         DataNotFound: a file does not exist.
         AccessDenied: this user may not read a file, or not write the index.
         UnsupportedFormat: a file is certainly not of the scanner's format.
@@ -139,7 +153,15 @@ def open_files(
                 f"{builds} times in a row; open them when nothing writes to them"
             )
         notices = [index.notice for index in indexes if index.notice and index.status.to_scan.any()]
-        build_index.build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
+        build_index.build(
+            tasks,
+            scanner,
+            notices=notices,
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+            most_bytes=most_bytes,
+        )
         wanted = [_stat_again(index, scanner.name) for index in indexes]
     return _file_set(found, indexes)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
+from seekable.remote.addresses import shown
+from seekable.remote.output_files import file_size, folder_exists, list_names, output_path, read_file
 from seekable.resume.from_description import has_schedule
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
@@ -125,22 +127,27 @@ class Saved:
         return self.state.fingerprint if self.state else fingerprint_of(self.description)
 
 
-def read_saved(path: str | os.PathLike[str]) -> Saved:
+def read_saved(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Saved:
     """Return the newest complete state of a folder, the state of a file, or a description.
+
+    Args:
+        path: the folder or the file; its path, or its address in a store.
+        storage_options: the options of the store.
 
     Raises:
         DataNotFound: there is no such path, or the folder has no complete generation.
         CorruptState: the file cannot be read, or holds something else.
     """
-    path = os.path.abspath(path)
-    if os.path.isdir(path):
+    path = output_path(path, storage_options)
+    is_file = file_size(path) is not None and not os.path.isdir(path)
+    if not is_file and folder_exists(path):
         complete = [generation for generation in generations_in(path) if generation.complete]
         if not complete:
-            message = f"there is no complete saved state in {path!r}: sk.save_state writes them"
+            message = f"there is no complete saved state in {shown(path)!r}: sk.save_state writes them"
             raise DataNotFound(message)
         return _beside(path, path, read_generation(path, complete[-1]))
-    if not os.path.exists(path):
-        message = f"there is no {path!r}: a state is a file, or a folder that sk.save_state wrote into"
+    if not is_file:
+        message = f"there is no {shown(path)!r}: a state is a file, or a folder that sk.save_state wrote into"
         raise DataNotFound(message)
     document, folder = read_json(path), os.path.dirname(path)
     if "kind" in document:
@@ -152,7 +159,7 @@ def read_saved(path: str | os.PathLike[str]) -> Saved:
 
 def generations_in(folder: str) -> list[Generation]:
     """Return the generations of states in a folder, oldest first; none if there is no such folder."""
-    return generations(os.listdir(folder)) if os.path.isdir(folder) else []
+    return generations(list_names(folder)) if folder_exists(folder) else []
 
 
 def read_generation(folder: str, generation: Generation) -> State:
@@ -169,8 +176,9 @@ def read_generation(folder: str, generation: Generation) -> State:
     for other in others:
         if states[other] != states[first]:
             message = (
-                f"the ranks' states of step {generation.step} in {folder} differ ({first} and {other}): they "
-                f"came to it by different ways; remove the files of this step to resume from the one before"
+                f"the ranks' states of step {generation.step} in {shown(folder)} differ ({first} and "
+                f"{other}): they came to it by different ways; remove the files of this step to resume from "
+                f"the one before"
             )
             raise CorruptState(message)
     return _parsed(states[first], os.path.join(folder, first))
@@ -183,13 +191,16 @@ def read_json(path: str) -> dict[str, Any]:
         CorruptState: the file holds something else.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = json.loads(read_file(path))
     except ValueError as error:
-        message = f"{path} is not JSON ({error}): remove it to resume from the state before"
+        where = shown(path)
+        message = f"{where} is not JSON ({error}): remove it to resume from the state before"
         raise CorruptState(message) from error
     if not isinstance(document, dict):
-        message = f"{path} holds no object but a {type(document).__name__}: remove it to use the state before"
+        where = shown(path)
+        message = (
+            f"{where} holds no object but a {type(document).__name__}: remove it to use the state before"
+        )
         raise CorruptState(message)
     return document
 
@@ -213,14 +224,14 @@ def _beside(path: str, folder: str, state: State) -> Saved:
 
 def _read_if_there(folder: str, name: str) -> dict[str, Any] | None:
     path = os.path.join(folder, name)
-    return read_json(path) if os.path.exists(path) else None
+    return read_json(path) if file_size(path) is not None else None
 
 
 def _parsed(document: Mapping[str, Any], path: str) -> State:
     try:
         return parse_state(document)
     except CorruptState as error:
-        message = f"{path}: {error}"
+        message = f"{shown(path)}: {error}"
         raise CorruptState(message) from error
 
 
@@ -234,7 +245,7 @@ def whole_description(saved: Saved) -> Mapping[str, Any]:
     description: Mapping[str, Any] | None = whole or saved.description
     if description is None:
         message = (
-            f"beside {saved.path!r} there is no description of its pipeline (pipeline-...json): "
+            f"beside {shown(saved.path)!r} there is no description of its pipeline (pipeline-...json): "
             f"sk.save_state writes it; give the pipeline itself, as module:function"
         )
         raise InvalidArgument(message)

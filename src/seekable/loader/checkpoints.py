@@ -31,12 +31,21 @@ from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.evaluated import row_files_of
 from seekable.nodes.sources.indexed_sources import IndexedSource
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.output_files import (
+    delete_file,
+    file_size,
+    make_folder,
+    output_path,
+    read_file,
+    write_file,
+)
 from seekable.resume.report import spec_of
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
 from seekable.state.stream_document import parse_state
-from seekable.storage.files import TEMPORARY_SUFFIX, write_atomically
+from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.stream.description import datasets_of
 
 if TYPE_CHECKING:
@@ -90,7 +99,13 @@ class Stateful(Protocol):
         ...
 
 
-def save_state(folder: str | os.PathLike[str], loader: Stateful, *, keep: int = 3) -> str:
+def save_state(
+    folder: str | os.PathLike[str],
+    loader: Stateful,
+    *,
+    keep: int = 3,
+    storage_options: Mapping[str, Any] | None = None,
+) -> str:
     """Write the state of a loader into a folder, and beside it the description of its pipeline.
 
     Every rank calls it; the states of one step count when those of all ranks are there. Files appear whole or
@@ -98,9 +113,11 @@ def save_state(folder: str | os.PathLike[str], loader: Stateful, *, keep: int = 
     resumed from an earlier state.
 
     Args:
-        folder: the folder; it is made if there is none.
+        folder: the folder; it is made if there is none. Or its address in a store, such as
+            ``s3://bucket/run``.
         loader: a ``sk.Loader`` or a ``BatchSampler``.
         keep: the number of complete generations that stay, at least 1.
+        storage_options: the options of the store, as of ``sk.open``.
 
     Returns:
         The path of the file of the state.
@@ -124,33 +141,40 @@ def save_state(folder: str | os.PathLike[str], loader: Stateful, *, keep: int = 
     """
     keep = checked_count("keep", keep, least=1)
     _check_loader(loader)
-    folder = os.path.abspath(folder)
-    os.makedirs(folder, exist_ok=True)
+    folder = output_path(folder, storage_options)
+    make_folder(folder)
     # The description lies beside the states, once for all of them.
     state = loader.state_dict(partial=True, rows=False)
     description = os.path.join(folder, description_name(state["fingerprint"]))
-    if not os.path.exists(description):
-        write_atomically(description, canonical_json(described(_pipeline_of(loader), parse_state(state))))
+    if file_size(description) is None:
+        write_file(description, canonical_json(described(_pipeline_of(loader), parse_state(state))))
     if loader.rank == 0:
         _write_source_paths(os.path.join(folder, source_paths_name(state["fingerprint"])), loader)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
-    write_atomically(path, canonical_json(state))
-    _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
+    write_file(path, canonical_json(state))
+    if not is_address(folder):
+        _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
     _remove_old(folder, state["step"], ranks=loader.world_size, keep=keep)
     return path
 
 
 def load_state(
-    folder: str | os.PathLike[str], loader: Stateful, *, resume: Resume = "exact"
+    folder: str | os.PathLike[str],
+    loader: Stateful,
+    *,
+    resume: Resume = "exact",
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Resumed | Literal[False]:
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
     Args:
         folder: the folder that ``save_state`` wrote into; or a JSON file: one state of it, or a checkpoint
-            with ``resume_state`` or ``sample_index`` (see ``Loader.load_state_dict``).
+            with ``resume_state`` or ``sample_index`` (see ``Loader.load_state_dict``). Its path, or its
+            address in a store.
         loader: a ``sk.Loader`` or a ``BatchSampler``, which goes on from there.
         resume: ``"exact"``, the order continues record for record; ``"rows"``, each source goes on with the
             rest of its begun epoch (``Loader.load_state_dict``), whatever has changed above the sources.
+        storage_options: the options of the store, as of ``sk.open``.
 
     Returns:
         An object that is true, with the sources as they are there: ``sources`` is what ``loader.sources()``
@@ -166,10 +190,10 @@ def load_state(
     """
     resume = checked_resume(resume)
     _check_loader(loader)
-    folder = os.path.abspath(folder)
-    is_file = os.path.isfile(folder)
+    folder = output_path(folder, storage_options)
+    is_file = file_size(folder) is not None and not os.path.isdir(folder)
     if not is_file and not any(generation.complete for generation in generations_in(folder)):
-        log_anew(f"no saved state in {folder}")
+        log_anew(f"no saved state in {shown(folder)}")
         return False
     document = read_json(folder) if is_file else {}
     if not is_file or "seekable" in document:
@@ -207,10 +231,10 @@ def _pipeline_of(loader: Stateful) -> Node | Stream:
 def _write_source_paths(path: str, loader: Stateful) -> None:
     """Write the paths of the files of the sources, unless the file has them already."""
     noted = canonical_json(source_paths_of(_pipeline_of(loader)))
-    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-        if file.read() == noted:
+    with contextlib.suppress(FileNotFoundError):
+        if read_file(path) == noted:
             return
-    write_atomically(path, noted)
+    write_file(path, noted)
 
 
 def _remove_old(folder: str, step: int, *, ranks: int, keep: int) -> None:
@@ -222,7 +246,7 @@ def _remove_old(folder: str, step: int, *, ranks: int, keep: int) -> None:
         untrue = generation.step > step or (generation.step == step and generation.ranks != ranks)
         if untrue or generation.step < oldest:
             for name in generation.names:
-                _remove(os.path.join(folder, name))
+                delete_file(os.path.join(folder, name))
 
 
 def _remove_torn(folder: str, *, rank: int, ranks: int) -> None:
@@ -230,13 +254,7 @@ def _remove_torn(folder: str, *, rank: int, ranks: int) -> None:
     for name in os.listdir(folder):
         written, _, rest = name.partition(".json.")
         if rest.endswith(TEMPORARY_SUFFIX) and is_of_rank(f"{written}.json", rank=rank, ranks=ranks):
-            _remove(os.path.join(folder, name))
-
-
-def _remove(path: str) -> None:
-    # Another rank may have removed it already.
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
+            delete_file(os.path.join(folder, name))
 
 
 def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:

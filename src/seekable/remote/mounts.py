@@ -68,7 +68,8 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
 
     This is the given address without userinfo and query. Where its bucket is mounted already with another
     endpoint, account or file system, the bucket has a suffix, so that two stores are never mixed. Options
-    that differ in anything else replace the ones before; no options replace nothing.
+    that differ in anything else replace the ones before. Without options, a bucket that is mounted stays as
+    it is, so that paths that this library returned can be given to it again.
 
     Args:
         address: an address as the user gives it; with ``storage`` also a path of that file system.
@@ -84,7 +85,10 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
     found, secrets = parse(address), secrets_of(address)
     checked = checked_options(found.scheme, options, storage)
     with _lock:
-        record = _record(_Mount(found._replace(key=""), checked, secrets.userinfo))
+        known = _mounts.get(found.mount) if options is None and storage is None else None
+        record = _record(
+            _Mount(found._replace(key=""), known.options if known else checked, secrets.userinfo)
+        )
         if secrets.query and record.queries.get(found.key) != secrets.query:
             record.queries[found.key] = secrets.query
             _drop_stores(record.address.mount)

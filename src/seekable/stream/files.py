@@ -57,6 +57,7 @@ class StreamFiles:
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write all items, which are dicts, as Parquet files of a folder, or as one file.
 
@@ -88,6 +89,7 @@ class StreamFiles:
                 longer than a second.
             executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
             progress: called with the progress; by default a bar on a terminal.
+            storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
 
         Raises:
             EndlessDataset: the stream has no end: give ``stream(epochs=1)``, or ``take(n)``.
@@ -119,6 +121,7 @@ class StreamFiles:
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )
 
     def write_jsonl(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -133,6 +136,7 @@ class StreamFiles:
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write all items as files of JSON lines, or as one file; all else is as in ``write_parquet``.
 
@@ -150,6 +154,7 @@ class StreamFiles:
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: an item holds a value that JSON lacks.
@@ -174,6 +179,7 @@ class StreamFiles:
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )
 
     def write_tar(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -188,6 +194,7 @@ class StreamFiles:
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write all items as tar files in the form of WebDataset, or as one file.
 
@@ -212,6 +219,7 @@ class StreamFiles:
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: an item is no sample: its key has a dot behind the last slash or is no plain relative
@@ -239,6 +247,7 @@ class StreamFiles:
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )
         return tar.indexed(folder, written, jobs=jobs)
 
@@ -256,6 +265,7 @@ class StreamFiles:
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write all items, which are cuts of Lhotse, as a Shar folder.
 
@@ -276,6 +286,7 @@ class StreamFiles:
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: an item is no cut, or a payload does not fit to its manifest; the message has the id
@@ -305,6 +316,7 @@ class StreamFiles:
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
         )
 
     def _checked_items(self, asked_by: str) -> lane_items.StreamItems:

@@ -34,6 +34,7 @@ __all__ = [
     "document_of",
     "edges_digest",
     "encode_facts",
+    "encoded_document",
     "read_document",
     "write_document",
 ]
@@ -235,8 +236,12 @@ def document_of(folder: str) -> StoreDocument | None:
 
 def write_document(folder: str, document: StoreDocument, name: str = DOCUMENT) -> None:
     """Write the document of a store atomically; see `read_document`."""
-    data = msgspec.json.format(msgspec.json.encode(document)) + b"\n"
-    write_atomically(os.path.join(folder, name), data)
+    write_atomically(os.path.join(folder, name), encoded_document(document))
+
+
+def encoded_document(document: StoreDocument) -> bytes:
+    """Return the content of the file of a document."""
+    return msgspec.json.format(msgspec.json.encode(document)) + b"\n"
 
 
 def edges_digest(head: bytes, tail: bytes) -> str:

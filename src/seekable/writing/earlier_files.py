@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, StateMismatch
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.output_files import delete_file, file_size, list_names
 from seekable.storage.files import file_identity
 from seekable.writing.ending import unend
-from seekable.writing.manifest import differences, new_manifest, read_manifest, recorded, write_manifest
+from seekable.writing.finished_files import recorded
+from seekable.writing.manifest import differences, new_manifest, read_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -72,7 +76,7 @@ def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | 
         if identity.format == manifest.identity.format == "tokens":
             another += " (what was added to a corpus can be a store of its own: sk.concat opens both as one)"
         message = (
-            f"{target.path!r} {holds} of another pipeline or other arguments:\n"
+            f"{shown(target.path)!r} {holds} of another pipeline or other arguments:\n"
             + "\n".join(lines)
             + f"\n{another}, or write over it with overwrite=True{code}"
         )
@@ -85,7 +89,7 @@ def _has_files(target: Target, manifest: Manifest) -> bool:
     if manifest.finished or os.path.isdir(target.lanes):
         return True
     names = manifest.identity.names(target)
-    return target.file is None and any(names.holds(name) for name in os.listdir(target.folder))
+    return target.file is None and any(names.holds(name) for name in list_names(target.folder))
 
 
 def begun(target: Target, identity: Identity, settled: str | None, *, reads: Iterable[str]) -> Manifest:
@@ -103,31 +107,36 @@ def begun(target: Target, identity: Identity, settled: str | None, *, reads: Ite
     before = read_manifest(target.manifest)
     removed: list[str] = []
     if target.file is not None:
-        removed = [target.path] if os.path.lexists(target.path) else []
+        is_there = file_size(target.path) is not None if target.mounts else os.path.lexists(target.path)
+        removed = [target.path] if is_there else []
     elif before is not None:
         names = before.identity.names(target)
-        removed = [target.join(name) for name in os.listdir(target.folder) if names.holds(name)]
+        removed = [target.join(name) for name in list_names(target.folder) if names.holds(name)]
     _refuse_sources(removed, reads)
     if before is not None:
         unend(target.folder, before.identity.ending)
     for path in removed:
-        os.unlink(path)
+        delete_file(path)
     target.remove_lanes()
-    manifest = new_manifest(identity, settled)
+    manifest = new_manifest(identity, settled, run=secrets.token_hex(8) if target.mounts else "")
     write_manifest(target.manifest, manifest)
     return manifest
 
 
 def _refuse_sources(removed: Sequence[str], reads: Iterable[str]) -> None:
     """Raise an error if a file is to be removed and to be read, under this name or another."""
-    there = {identity for path in removed if (identity := file_identity(path))}
+    there = {identity for path in removed if (identity := _identity(path))}
     for path in reads if there else ():
-        if file_identity(path) in there:
+        if _identity(path) in there:
             message = (
-                f"the pipeline reads {path!r}, which overwrite=True would remove before it is read: write to "
-                f"another place, and move the result when it is whole"
+                f"the pipeline reads {shown(path)!r}, which overwrite=True would remove before it is read: "
+                f"write to another place, and move the result when it is whole"
             )
             raise InvalidArgument(message)
+
+
+def _identity(path: str) -> object:
+    return path if is_address(path) else file_identity(path)
 
 
 def _is_of(target: Target, manifest: Manifest, name: str) -> bool:

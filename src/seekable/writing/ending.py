@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
+
+from seekable.remote.output_files import delete_file, file_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ class Ending(ABC):
         """Write the files, each atomically; the same folder gives the same bytes.
 
         Args:
-            folder: the absolute path of the folder.
+            folder: the absolute path of the folder, or its address.
             form: the format of the other files, settled.
             paths: the absolute paths of the other files, of several that belong together the first one.
 
@@ -53,11 +54,10 @@ class Ending(ABC):
 
 def has_ended(folder: str, names: Sequence[str]) -> bool:
     """Return True if a folder has all files of its ending."""
-    return all(os.path.exists(os.path.join(folder, name)) for name in names)
+    return all(file_size(os.path.join(folder, name)) is not None for name in names)
 
 
 def unend(folder: str, names: Sequence[str]) -> None:
     """Remove the files of an ending, the last one first; those that are not there do no harm."""
     for name in reversed(names):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(folder, name))
+        delete_file(os.path.join(folder, name))

@@ -7,7 +7,6 @@ does not list yet are read from the files themselves.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.errors import CorruptState
-from seekable.storage.files import write_atomically
+from seekable.remote.output_files import (
+    read_file,
+    write_file,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from seekable.writing.file_format import FileFormat
     from seekable.writing.target import Target
 
 
@@ -32,11 +33,8 @@ __all__ = [
     "Shards",
     "Written",
     "differences",
-    "finished",
     "new_manifest",
     "read_manifest",
-    "recorded",
-    "total_size",
     "write_manifest",
 ]
 
@@ -232,10 +230,13 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     holes: int = 0
     """Of a stream, the number of records that were left out of all files; 0 until ``files`` is known."""
 
+    run: str = ""
+    """Of an address, a text by which a machine recognises what it keeps for these files; empty otherwise."""
 
-def new_manifest(identity: Identity, settled: str | None) -> Manifest:
+
+def new_manifest(identity: Identity, settled: str | None, *, run: str) -> Manifest:
     """Return a manifest without finished files."""
-    return Manifest(_SCHEMA, identity, settled, {})
+    return Manifest(_SCHEMA, identity, settled, {}, run=run)
 
 
 def read_manifest(path: str) -> Manifest | None:
@@ -246,8 +247,7 @@ def read_manifest(path: str) -> Manifest | None:
         OSError: the folder cannot be read.
     """
     try:
-        with open(path, "rb") as file:
-            manifest = msgspec.json.decode(file.read(), type=Manifest)
+        manifest = msgspec.json.decode(read_file(path), type=Manifest)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -268,7 +268,7 @@ def read_manifest(path: str) -> Manifest | None:
 def write_manifest(path: str, manifest: Manifest) -> None:
     """Write a manifest atomically, in place of the one before; files are listed in the order of numbers."""
     ordered = msgspec.structs.replace(manifest, finished=dict(sorted(manifest.finished.items())))
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
+    write_file(path, msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
 
 
 def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
@@ -345,41 +345,3 @@ class Written:
 
     kept: int
     """The number of files that an earlier call had written, and that were kept."""
-
-
-def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
-    """Return the rows and bytes of the files that a manifest lists and that still have that size."""
-    names = manifest.identity.names(target)
-    return {
-        number: (rows, size)
-        for number, (rows, size) in manifest.finished.items()
-        if number >= 0 and total_size(map(target.join, (names.name(number), *names.beside(number)))) == size
-    }
-
-
-def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
-    """Return the rows and bytes of all files of a dataset that are whole, by number.
-
-    A file gets its name when it is complete. It is read here to find out if it was damaged later.
-    """
-    shards, there = manifest.identity.names(target), recorded(target, manifest)
-    assert isinstance(shards, Shards)
-    for name in set(os.listdir(target.folder)):
-        number = shards.number(name)
-        # A recorded file of another size was damaged after it was written.
-        if number is None or number in manifest.finished:
-            continue
-        file, beside = target.join(name), [target.join(each) for each in shards.beside(number)]
-        size = total_size([file, *beside])
-        rows = None if size is None else form.rows_in(file, beside=beside)
-        if size is not None and rows is not None and rows <= len(shards.rows(number)):
-            there[number] = rows, size
-    return dict(sorted(there.items()))
-
-
-def total_size(paths: Iterable[str]) -> int | None:
-    """Return the number of bytes of some files; None if one of them is not there."""
-    try:
-        return sum(os.stat(path).st_size for path in paths)
-    except FileNotFoundError:
-        return None

@@ -16,6 +16,7 @@ from seekable.writing.whole_file import content_digest, write_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seekable.remote.mounts import Mounts
     from seekable.writing.file_format import FileFormat
     from seekable.writing.laned_items import LanedItems, LaneRun
 
@@ -98,11 +99,19 @@ class PartWriter:
     items of the lane again. One thread at a time runs a lane.
     """
 
-    def __init__(self, items: LanedItems, form: FileFormat, division: PartSlots, tally: Counter) -> None:
+    def __init__(
+        self,
+        items: LanedItems,
+        form: FileFormat,
+        division: PartSlots,
+        tally: Counter,
+        mounts: Mounts | None = None,
+    ) -> None:
         self._items = items
         self._form = form
         self._division = division
         self._tally = tally
+        self._mounts = mounts
         self._running: dict[int, tuple[int, LaneRun]] = {}
         """By lane, the next part and the items from there on."""
         self.until: float | None = None
@@ -115,7 +124,7 @@ class PartWriter:
 
     def __reduce__(self) -> tuple[type[PartWriter], tuple[Any, ...]]:
         """Pickle without the lanes that run, and with a counter that does nothing."""
-        return PartWriter, (self._items, self._form, self._division, Counter())
+        return PartWriter, (self._items, self._form, self._division, Counter(), self._mounts)
 
     def __call__(self, work: LaneWork | MergeWork) -> LaneAnswer | MergeAnswer:
         """Do a piece of work.

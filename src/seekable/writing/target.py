@@ -8,20 +8,39 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_count
+from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, WrongType
 from seekable.formats.registry import SUFFIXES
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.output_files import (
+    file_size,
+    list_names,
+    output_path,
+    read_file,
+    scratch_folder,
+    write_file,
+)
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
+    from seekable.remote import mounts
+    from seekable.remote.mounts import Mounts
     from seekable.writing.file_format import FileFormat
+
+else:
+    mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["Target", "checked_rows_per_file", "made_folder", "target_of", "unfinished_name"]
 
 _MANIFEST, _LOCK, _LANES = ".seekable-write.json", ".seekable-write.lock", ".seekable-write.lanes"
 """The ends of the names of the hidden files: of a folder the whole names."""
+
+_RUN = "run"
+"""The name of the file in the folder of lanes with the run that they are of."""
 
 _ROWS_PER_FILE = 100_000
 
@@ -41,7 +60,7 @@ class Target:
     """
 
     folder: str
-    """The absolute path of the folder."""
+    """The absolute path of the folder, or its address."""
 
     file: str | None
     """The name of the only file; None for a folder of files."""
@@ -49,25 +68,33 @@ class Target:
     hidden_suffix: str = ""
     """The end of the names of the manifest, of the lock and of the folder of lanes, see `FileFormat`."""
 
+    mounts: Mounts | None = None
+    """Of an address, the options of its store, which the processes that write need; None for a local path."""
+
     @property
     def path(self) -> str:
-        """The absolute path that the user named."""
+        """The absolute path, or the address, that the user named."""
         return self.folder if self.file is None else os.path.join(self.folder, self.file)
 
     @property
     def manifest(self) -> str:
         """The path of the manifest."""
-        return self._hidden(_MANIFEST)
+        return self.join(self._hidden_name(_MANIFEST))
 
     @property
     def lock(self) -> str:
-        """The path of the lock file."""
-        return self._hidden(_LOCK)
+        """The path of the lock file, which is local: of several machines one may write to an address."""
+        return os.path.join(self.scratch, self._hidden_name(_LOCK))
 
     @property
     def lanes(self) -> str:
         """The path of the folder in which lanes of a stream keep their states and unfinished parts."""
-        return self._hidden(_LANES)
+        return os.path.join(self.scratch, self._hidden_name(_LANES))
+
+    @property
+    def scratch(self) -> str:
+        """The local folder for the lock, for unfinished files and for lanes; of a local target the folder."""
+        return scratch_folder(self.folder)
 
     def join(self, name: str) -> str:
         """Return the path of a file in the folder."""
@@ -87,22 +114,19 @@ class Target:
             InvalidArgument: there is other data.
         """
         if self.file is not None:
-            if os.path.lexists(self.path) and not is_ours(self.file):
+            is_there = file_size(self.path) is not None if self.mounts else os.path.lexists(self.path)
+            if is_there and not is_ours(self.file):
                 message = (
-                    f"{self.path!r} exists, and was not written by such a call: name another file, or "
+                    f"{shown(self.path)!r} exists, and was not written by such a call: name another file, or "
                     f"replace it with overwrite=True"
                 )
                 raise InvalidArgument(message)
             return
-        try:
-            runs = find_files(self.folder, suffixes={*_DATA, suffix})
-        except DataNotFound:
-            return
-        others = sorted(name for run in runs for name in run.names if not is_ours(name))
+        others = self._other_names(is_ours, suffix)
         if others:
             more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
             message = (
-                f"the folder {self.folder!r} holds data that was not written by such a call "
+                f"the folder {shown(self.folder)!r} holds data that was not written by such a call "
                 f"({others[0]!r}{more}): opened as a whole it would be more than the dataset. Name a new "
                 f"folder, or one without data"
             )
@@ -120,12 +144,30 @@ class Target:
             names = "|".join(re.escape(each).replace("%06d", r"\d{6,}") for each in patterns)
         atomic = "|".join(map(re.escape, (os.path.basename(self.manifest), *ending)))
         torn = re.compile(rf"(\.({names})|{atomic})\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}")
-        for name in os.listdir(self.folder):
+        for name in os.listdir(self.scratch):
             if torn.fullmatch(name):
-                os.unlink(self.join(name))
+                os.unlink(os.path.join(self.scratch, name))
         for name in os.listdir(self.lanes) if os.path.isdir(self.lanes) else ():
             if name.endswith(TEMPORARY_SUFFIX):
                 os.unlink(os.path.join(self.lanes, name))
+
+    def keep_lanes(self, run: str) -> None:
+        """Remove what lanes keep on this machine for an address, unless it is of this run.
+
+        Args:
+            run: the run of the manifest, which another machine may have begun.
+        """
+        if self.mounts is None:
+            return
+        path = os.path.join(self.lanes, _RUN)
+        try:
+            if read_file(path) == run.encode():
+                return
+        except FileNotFoundError:
+            pass
+        self.remove_lanes()
+        os.makedirs(self.lanes)
+        write_file(path, run.encode())
 
     def remove_lanes(self, *, but: str | None = None) -> None:
         """Remove the folder in which lanes keep their states and unfinished parts, if there is one.
@@ -141,29 +183,47 @@ class Target:
         if but is None:
             os.rmdir(self.lanes)
 
-    def _hidden(self, end: str) -> str:
-        name = end if self.file is None else f".{self.file}{end}"
-        return self.join(name + self.hidden_suffix)
+    def _other_names(self, is_ours: Callable[[str], bool], suffix: str) -> list[str]:
+        """Return the names of data files in the folder that are not ours."""
+        if is_address(self.folder):
+            names = [name for name in list_names(self.folder) if not name.startswith((".", "_"))]
+            return sorted(name for name in names if name.endswith((*_DATA, suffix)) and not is_ours(name))
+        try:
+            runs = find_files(self.folder, suffixes={*_DATA, suffix})
+        except DataNotFound:
+            return []
+        return sorted(name for run in runs for name in run.names if not is_ours(name))
+
+    def _hidden_name(self, end: str) -> str:
+        return (end if self.file is None else f".{self.file}{end}") + self.hidden_suffix
 
 
-def target_of(path: object, form: FileFormat) -> tuple[Target, FileFormat]:
+def target_of(
+    path: object, form: FileFormat, storage_options: Mapping[str, Any] | None = None
+) -> tuple[Target, FileFormat]:
     """Return the target that a user names, and the format of its files.
 
     A path that ends in the suffix of the format is one file, unless a folder of that name exists.
 
+    Args:
+        path: the path or the address.
+        form: the format.
+        storage_options: the options of the store of an address.
+
     Raises:
         WrongType: ``path`` is no path.
-        InvalidArgument: the suffix is that of another format, or of another compression.
+        InvalidArgument: the suffix is that of another format, or of another compression; or wrong options.
     """
     if not isinstance(path, str | os.PathLike):
         message = f"folder must be the path of a folder (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
     given = os.fsdecode(path)
-    whole = os.path.abspath(given)
+    whole = output_path(given, storage_options)
+    used = mounts.mounts_of([whole]) if is_address(whole) else None
     if given.endswith(os.sep) or os.path.isdir(whole) or not whole.lower().endswith((*_DATA, form.suffix)):
-        return Target(whole, None, form.hidden_suffix), form
+        return Target(whole, None, form.hidden_suffix, used), form
     folder, name = os.path.split(whole)
-    return Target(folder, name), form.of_one_file(name)
+    return Target(folder, name, mounts=used), form.of_one_file(name)
 
 
 def checked_rows_per_file(rows_per_file: object, target: Target) -> int | None:
@@ -196,12 +256,14 @@ def unfinished_name(name: str, token: str) -> str:
 
 
 def made_folder(path: str) -> None:
-    """Make a folder and its parents, unless they exist.
+    """Make a folder and its parents, unless they exist; an address needs no folder.
 
     Raises:
         InvalidArgument: the path, or a parent, is a file.
         AccessDenied: this user may not make the folder, or not write into it.
     """
+    if is_address(path):
+        return
     try:
         os.makedirs(path, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from seekable.storage.files import write_atomically
+from seekable.remote.output_files import read_file, write_file
 from seekable.tokens.huggingface_engine import HuggingFace
 from seekable.tokens.id_lists import IdLists
 from seekable.tokens.stand_in import StandIn
@@ -22,7 +22,7 @@ from seekable.tokens.store_document import (
     StoreDocument,
     TokenizerFacts,
     decode_facts,
-    write_document,
+    encoded_document,
 )
 from seekable.tokens.tiktoken_engine import Tiktoken
 from seekable.writing.ending import Ending
@@ -66,10 +66,10 @@ class StoreEnding(Ending):
         """Write the tokenizer's file, then ``tokens.json``."""
         assert isinstance(form, Tokens)
         if self.tokenizer is not None:
-            write_atomically(os.path.join(folder, TOKENIZER), self.tokenizer.encode())
+            write_file(os.path.join(folder, TOKENIZER), self.tokenizer.encode())
         name = None if self.tokenizer is None else TOKENIZER
         document = described(form, self.source, [facts_of(path) for path in paths], tokenizer_name=name)
-        write_document(folder, document)
+        write_file(os.path.join(folder, DOCUMENT), encoded_document(document))
 
 
 def described(
@@ -126,6 +126,5 @@ def _tokenizer(engine: Engine) -> Engine | None:
 def facts_of(path: str) -> PartFacts:
     """Return the facts of a part that was written, by the path of its tokens."""
     stem = os.path.splitext(path)[0]
-    with open(f"{stem}.{FACTS}", "rb") as file:
-        facts = decode_facts(file.read())
+    facts = decode_facts(read_file(f"{stem}.{FACTS}"))
     return msgspec.structs.replace(facts, name=os.path.basename(stem))

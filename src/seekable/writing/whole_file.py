@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import xxhash
 
 from seekable.errors import WrongType
+from seekable.remote.addresses import is_address
+from seekable.remote.output_files import scratch_folder, upload_file
 from seekable.storage.files import create_new, put_in_place
 from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.target import unfinished_name
@@ -35,8 +37,10 @@ def write_whole(
 ) -> int:
     """Write files under temporary names, sync and rename them, and return the number of their bytes.
 
+    Files of a store are written locally and put there when they are whole.
+
     Args:
-        path: the path of the file; a file that is there is replaced.
+        path: the path or the address of the file; a file that is there is replaced.
         write: writes the content of the file, and of those beside it.
         form: the format of the file.
         named: returns the name of the record that came ``back`` places before the end, for error messages.
@@ -59,9 +63,12 @@ def write_whole(
                     f"{named(misfit.back)} cannot be written as {form.name}: {misfit.why}; {form.way_out}"
                 )
                 raise WrongType(message) from None
+            lasting = lasting and not is_address(path)
             size = sum(_synced(each, lasting=lasting) for each in (file, *others))
         for target, made in reversed(temporary.items()):
-            if lasting:
+            if is_address(target):
+                upload_file(made, target)
+            elif lasting:
                 put_in_place(made, target)
             else:
                 os.replace(made, target)
@@ -81,7 +88,7 @@ def write_whole(
 
 def _temporary_path(path: str, token: str) -> str:
     folder, name = os.path.split(path)
-    return os.path.join(folder, unfinished_name(name, token))
+    return os.path.join(scratch_folder(folder), unfinished_name(name, token))
 
 
 def _synced(file: BinaryIO, *, lasting: bool) -> int:

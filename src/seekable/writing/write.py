@@ -5,24 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from seekable.errors import InvalidArgument
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.output_files import folder_exists
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.ending import has_ended, unend
+from seekable.writing.finished_files import finished, recorded
 from seekable.writing.manifest import (
     MANIFEST_SECONDS,
     Identity,
     Manifest,
     Shards,
     Written,
-    finished,
-    recorded,
     write_manifest,
 )
 from seekable.writing.pipeline_code import functions_of, paths_of
@@ -31,6 +33,7 @@ from seekable.writing.shard import Counter, WriteShards
 from seekable.writing.target import checked_rows_per_file, made_folder, target_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from concurrent.futures import Executor
 
     from seekable.nodes.contract import Node
@@ -55,11 +58,18 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     executor: Executor | None,
     progress: ProgressHook | None,
     ending: Ending | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Written:
     """Write the records of epoch 0; see ``Dataset.write_parquet``."""
     records = known_size(dataset, f"write_{form.name}()")
     using = execution_options(jobs, executor, at_once=True)
-    target, form = target_of(path, form)
+    if ending is not None and ending.replaces_parts and is_address(os.fsdecode(path)):
+        message = (
+            f"samples of Forager are put together from files of this machine, and "
+            f"{shown(os.fsdecode(path))!r} is an address: write them to a local folder, and copy it"
+        )
+        raise InvalidArgument(message)
+    target, form = target_of(path, form, storage_options)
     identity = Identity(
         pipeline=dataset.fingerprint,
         records=records,
@@ -75,14 +85,14 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     shards = Shards(records, identity.rows_per_file, form.suffix, target.file, form.patterns)
     with watched(progress, task="writing", rows=records) as watch:
         # Checked before the folder is made: most mistakes show here.
-        manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
+        manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
         if manifest is not None and (before := _complete(target, shards, manifest, ending)):
             watch(records)
             return before
         preview = DatasetPreview(dataset, records)
         form, settled = form.settled(preview, manifest.settled if manifest else None)
         made_folder(target.folder)
-        notice = f"another process is writing into {target.path!r}: waiting for it"
+        notice = f"another process is writing into {shown(target.path)!r}: waiting for it"
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
             manifest = kept(target, identity, policy)
             if manifest is None:

@@ -19,12 +19,15 @@ from seekable.parallel.function_calls import WAY_OUT, FunctionCalls, answered, g
 from seekable.parallel.map_ranges import FOREIGN_REQUESTS, execution_options
 from seekable.parallel.pickling import serialized
 from seekable.parallel.progress import watched
+from seekable.remote.addresses import shown
+from seekable.remote.output_files import folder_exists
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.ending import has_ended, unend
+from seekable.writing.finished_files import recorded
 from seekable.writing.lane_part import PartSlots
-from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, recorded, write_manifest
+from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, write_manifest
 from seekable.writing.part_schedule import PartSchedule
 from seekable.writing.part_writer import LaneAnswer, PartWriter, TookTooLong
 from seekable.writing.preview import StreamPreview
@@ -34,6 +37,7 @@ from seekable.writing.target import checked_rows_per_file, made_folder, target_o
 from seekable.writing.written_parts import WrittenParts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from concurrent.futures import Executor
 
     from seekable.parallel import processes
@@ -66,10 +70,11 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
     executor: Executor | None,
     progress: ProgressHook | None,
     ending: Ending | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Written:
     """Write all items; see ``Stream.write_parquet``."""
     using = execution_options(jobs, executor, at_once=True)
-    target, form = target_of(path, form)
+    target, form = target_of(path, form, storage_options)
     identity = Identity(
         pipeline=items.fingerprint,
         records=None,
@@ -84,13 +89,13 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
         ending=() if ending is None else ending.names,
     )
     with watched(progress, task="writing", rows=None) as watch:
-        manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
+        manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
         if manifest is not None and _is_complete(target, manifest):
             return _ended(target, manifest, kept=len(manifest.finished))
         preview = StreamPreview(items)
         form, settled = form.settled(preview, manifest.settled if manifest else None)
         made_folder(target.folder)
-        notice = f"another process is writing into {target.path!r}: waiting for it"
+        notice = f"another process is writing into {shown(target.path)!r}: waiting for it"
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
             manifest = kept(target, identity, policy)
             if manifest is None:
@@ -123,6 +128,7 @@ class _Writing:
         self._manifest = manifest
         self._watch = watch
         self._noted = time.monotonic()
+        target.keep_lanes(manifest.run)
         self._log = StateLog(target.lanes)
         manifest.files, manifest.holes = None, 0
         division = PartSlots(items.lanes, manifest.identity.rows_per_file or _SLOTS_PER_PART)
@@ -135,7 +141,7 @@ class _Writing:
         self._kept = len(manifest.finished)
         self._tally = Counter(watch)
         self._tally.done = sum(done.slots for done in self._log.done.values())
-        self._writer = PartWriter(items, form, division, self._tally)
+        self._writer = PartWriter(items, form, division, self._tally, target.mounts)
 
     def run(self, using: ExecutionOptions) -> Written:
         """Write the missing files, and return the description of all."""
@@ -255,7 +261,7 @@ def _ended(target: Target, manifest: Manifest, *, kept: int) -> Written:
     The states of a folder of files stay: a file that is lost can be made again from those before it.
     """
     with contextlib.suppress(OSError):  # A finished folder may be read-only.
-        target.remove_lanes(but=STATES if target.file is None else None)
+        target.remove_lanes(but=STATES if target.file is None and target.mounts is None else None)
     names = manifest.identity.names(target)
     numbers = sorted(manifest.finished)
     return Written(

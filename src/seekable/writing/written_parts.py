@@ -7,7 +7,8 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, final
 
-from seekable.writing.manifest import total_size
+from seekable.remote.output_files import list_names
+from seekable.writing.finished_files import rows_in, total_size
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class WrittenParts:
             damaged: the numbers of the other files that were noted.
         """
         self.finished.update(there)
-        for name in () if self.is_one_file else os.listdir(self._target.folder):
+        for name in () if self.is_one_file else list_names(self._target.folder):
             part = self._names.number(name)
             if part is None or part in self.finished or part in damaged:
                 continue
@@ -85,7 +86,7 @@ class WrittenParts:
             beside = self.beside(part)
             size = total_size([path, *beside])
             is_known = size is not None and all(self._is_known(lane, part) for lane in self.lanes)
-            if size is not None and is_known and form.rows_in(path, beside=beside) == rows:
+            if size is not None and is_known and rows_in(form, path, beside) == rows:
                 self.finished[part] = rows, size
 
     def add(self, answer: LaneAnswer) -> None:

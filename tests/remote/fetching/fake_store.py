@@ -71,7 +71,7 @@ class FakeStore(Store):
         return Stat(key, len(self.objects[key]), "etag", None, 0)
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> bytes:
-        assert 0 <= start < stop <= len(self.objects[key])
+        assert 0 <= start < stop <= pin.size
         self.reads.append((key, start, stop))
         await self._meet()
         return self.objects[key][start:stop]

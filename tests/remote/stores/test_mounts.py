@@ -60,8 +60,10 @@ def test_buckets_of_one_name_at_two_endpoints_are_two_mounts(monkeypatch: pytest
     assert mount("s3://two-places/b", {"endpoint": "http://two"}) == second.replace("/a", "/b")
     assert store_of(first)[0] is not store_of(second)[0]
     assert store_of(second)[0].shown("a") == first
+    assert mount("s3://two-places/a") == first
+    assert mount(second) == second
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://two")
-    assert mount("s3://two-places/a") == second
+    assert mount("s3://two-places/a", {}) == second
     files = fsspec.filesystem("memory")
     assert mount("s3://two-places/a", storage=files) not in {first, second}
 

@@ -60,11 +60,14 @@ _AHEAD_EACH = 2
 _AHEAD = 256
 """Requests under way in a user's executor, whose number of workers is unknown."""
 
-_REMOTE_AT_ONCE = 8
-"""The most parts of remote files that are scanned at once, in threads: they mostly wait for bytes."""
+_HUB_AT_ONCE = 8
+"""The most parts of files of the Hub that are scanned at once, in threads: they mostly wait for bytes."""
+
+_OBJECTS_AT_ONCE = 16
+"""The same for objects of a store; a request of 8 MiB is under way for each."""
 
 _SMALL_AT_ONCE = 32
-"""The same for files of which little is fetched: of two requests each, 64 are then under way."""
+"""The same for objects of which little is fetched: of two requests each, 64 are then under way."""
 
 _SMALL_BYTES = 1 << 20
 
@@ -148,7 +151,9 @@ def _threads_for(tasks: Sequence[FileToIndex], scanner: Finder) -> int:
     """Return the number of remote files, or parts of them, that are scanned at once."""
     objects = [task.size for task in tasks if task.is_object]
     small = is_table_indexer(scanner) or sum(objects) < _SMALL_BYTES * len(objects)
-    return _SMALL_AT_ONCE if objects and small else _REMOTE_AT_ONCE
+    if not objects:
+        return _HUB_AT_ONCE
+    return _SMALL_AT_ONCE if small else _OBJECTS_AT_ONCE
 
 
 class _Scans:

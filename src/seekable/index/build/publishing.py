@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.remote.stores.store import Stat
 
-__all__ = ["Publication", "publish", "published_table"]
+__all__ = ["Publication", "check_roots", "publish", "published_table"]
 
 _ATTEMPTS = 20
 """Each attempt that fails is the success of another publisher."""
@@ -47,6 +47,11 @@ class Publication:
     written: int
     """The number of files of the index that were written; 0 if it was there."""
 
+    def in_words(self) -> str:
+        """Return a sentence about the publication."""
+        what = "was published before" if not self.written else f"is published, in {self.written} new files"
+        return f"the index of {self.files:,} files {what}: {self.address}"
+
 
 def publish(files: FileSet) -> list[Publication]:
     """Publish the index of some files, and return what was published for each of their roots.
@@ -63,12 +68,7 @@ def publish(files: FileSet) -> list[Publication]:
         Unreachable: the store cannot be reached.
         IndexStale: the local index is gone, or others publish all the time.
     """
-    if local := [root for root, _, _ in files.runs if "://" not in root]:
-        message = (
-            f"the index of {local[0]!r} cannot be published: it is a folder of this machine. Its index lies "
-            f"beside the data where that folder can be written; publish= is for addresses such as s3://bucket/data"
-        )
-        raise InvalidArgument(message)
+    check_roots(root for root, _, _ in files.runs)
     names, at = files.names(), 0
     roots: dict[tuple[str, str], list[str]] = {}
     for root, folder, count in files.runs:
@@ -76,6 +76,20 @@ def publish(files: FileSet) -> list[Publication]:
         at += count
     form = files.entry(0).format if names else ""
     return [_published(root, folder, some, form) for (root, folder), some in roots.items()]
+
+
+def check_roots(roots: Iterable[str]) -> None:
+    """Check that the index of some roots can be published.
+
+    Raises:
+        InvalidArgument: one of them is a folder of this machine.
+    """
+    if local := [root for root in roots if "://" not in root]:
+        message = (
+            f"the index of {local[0]!r} cannot be published: it is a folder of this machine, where the index "
+            f"lies beside the data anyway; publish is for addresses such as s3://bucket/data"
+        )
+        raise InvalidArgument(message)
 
 
 def published_table(folder: PublishedFolder) -> tuple[Stat | None, Table | None]:

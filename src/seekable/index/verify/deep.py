@@ -1,48 +1,36 @@
-"""Data files read as a whole, in parts and in several processes, and compared with their index.
-
-`compare_part` is the work that runs anywhere: one part of a data file compared with its index.
-"""
+"""Data files read as a whole, in parts and in several processes or threads, and compared with their index."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-from seekable.errors import DataNotFound, IndexStale, UnsupportedFormat
 from seekable.index.build.data_file import opened_file
-from seekable.index.build.decompressing import DecompressingSource
 from seekable.index.build.parts import plan_batches
-from seekable.index.build.scan import survey
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest
-from seekable.index.offsets import open_offsets
-from seekable.index.scanner import ByteSource
-from seekable.index.surveyor import is_splittable, is_surveyor
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_splittable
 from seekable.index.verify.integrity import Problem
+from seekable.index.verify.part_comparison import Boundary, Compared, PartJob, compare_part, compare_parts
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.progress import Progress, Throttle
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from seekable.index.build.data_bytes import Data
     from seekable.index.build.parts import Part
-    from seekable.index.entry import Entry
     from seekable.index.surveyor import Finder
     from seekable.index.verify.integrity import Indexed, Kind
     from seekable.parallel.progress import ProgressHook
 
 
-__all__ = ["Boundary", "Compared", "PartJob", "compare_all", "compare_part", "compare_parts", "has_same_ends"]
+__all__ = ["compare_all", "has_same_ends", "looked_at"]
+
+T = TypeVar("T")
 
 
 _PART_BYTES = 4 * PIECE_BYTES
@@ -51,6 +39,12 @@ _PARALLEL_BYTES = 1 << 30
 """Fewer bytes are read before workers are worth their start."""
 
 _FEWEST_WORKERS = 2
+
+_ENDS_AT_ONCE = 32
+"""The objects whose ends are fetched at once, two requests each."""
+
+_PARTS_AT_ONCE = 16
+"""The parts of objects that are read at once."""
 
 _AHEAD_EACH = 2
 """Requests under way for each worker."""
@@ -81,7 +75,9 @@ def compare_all(
     watch = _Watch(files, batches, progress)
     parts = sum(len(batch) for batch in batches)
     workers = min(usable_cpus() if jobs is None else jobs, parts)
-    if workers < _FEWEST_WORKERS or sum(sizes) < _PARALLEL_BYTES:
+    if any("://" in file.path for file in files):
+        results = _in_threads(files, batches, scanner, watch)
+    elif workers < _FEWEST_WORKERS or sum(sizes) < _PARALLEL_BYTES:
         results = _here(files, batches, scanner, watch)
     else:
         results = _in_workers(files, batches, scanner, watch, workers=workers)
@@ -93,10 +89,55 @@ def compare_all(
     return [problem for problem in judged if problem]
 
 
-def has_same_ends(file: Indexed) -> bool:
-    """Return True if the first and last 64 KiB of a file are those that were indexed."""
-    with opened_file(file.path, version=(file.size, file.mtime_ns)) as opened:
+def has_same_ends(file: Indexed, on_wait: Callable[[int], None] | None = None) -> bool:
+    """Return True if the first and last 64 KiB of a file are those that were indexed.
+
+    Args:
+        file: the file.
+        on_wait: is called with 0 about ten times a second while bytes of an object are awaited.
+    """
+    with opened_file(file.path, version=(file.size, file.mtime_ns), on_wait=on_wait) as opened:
         return opened.head_tail() == file.entry.head_tail
+
+
+def looked_at(look: Callable[[Indexed, Callable[[int], None]], T], files: Sequence[Indexed]) -> Generator[T]:
+    """Yield what a function returns for each file, in their order; of objects, many at a time.
+
+    Args:
+        look: the function; it gets a file, and a function to call while bytes are awaited.
+        files: the files.
+    """
+    if not any("://" in file.path for file in files):
+        for file in files:
+            yield look(file, _go_on)
+        return
+    with _threads(_ENDS_AT_ONCE) as (threads, on_wait):
+        yield from threads.map(lambda file: look(file, on_wait), files)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[tuple[ThreadPoolExecutor, Callable[[int], None]]]:
+    """Yield threads, and a function that ends the wait of one of them after the block was left."""
+    left = False
+
+    def on_wait(_: int) -> None:
+        if left:
+            raise _Left
+
+    threads = ThreadPoolExecutor(count, thread_name_prefix="seekable-verify")
+    try:
+        yield threads, on_wait
+    finally:
+        left = True
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _Left(BaseException):
+    """Ends a wait whose result nobody takes; no handler of errors takes it for damage of a file."""
+
+
+def _go_on(_: int) -> None:
+    """Do nothing: a local file is not waited for."""
 
 
 def _job(file: Indexed, part: Part) -> PartJob:
@@ -120,6 +161,30 @@ def _here(
     for part in chain.from_iterable(batches):
         yield part, compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
         watch.done(part)
+
+
+def _in_threads(
+    files: Sequence[Indexed],
+    batches: Sequence[Sequence[Part]],
+    scanner: Finder,
+    watch: _Watch,
+) -> Iterator[tuple[Part, Compared]]:
+    """Compare objects of stores, whose bytes are mostly waited for."""
+    left = chain.from_iterable(batches)
+    with _threads(_PARTS_AT_ONCE) as (threads, on_wait):
+        tasks: Tasks[Part, Compared] = Tasks(
+            take=lambda: next(left, None),
+            submit=lambda executor, part: executor.submit(
+                compare_part, _job(files[part.file], part), scanner, on_bytes=on_wait
+            ),
+            here=None,
+            idle=watch.report,
+            name=lambda part: f"{files[part.file].path!r} from byte {part.start}",
+        )
+        for part, result in run_tasks(tasks, executor=threads, ahead=_PARTS_AT_ONCE):
+            watch.read(part.stop - part.start)
+            watch.done(part)
+            yield part, result
 
 
 def _in_workers(
@@ -236,121 +301,3 @@ def _in_words(boundary: Boundary) -> str:
     if indexed is None:
         return f"at byte {found:,} starts a record {row:,} that was not indexed"
     return f"record {row:,} starts at byte {found:,} and was indexed at byte {indexed:,}"
-
-
-@dataclass(frozen=True, slots=True)
-class PartJob:
-    """A part of an indexed file, to be read and compared."""
-
-    path: str
-    folder: str
-    """The folder of the index."""
-    entry: Entry
-    """The entry of the file in the index; its size is at least 1."""
-    start: int
-    stop: int
-    """The part, in bytes of the file as it is now."""
-    size: int
-    """The number of bytes of the file now; if it is a placeholder, of the file that it stands for."""
-    version: tuple[int, int]
-    """The number of bytes of the file itself, and its modification time; of an object, of its version."""
-
-
-@dataclass(frozen=True, slots=True)
-class Boundary:
-    """The first start of a record that is not where the index says."""
-
-    row: int
-    """The row of the record."""
-    indexed: int | None
-    """The first byte of the record by the index; None if the index has no further record in this part."""
-    found: int | None
-    """The first byte of the record in the file; None if no further record starts in this part."""
-
-    @property
-    def offset(self) -> int:
-        """The earlier of both bytes."""
-        return min(at for at in (self.indexed, self.found) if at is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The present state of a part."""
-
-    pieces: bytes
-    """The digests of its pieces."""
-    boundary: Boundary | None
-    """The first record that disagrees with the index."""
-    refused: str | None
-    """The error message if the file is not of the format, or is not what was listed; else None."""
-
-
-def compare_parts(jobs: Sequence[PartJob], scanner: Finder) -> list[Compared]:
-    """Compare some parts, for instance in another process."""
-    return [compare_part(job, scanner, on_bytes=None) for job in jobs]
-
-
-def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> Compared:
-    """Read a part of a file, find its records again and compare them with the index.
-
-    Args:
-        job: the part.
-        scanner: finds the records.
-        on_bytes: is called with the number of bytes that were read since the last call.
-
-    Raises:
-        FileNotFoundError: the file or its offsets do not exist any more.
-    """
-    with opened_file(job.path, version=job.version, on_wait=on_bytes) as file:
-        try:
-            if is_table_indexer(scanner):
-                ranges = file.ranges()
-                groups = scanner.read_layout(ranges).starts
-                return Compared(ranges.digest(), _first_difference(job, groups), None)
-            if is_surveyor(scanner):
-                with file.data(job.start, job.stop, headers=False) as data:
-                    _read_all(data, on_bytes)
-                with file.data(job.start, job.stop, headers=compression_of(job.path) is None) as data:
-                    words = survey(data, scanner, head_tail=file.head_tail())
-                return Compared(words.pieces, _first_difference(job, words.words), None)
-            with file.data(job.start, job.stop, headers=False) as data:
-                source = _source(data, job, on_bytes)
-                if not job.start:
-                    scanner.check_head(source.head, data.name)
-                found = scanner.scan(source)
-        except (UnsupportedFormat, IndexStale, DataNotFound) as error:
-            return Compared(b"", None, str(error))
-        pieces = source.piece_digests()
-    return Compared(pieces, _first_difference(job, found), None)
-
-
-def _read_all(data: Data, on_bytes: Callable[[int], None] | None) -> None:
-    """Read all bytes of an archive, of which a survey reads the headers alone: each must be readable."""
-    for _ in ByteSource(data.file, size=data.size, head=data.head, on_bytes=on_bytes).chunks():
-        pass
-
-
-def _source(data: Data, job: PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
-    if kind := data.compression:
-        return DecompressingSource(data.file, size=data.size, kind=kind, path=data.name, on_bytes=on_bytes)
-    part = (job.start, job.stop)
-    return ByteSource(data.file, size=data.size, head=data.head, part=part, on_bytes=on_bytes)
-
-
-def _first_difference(job: PartJob, found: NDArray[np.uint64]) -> Boundary | None:
-    entry = job.entry
-    offsets = open_offsets(job.folder, entry.segment).array[entry.start : entry.start + entry.numbers - 1]
-    first, last = np.searchsorted(offsets, np.array([job.start, job.stop], np.uint64)).tolist()
-    if job.stop == job.size:
-        last = len(offsets)  # What the index has beyond the file's end is wrong, too.
-    indexed = offsets[first:last]
-    common = min(len(indexed), len(found))
-    differ = np.flatnonzero(indexed[:common] != found[:common])
-    at = int(differ[0]) if len(differ) else common
-    if at == len(indexed) == len(found):
-        return None
-    return Boundary(
-        first + at,
-        int(indexed[at]) if at < len(indexed) else None,
-        int(found[at]) if at < len(found) else None,
-    )

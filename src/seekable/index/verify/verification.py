@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -25,21 +26,25 @@ from seekable.index.indexed_files import indexed_files
 from seekable.index.side_files import changed_beside
 from seekable.index.surveyor import ReadsSideFiles, is_surveyor
 from seekable.index.table_indexer import is_table_indexer
-from seekable.index.verify.deep import compare_all, has_same_ends
+from seekable.index.verify.deep import compare_all, has_same_ends, looked_at
 from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
 from seekable.parallel.progress import Progress, Throttle
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from seekable.index import remote_file
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
+    from seekable.remote import paths
+    from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:
+    find = lazy("seekable.remote.listing.find")
+    paths = lazy("seekable.remote.paths")
     remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["Verification", "verify_files"]
@@ -131,8 +136,8 @@ def verify_files(
         problems |= _by_path(compare_all(rest, scanner, jobs=jobs, progress=progress))
     else:
         problems |= _by_path(_look_at_all(rest, progress))
-    paths = (os.path.join(run.root, name) for run in found for name in run.names)
-    of_files = [problems[path] for path in dict.fromkeys(paths) if path in problems]
+    in_order = (os.path.join(run.root, name) for run in found for name in run.names)
+    of_files = [problems[path] for path in dict.fromkeys(in_order) if path in problems]
     return Verification(
         files=sum(len(run.names) for run in found),
         records=sum(file.entry.records for file in indexed),
@@ -186,19 +191,27 @@ def _survey(run: Found, folder: str, table: Table | None, scanner: Finder) -> li
         return []
     entries = table.entries()
     surveyed: list[Indexed | Problem] = []
-    for name, row in zip(run.names, table.rows(run.names, format_name=scanner.name).tolist(), strict=True):
+    rows = table.rows(run.names, format_name=scanner.name).tolist()
+    for name, row, version in zip(run.names, rows, _versions(run), strict=True):
         path = os.path.join(run.root, name)
-        status = stat_file(path)
         if row < 0:
             message = f"the index in {folder!r} does not have it; seekable index adds it"
             surveyed.append(Problem("not indexed", path, message))
         else:
-            known = (run.root, folder, row, entries[row], status.st_size, status.st_mtime_ns)
             try:
-                surveyed.append(Indexed(*known, remote_size=_remote_size(path, scanner)))
+                known = Indexed(run.root, folder, row, entries[row], *version)
+                surveyed.append(replace(known, remote_size=_remote_size(path, scanner)))
             except UnsupportedFormat as error:
                 surveyed.append(Problem("content", path, str(error)))
     return surveyed
+
+
+def _versions(run: Found) -> Iterable[tuple[int, int]]:
+    """Return the number of bytes and the modification time of each file; of an object, of its version."""
+    if "://" in run.root:
+        return find.statuses(run.root, run.names)
+    statuses = (stat_file(os.path.join(run.root, name)) for name in run.names)
+    return ((status.st_size, status.st_mtime_ns) for status in statuses)
 
 
 def _remote_size(path: str, scanner: Finder) -> int | None:
@@ -213,11 +226,15 @@ def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[P
     here = set(run.names)
     for entry in table.entries():
         path = os.path.join(run.root, entry.name)
-        if entry.format == format_name and entry.name not in here and not os.path.lexists(path):
+        if entry.format == format_name and entry.name not in here and not _exists(path):
             message = (
                 f"it is in the index in {folder!r} with {entry.records:,} records, and not there any more"
             )
             yield Problem("gone", path, message)
+
+
+def _exists(path: str) -> bool:
+    return paths.exists(path) if "://" in path else os.path.lexists(path)
 
 
 def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem]:
@@ -233,11 +250,13 @@ def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem
 
 def _look_at_all(files: Sequence[Indexed], progress: ProgressHook | None) -> Iterator[Problem | None]:
     size, read, records, throttle = sum(file.bytes for file in files), 0, 0, Throttle()
-    for number, file in enumerate(files):
-        if progress and throttle.is_due():
-            progress(Progress(number, len(files), read, size, records, task="verifying"))
-        yield _look(file)
-        read, records = read + file.bytes, records + file.entry.records
+    # The ends of objects are mostly waited for, many at a time.
+    with closing(looked_at(_look, files)) as problems:
+        for number, (file, problem) in enumerate(zip(files, problems, strict=True)):
+            if progress and throttle.is_due():
+                progress(Progress(number, len(files), read, size, records, task="verifying"))
+            yield problem
+            read, records = read + file.bytes, records + file.entry.records
 
 
 def _look_beside(file: Indexed, scanner: ReadsSideFiles) -> Problem | None:
@@ -249,11 +268,11 @@ def _look_beside(file: Indexed, scanner: ReadsSideFiles) -> Problem | None:
     return Problem("changed", file.path, message)
 
 
-def _look(file: Indexed) -> Problem | None:
+def _look(file: Indexed, on_wait: Callable[[int], None]) -> Problem | None:
     """Compare a file's size, time and ends."""
     if file.difference:
         return Problem("changed", file.path, f"{file.difference}; opening it indexes it again")
-    if not has_same_ends(file):
+    if not has_same_ends(file, on_wait):
         message = (
             "its first or last 64 KiB are others, at the same size and time (a deep look tells more); put "
             "the old file back, or index it again after `touch`"

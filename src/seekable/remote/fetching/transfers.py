@@ -12,6 +12,7 @@ from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.flights import Flights
 from seekable.remote.fetching.patient_store import PatientStore
 from seekable.remote.fetching.sending import Request
+from seekable.remote.stores.store import Passing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -205,8 +206,14 @@ class Transfers:
             patience=self._patience_of(ref.path),
             demanded=lambda: flight.waiting > 0,
         )
-        data = await self._sender.send(request, lambda: store.read(key, start, stop, pin=ref.pin))
-        view = memoryview(data)
+
+        async def read() -> memoryview:
+            view = memoryview(await store.read(key, start, stop, pin=ref.pin))
+            if view.nbytes != stop - start:
+                raise Passing(f"the answer has {view.nbytes} bytes instead of {stop - start}")
+            return view
+
+        view = await self._sender.send(request, read)
         self._counts.fetched_bytes += len(view)
         return self._memory.put(ref.key, start, view)
 

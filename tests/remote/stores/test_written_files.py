@@ -1,0 +1,155 @@
+"""Files that are written to addresses: the bytes of local ones, whole or not there, gone on with later."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.remote.stores.stub_server import CONTENT
+
+import seekable as sk
+from seekable.errors import AccessDenied
+from seekable.remote.mounts import mount, store_of
+from seekable.remote.output_files import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.remote.servers.bucket import Bucket
+
+ROWS = [{"n": n, "text": f"record {n}" * 3} for n in range(95)]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def objects(address: str) -> dict[str, bytes]:
+    """Return the objects below an address, by name."""
+    store, key = store_of(address)
+
+    async def names() -> list[str]:
+        return [stat.key async for page in store.list(key) for stat in page]
+
+    found = asyncio.run(names())
+    root = address.removesuffix(key)
+    return {name.removeprefix(f"{key}/"): read_file(f"{root}{name}") for name in found}
+
+
+def local_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def data() -> sk.Dataset:
+    return sk.from_sequence(ROWS).shuffle(seed=3)
+
+
+def as_samples(row: dict[str, Any]) -> dict[str, Any]:
+    return {"__key__": f"{row['n']:04}", "txt": row["text"]}
+
+
+WRITERS: dict[str, Callable[..., Any]] = {
+    "jsonl": lambda to, **more: data().write_jsonl(to, rows_per_file=40, **more),
+    "jsonl.gz": lambda to, **more: data().write_jsonl(to, rows_per_file=40, compression="gz", **more),
+    "parquet": lambda to, **more: data().write_parquet(to, rows_per_file=40, **more),
+    "tar": lambda to, **more: data().map(as_samples).write_tar(to, rows_per_file=40, **more),
+    "stream": lambda to, **more: data().stream(lanes=3, epochs=1).write_jsonl(to, rows_per_file=40, **more),
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_folder_has_the_bytes_of_a_local_one(kind: str, bucket: Bucket, tmp_path: Path) -> None:
+    local = tmp_path / "local"
+    WRITERS[kind](local, jobs=1)
+    address = f"{bucket.url}/out/{kind}"
+    written = WRITERS[kind](address, storage_options=bucket.options, jobs=1)
+    assert written.paths == tuple(f"{address}/{Path(path).name}" for path in written.paths)
+    assert written.kept == 0
+    hidden = (".seekable-write.lock", ".seekable-write.json")
+    expected = {name: content for name, content in local_files(local).items() if name not in hidden}
+    found = objects(address)
+    assert b'"run"' in found.pop(".seekable-write.json")
+    assert found == expected
+    again = WRITERS[kind](address, jobs=1)
+    assert (again.kept, again.rows, again.bytes) == (len(written.paths), written.rows, written.bytes)
+    assert not list((tmp_path / "cache" / "seekable" / "writing").rglob("*.tmp"))
+
+
+def test_one_file_is_replaced_only_if_that_is_said(bucket: Bucket) -> None:
+    address = f"{bucket.url}/one.jsonl"
+    bucket.upload({"one.jsonl": CONTENT})
+    with pytest.raises(sk.InvalidArgument, match="overwrite=True"):
+        data().write_jsonl(address, storage_options=bucket.options, jobs=1)
+    written = data().write_jsonl(address, overwrite=True, jobs=1)
+    assert written.paths == (address,)
+    assert bucket.content("one.jsonl").count(b"\n") == len(ROWS)
+
+
+def test_a_folder_with_other_data_is_refused(bucket: Bucket) -> None:
+    bucket.upload({"out/theirs.jsonl": b"{}\n", "out/.hidden": b"", "out/note.md": b""})
+    with pytest.raises(sk.InvalidArgument, match=r"holds data .*theirs\.jsonl"):
+        data().write_jsonl(f"{bucket.url}/out", storage_options=bucket.options, jobs=1)
+    other = sk.from_sequence(ROWS[:3])
+    other.write_jsonl(f"{bucket.url}/more", storage_options=bucket.options, jobs=1)
+    with pytest.raises(sk.StateMismatch, match="another pipeline"):
+        data().write_jsonl(f"{bucket.url}/more", jobs=1)
+    data().write_jsonl(f"{bucket.url}/more", rows_per_file=40, overwrite=True, jobs=1)
+    assert [name for name in objects(f"{bucket.url}/more") if name.endswith("l")] == [
+        f"part-0000{n}-of-00003.jsonl" for n in range(3)
+    ]
+
+
+class Boom(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["dataset", "stream"])
+def test_a_call_that_failed_is_gone_on_with(kind: str, bucket: Bucket, tmp_path: Path) -> None:
+    fail = [True]
+
+    def careful(row: dict[str, Any]) -> dict[str, Any]:
+        if row["n"] == 60 and fail[0]:
+            raise Boom
+        return row
+
+    def write(to: Any, **more: Any) -> Any:
+        made = sk.from_sequence(ROWS).map(careful, version="1")
+        pipeline = made if kind == "dataset" else made.stream(lanes=2, epochs=1)
+        return pipeline.write_jsonl(to, rows_per_file=20, jobs=1, **more)
+
+    address = f"{bucket.url}/torn"
+    with pytest.raises(Boom):
+        write(address, storage_options=bucket.options)
+    there = objects(address)
+    assert there
+    assert all(content.endswith(b"\n") for content in there.values())
+    fail[0] = False
+    written = write(address)
+    assert written.kept == len(there) - 1  # The manifest is no file of the result.
+    write(tmp_path / "local")
+    local = local_files(tmp_path / "local")
+    assert {name: content for name, content in objects(address).items() if name[0] == "p"} == {
+        name: content for name, content in local.items() if name[0] == "p"
+    }
+
+
+def test_worker_processes_write_with_the_options_of_the_call(bucket: Bucket) -> None:
+    address = mount(f"{bucket.url}/jobs", bucket.options)
+    written = data().write_jsonl(address, rows_per_file=40, jobs=2)
+    assert len(objects(address)) == 4
+    assert written.rows == len(ROWS)
+    streamed = data().stream(lanes=2, epochs=1).write_jsonl(f"{address}-stream", rows_per_file=40, jobs=2)
+    assert streamed.rows == len(ROWS)
+
+
+def test_wrong_options_are_refused_before_anything_is_written(bucket: Bucket, tmp_path: Path) -> None:
+    with pytest.raises(sk.InvalidArgument, match="did you mean 'region'"):
+        data().write_jsonl(f"{bucket.url}/x", storage_options={"regoin": "x"})
+    with pytest.raises(sk.InvalidArgument, match="local path"):
+        data().write_jsonl(tmp_path / "x", storage_options={"region": "x"})
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(AccessDenied):
+        data().write_jsonl(f"{bucket.url}/x", storage_options={**bucket.options, "anonymous": True}, jobs=1)
