@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seekable._lazy import lazy
-from seekable.errors import CorruptObject, CorruptTable, DataNotFound, InvalidArgument
+from seekable.errors import CorruptObject, CorruptTable, DataNotFound, IndexStale, InvalidArgument
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.kaldi.files.local_files import coding_by_name, missing_error
 from seekable.kaldi.files.opening import open_rx
@@ -169,6 +169,14 @@ class EntryReader:
             activity.note(disk_reads() - before)
 
     def _of_store(self, line: ScriptLine, path: str) -> Any:
+        try:
+            return self._of_version(line, path)
+        except IndexStale:
+            self.files.forget(path)
+            return self._of_version(line, path)
+
+    def _of_version(self, line: ScriptLine, path: str) -> Any:
+        """Return the object of a file of a store, of the version that was there when it was used first."""
         stored = self.files.mapped(path)
         assert isinstance(stored, object_file.ObjectFile)
         ranges = GrowingRanges(stored.source)

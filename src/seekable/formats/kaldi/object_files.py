@@ -77,6 +77,10 @@ class ObjectFiles:
                 return mapped
         return self._opened(path)
 
+    def forget(self, path: str) -> None:
+        """Open a file again when it is used next."""
+        self._known.pop(path, None)
+
     def close(self) -> None:
         """Close all files; a file that is read again is opened again."""
         self._known.clear()
