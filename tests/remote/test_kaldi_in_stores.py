@@ -102,7 +102,7 @@ def test_a_script_names_files_of_stores_of_this_machine_and_beside_it(
     monkeypatch.chdir(tmp_path / "away")
     ds = sk.open(f"scp:{store.mount}/{name}")
     assert same(ds, MATRICES)
-    assert ds.shapes().tolist() == [list(value.shape) for value in MATRICES.values()]
+    assert np.asarray(ds.shapes()).tolist() == [list(value.shape) for value in MATRICES.values()]
     assert np.array_equal(ds.key("utt04")[1], MATRICES["utt04"])
 
 
@@ -141,11 +141,17 @@ def test_an_object_that_was_written_again_is_read_again(store: CountingStore) ->
 
 
 def test_objects_of_a_batch_are_fetched_at_once(store: CountingStore) -> None:
-    ds = sk.open(f"scp:{store.mount}/feats.scp")
-    store.forget()
-    assert len(ds.fetch(np.arange(12))) == 12
-    assert len(store.reads) <= 3, store.reads
-    assert len(store.stats) <= 1
+    lines = []
+    for row in range(12):
+        store.objects[f"wav/{row}.mat"] = store.objects["one.mat"]
+        lines.append(f"a{row} {store.mount}/wav/{row}.mat\n")
+    store.objects["apart.scp"] = "".join(lines).encode()
+    for name, files in (("feats", 1), ("apart", 12)):
+        ds = sk.open(f"scp:{store.mount}/{name}.scp", holder="matrix")
+        store.forget()
+        assert len(ds.fetch(np.arange(12))) == 12
+        objects = [key for key, _, _ in store.reads if not key.endswith(".scp")]
+        assert len(objects) == len(store.stats) == files
 
 
 def test_a_directory_is_validated(store: CountingStore) -> None:

@@ -7,8 +7,9 @@ be several lines, and its file's header tells how it is read.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, AnyStr
@@ -20,10 +21,12 @@ from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from seekable.formats import csv
+    from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi_directory.utterances import Utterances
 else:
     csv = lazy("seekable.formats.csv")
+    named_objects = lazy("seekable.formats.kaldi.named_objects")
 
 Decode = str | Callable[[bytes], Any] | Mapping[str, Any]
 """A decoder as users name it: "json", "text", "bytes", or a function of the bytes of a line; of samples of
@@ -96,6 +99,25 @@ class Decoder:
     def reads_objects(self) -> bool:
         """True if records are made of objects of Kaldi, which a line may name, and not of the line alone."""
         return self.entries is not None or self.utterances is not None
+
+    @property
+    def names_objects(self) -> bool:
+        """True if records are made of objects of Kaldi that lines name."""
+        entries = self.entries
+        return self.utterances is not None or (entries is not None and entries.kind == "scp")
+
+    def fetch_named(self, views: Iterable[memoryview]) -> list[object]:
+        """Fetch the objects of stores that lines name; return what keeps their bytes in memory.
+
+        Raises:
+            Unreachable: a store does not answer.
+        """
+        if self.utterances is not None:
+            lines = itertools.chain.from_iterable(map(self.utterances.named_lines, views))
+            return named_objects.fetch_named(self.utterances.entries, lines)
+        if self.entries is None or self.entries.wanted == "key":
+            return []
+        return named_objects.fetch_named(self.entries, map(bytes, views))
 
     def for_head(self, head: bytes) -> Decoder:
         """Return the decoder of the records of one file, if this one is `headed`.

@@ -111,7 +111,7 @@ class EntryReader:
             return decoded(key)
         line = parse_line(text)
         if line.kind in {"file", "offset"}:
-            path = line.path if line.path.startswith("/") or "://" in line.path else self._path(line.path)
+            path = self.path_of(line)
             if is_stored(path):
                 return line.key, self._of_store(line, path)
             mapped = None if "://" in path else self.files.mapped(path)
@@ -123,14 +123,17 @@ class EntryReader:
             raise InvalidArgument(message)
         return line.key, self._of_stream(line, line.rxfilename)
 
-    def _path(self, path: str) -> str:
-        """Return the absolute path of a file: below the current folder, else below that of the script.
+    def path_of(self, line: ScriptLine) -> str:
+        """Return the address or the absolute path of a file: below the current folder, else the script's.
 
         In a store it is not looked if the file is there; its reader does so.
 
         Raises:
             DataNotFound: the folder of the script is known, and a relative path leads to a file in neither.
         """
+        path = line.path
+        if path.startswith("/") or "://" in path:
+            return path
         here = os.path.join(os.getcwd(), path)
         if self.folder is None or os.path.exists(here):
             return here
@@ -179,7 +182,8 @@ class EntryReader:
         """Return the object of a file of a store, of the version that was there when it was used first."""
         stored = self.files.mapped(path)
         assert isinstance(stored, object_file.ObjectFile)
-        ranges = GrowingRanges(stored.source)
+        first_bytes = self.files.first_bytes(whole=line.kind == "file")
+        ranges = GrowingRanges(stored.source, first_bytes=first_bytes)
         if coding_by_name(path) if line.offset else ranges.coding(path):
             return self._of_stream(line, f"{path}:{line.offset}" if line.kind == "offset" else path)
         if line.offset > stored.size:
@@ -189,11 +193,13 @@ class EntryReader:
             ranges, name=stored.name, key=line.key, position=line.offset, size=stored.size
         )
         try:
-            return self._part(line, cursor)
+            found = self._part(line, cursor)
         except CorruptObject as error:
             if hint := _misplaced(line, stored):
                 raise CorruptTable(f"{error}. {hint}") from error
             raise
+        self.files.note(cursor.position - line.offset)
+        return found
 
     def _of_stream(self, line: ScriptLine, rxfilename: str) -> Any:
         """Return the object at the start of a file that is read forward, or of the output of a command.

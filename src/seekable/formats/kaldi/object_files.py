@@ -6,20 +6,26 @@ import itertools
 import os
 import stat
 import weakref
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
-from seekable.errors import IndexStale
+from seekable.errors import AccessDenied, IndexStale
 from seekable.kaldi.files.local_files import local_errors, missing_error
 from seekable.kaldi.files.stored_file import mounted_beside
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from seekable.index import object_file
-    from seekable.remote import paths
+    from seekable.remote import addresses, paths
+    from seekable.remote.listing import folder
+    from seekable.remote.stores.store import Stat
 else:
+    addresses = lazy("seekable.remote.addresses")
+    folder = lazy("seekable.remote.listing.folder")
     object_file = lazy("seekable.index.object_file")
     paths = lazy("seekable.remote.paths")
 
@@ -27,6 +33,10 @@ __all__ = ["ObjectFiles"]
 
 _MOST_ATTEMPTS = 3
 _MOST_KNOWN = 4096
+
+_FIRST_BYTES = 64 << 10
+_MOST_BYTES = 8 << 20
+"""The fewest and the most bytes that are fetched of an object of a store before its size is known."""
 
 
 class ObjectFiles:
@@ -48,6 +58,7 @@ class ObjectFiles:
         self._files = OpenFiles(most)
         self._known: dict[str, weakref.ref[MappedFile]] = {}
         self._number: Callable[[], int] = itertools.count().__next__
+        self._ahead_bytes = _FIRST_BYTES
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectFiles, (self._most, self._beside)
@@ -76,6 +87,42 @@ class ObjectFiles:
                 mapped.last_use = next_use()
                 return mapped
         return self._opened(path)
+
+    def stored(self, names: Iterable[str]) -> dict[str, MappedFile]:
+        """Return those of some files of stores that can be read, by address; nothing is read of them.
+
+        Raises:
+            Unreachable: a store does not answer.
+        """
+        found: dict[str, MappedFile] = {}
+        missing: dict[str, list[tuple[str, str]]] = {}
+        for path in names:
+            known = self._known.get(path)
+            mapped = known() if known else None
+            if mapped is not None:
+                found[path] = mapped
+                continue
+            stored = mounted_beside(path, self._beside) if self._beside else path
+            missing.setdefault(addresses.parse(stored).mount, []).append((path, stored))
+        for some in missing.values():
+            with suppress(AccessDenied):
+                for (path, stored), each in zip(some, _statuses([name for _, name in some]), strict=True):
+                    if each is not None:
+                        found[path] = self._kept(path, partial(_stored, stored, each.size, each.identity))
+        return found
+
+    def first_bytes(self, *, whole: bool) -> int:
+        """Return the number of bytes that are fetched of an object of a store before its size is known.
+
+        Args:
+            whole: True for an object that is all of a file.
+        """
+        return _MOST_BYTES if whole else self._ahead_bytes
+
+    def note(self, size: int) -> None:
+        """Note the number of bytes of an object that was read from the middle of a file of a store."""
+        while self._ahead_bytes < min(size, _MOST_BYTES):
+            self._ahead_bytes *= 2
 
     def forget(self, path: str) -> None:
         """Open a file again when it is used next."""
@@ -113,6 +160,12 @@ class ObjectFiles:
             self._known = {name: known for name, known in list(self._known.items()) if known()}
         self._known[path] = weakref.ref(mapped)
         return mapped
+
+
+def _statuses(names: list[str]) -> list[Stat | None]:
+    """Return the status of each of some files of one store, None of those that do not exist."""
+    found = folder.stat_each(names)
+    return [found[name] for name in names]
 
 
 def _stored(path: str, size: int, identity: int) -> MappedFile:

@@ -7,12 +7,13 @@ table is read only for a column that is used.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable._cached import cached
-from seekable.errors import CorruptTable
+from seekable.errors import CorruptTable, SeekableError
 from seekable.kaldi.directory.scan_table import shown
 from seekable.kaldi.directory.segments import SegmentHolder, parse_segment
 from seekable.kaldi.directory.text_tables import TABLES
@@ -20,7 +21,7 @@ from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.tokens import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi_directory.sorted_table import SortedTable
@@ -210,6 +211,14 @@ class Utterances:
         """
         utterance = _Utterance(self, bytes(view))
         return {column: read(utterance, table) for column, table, read in self._wanted}
+
+    def named_lines(self, view: memoryview) -> Iterator[bytes]:
+        """Yield the lines that name the objects of an utterance; none where a table lacks it."""
+        with suppress(SeekableError):
+            utterance = _Utterance(self, bytes(view))
+            for _, table, _ in self._wanted:
+                if table.endswith(".scp"):
+                    yield utterance.script_line(table)
 
     def narrowed(self, columns: frozenset[str]) -> Utterances:
         """Return a reader of some of the columns, which reads nothing for the others."""

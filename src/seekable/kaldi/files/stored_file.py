@@ -113,16 +113,21 @@ class GrowingRanges:
     The last piece is kept. Not safe from threads.
     """
 
-    __slots__ = ("_data", "_first", "_next_bytes", "_source", "path", "size")
+    __slots__ = ("_data", "_first", "_first_bytes", "_next_bytes", "_source", "path", "size")
 
-    def __init__(self, source: RangeSource) -> None:
-        """Take a source; nothing is fetched."""
+    def __init__(self, source: RangeSource, *, first_bytes: int = _FIRST_BYTES) -> None:
+        """Take a source; nothing is fetched.
+
+        Args:
+            source: the bytes of the file.
+            first_bytes: the bytes of the first piece.
+        """
         self.path = source.path
         self.size = source.size
         self._source = source
         self._first = 0
         self._data = memoryview(b"")
-        self._next_bytes = _FIRST_BYTES
+        self._first_bytes = self._next_bytes = first_bytes
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return some bytes, fewer at the end of the file; errors as of the source."""
@@ -132,7 +137,7 @@ class GrowingRanges:
         end = self._first + len(self._data)
         if not self._first <= start or stop > end:
             follows = bool(self._data) and self._first <= start <= end
-            self._next_bytes = min(2 * self._next_bytes, _MOST_BYTES) if follows else _FIRST_BYTES
+            self._next_bytes = min(2 * self._next_bytes, _MOST_BYTES) if follows else self._first_bytes
             self._data = self._source.range(start, min(max(stop, start + self._next_bytes), self.size))
             self._first = start
         return self._data[start - self._first : stop - self._first]

@@ -57,6 +57,9 @@ _DENSE = 64
 """Reads of one in so many rows are dense: those of a few windows are, those of a large shuffle are not."""
 
 
+_SCHEME = b"://"
+"""The mark of an address; where the first line of a local script has none, nothing is fetched at once."""
+
 _BLOCKS_AHEAD = 128
 """The most blocks of remote files that are fetched ahead, 32 MiB: those of rows that lie near each other.
 Rows of a large shuffle lie in more blocks, and each batch of them is fetched when it is read."""
@@ -203,6 +206,7 @@ class _FilesReader(Reader):
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
         self.on_hub = self.files.has_placeholders
+        self.names_objects = any(node.decoder.names_objects for node in nodes)
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
@@ -242,6 +246,7 @@ class _FilesPlan(Plan):
         before = disk_reads()
         if self.reader.on_hub:
             remote_file.fetch_records(fileset, files, starts, ends)
+        named = self._fetch_named(files, starts, ends) if self.reader.names_objects else []
         if activity.may_wait:
             self._advise(order)
         out: list[Any] = [None] * order.size
@@ -270,8 +275,21 @@ class _FilesPlan(Plan):
                     row=row,
                     offset=start,
                 )
+        del named  # The objects of stores, which are in memory up to here.
         activity.note(disk_reads() - before)
         return out
+
+    def _fetch_named(
+        self, files: Int64s, starts: NDArray[np.uint64], ends: NDArray[np.uint64]
+    ) -> list[object]:
+        """Fetch the objects of stores that the lines name, many at a time; return what keeps them."""
+        fileset, lines = self.reader.files, dict[int, list[memoryview]]()
+        for file, start, end in zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            line = fileset.mapped(file).view[start:end]
+            if not lines and not self.reader.from_stores and _SCHEME not in bytes(line):
+                return []
+            lines.setdefault(file, []).append(line)
+        return [self.reader.decoders[file].fetch_named(some) for file, some in lines.items()]
 
     @property
     def paths(self) -> set[str]:
