@@ -504,7 +504,7 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyte
 
     for module in ("pipeline_file", "row_files"):
         with monkeypatch.context() as patch:
-            patch.setattr(sys.modules[f"seekable.dataset.pipeline.{module}"], "write_atomically", fail)
+            patch.setattr(sys.modules[f"seekable.dataset.pipeline.{module}"], "write_file", fail)
             with pytest.raises(OSError, match="No space"):
                 sk.open(data).filter(where=[("id", "<", 7)]).save(tmp_path / "p.json")
         assert (tmp_path / "p.json").read_bytes() == before

@@ -39,7 +39,7 @@ class Files(Face):
 
     __slots__ = ()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> None:
         """Write the pipeline to a JSON file, from which ``sk.load_dataset`` makes it again.
 
         The file has the nodes with their arguments, the data files by name and digest, and the names of
@@ -49,6 +49,8 @@ class Files(Face):
 
         Args:
             path: the file; one that is there is replaced. Its row files stay, as a copy of it may need them.
+                Its path, or its address in a store.
+            storage_options: the options of the store, as of ``sk.open``, if the path is an address.
 
         Raises:
             InvalidArgument: a value cannot be written.
@@ -64,7 +66,7 @@ class Files(Face):
             ...     ds[0]
             'ONE'
         """
-        pipeline_file.write_pipeline(self._node, path)
+        pipeline_file.write_pipeline(self._node, path, storage_options)
 
     def write_parquet(  # noqa: PLR0913 - the one public place that owns these defaults
         self,

@@ -48,6 +48,7 @@ class TokenWriting(Face):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0 as a store of tokens, which ``sk.open`` reads.
 
@@ -83,6 +84,7 @@ class TokenWriting(Face):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is no document, an id does not fit into the dtype, or an array of ``align``
@@ -119,5 +121,6 @@ class TokenWriting(Face):
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
             ending=tokens_arguments.ending_of_dataset(form, self._node),
         )

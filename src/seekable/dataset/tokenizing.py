@@ -18,6 +18,7 @@ from seekable.nodes.columns.names import must_have
 from seekable.nodes.hole import HOLE
 from seekable.parallel.progress import progress_or_bar
 from seekable.state.functions import describe_function
+from seekable.storage.asked import has_addresses
 from seekable.tokens.document_texts import PartTexts, TextColumn
 from seekable.tokens.parts import described_generator
 from seekable.tokens.settings import tokenizing
@@ -82,6 +83,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     jobs: int | None = None,
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Dataset:
     """Write the texts of data as a store of tokens, and return the dataset of its documents.
 
@@ -94,7 +96,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
 
     Args:
         source: what ``sk.open`` takes, or a dataset; records are dicts, or texts themselves.
-        to: the folder of the store, which is made if it does not exist.
+        to: the folder of the store, which is made if it does not exist; or its address, such as
+            ``s3://bucket/tokens``.
         tokenizer: the path of a ``tokenizer.json`` or of a folder with one, a ``tokenizers.Tokenizer``, a
             fast tokenizer of transformers, a ``tiktoken.Encoding`` or ``"tiktoken:NAME"``, or a function of a
             text that returns ids, or of a list of texts that returns a list for each. An object that is
@@ -121,6 +124,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         jobs: the number of processes; by default more than this one are started if that pays.
         executor: any ``concurrent.futures.Executor`` whose workers can read the data and write the folder.
         progress: called with the progress; by default a bar on a terminal.
+        storage_options: the options of the stores of addresses, as of ``sk.open``: of the source, and of
+            ``to``.
 
     Raises:
         WrongType: a record has no text, or an id does not fit the dtype; the message names file and row.
@@ -143,7 +148,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     """
     if sample_size is not None:
         checked_count("sample_size", sample_size, least=1)
-    dataset = _opened(source, to, jobs, executor, progress)
+    dataset = _opened(source, to, jobs, executor, progress, storage_options)
+    of_target = storage_options if has_addresses(to) else None
     node = dataset.node
     given = _arrays_of(parts, aux, node)
     made = tokenizing(
@@ -183,6 +189,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             executor=executor,
             progress=tokens_progress.counting_tokens(shown, os.fspath(to)),
             ending=ending,
+            storage_options=of_target,
         )
     if sample_size is not None and not written.bytes:
         message = (
@@ -190,7 +197,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             f"smaller sample_size="
         )
         raise InvalidArgument(message)
-    return open_dataset(to, progress=progress)
+    return open_dataset(to, progress=progress, storage_options=of_target)
 
 
 def _opened(
@@ -199,6 +206,7 @@ def _opened(
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
+    storage_options: Mapping[str, Any] | None,
 ) -> Dataset:
     """Return the dataset of the texts.
 
@@ -221,7 +229,8 @@ def _opened(
                 f"read: name a folder beside it, or a glob of the files as the source"
             )
             raise InvalidArgument(message)
-    return open_dataset(source, jobs=jobs, executor=executor, progress=progress)
+    of_source = storage_options if has_addresses(source) else None
+    return open_dataset(source, jobs=jobs, executor=executor, progress=progress, storage_options=of_source)
 
 
 def _arrays_of(parts: Any, aux: Any, node: Node) -> dict[str, Any] | None:

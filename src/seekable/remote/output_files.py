@@ -17,6 +17,7 @@ import xxhash
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.remote.addresses import is_address, parse
+from seekable.storage.asked import address_of_path
 from seekable.storage.files import cache_folder, create_new, write_atomically
 from seekable.storage.map_file import map_file
 
@@ -41,6 +42,7 @@ __all__ = [
     "folder_exists",
     "list_names",
     "local_copies",
+    "local_copy",
     "make_folder",
     "output_path",
     "read_file",
@@ -63,6 +65,7 @@ def output_path(path: str | os.PathLike[str], storage_options: Mapping[str, Any]
         InvalidArgument: options for a local path, or wrong ones.
     """
     given = os.fsdecode(path)
+    given = (address_of_path(given) if isinstance(path, os.PathLike) else None) or given
     if is_address(given):
         return mounts.mount(given, storage_options).rstrip("/")
     if storage_options:
@@ -73,7 +76,7 @@ def output_path(path: str | os.PathLike[str], storage_options: Mapping[str, Any]
     return os.path.abspath(os.path.expanduser(given))
 
 
-def write_file(path: str, data: bytes) -> None:
+def write_file(path: str, data: bytes | memoryview) -> None:
     """Write a file, in place of the one that is there.
 
     Raises:
@@ -83,7 +86,7 @@ def write_file(path: str, data: bytes) -> None:
     if is_address(path):
         _put(path, data)
     else:
-        write_atomically(path, data)
+        write_atomically(path, [data])
 
 
 def upload_file(local: str, path: str) -> None:
@@ -141,6 +144,25 @@ def local_copies(paths: Sequence[str]) -> Iterator[list[str]]:
         for path in made:
             if os.path.lexists(path):
                 os.unlink(path)
+
+
+def local_copy(path: str, size: int) -> str:
+    """Return the path of a copy of an object in the cache folder, whose name stands for its content.
+
+    Args:
+        path: the address, whose last part has a digest of the content.
+        size: the bytes of the object. A copy of this size is taken as it is.
+
+    Raises:
+        FileNotFoundError: the object is not there.
+        OSError, AccessDenied, Unreachable: it cannot be read, or the cache folder cannot be written.
+    """
+    folder, name = os.path.split(path)
+    kept = os.path.join(scratch_folder(folder), name)
+    if file_size(kept) != size:
+        with local_copies([path]) as (copy,):
+            os.replace(copy, kept)
+    return kept
 
 
 def file_size(path: str) -> int | None:

@@ -48,6 +48,7 @@ class StreamTokenWriting(StreamFiles):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write all items as a store of tokens, in the order of slots; ``sk.open`` reads it.
 
@@ -73,6 +74,7 @@ class StreamTokenWriting(StreamFiles):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
+            storage_options: as in ``write_parquet``.
 
         Raises:
             WrongType: an item is no document, an id does not fit into the dtype, or an array of ``align``
@@ -110,5 +112,6 @@ class StreamTokenWriting(StreamFiles):
             jobs=jobs,
             executor=executor,
             progress=progress,
+            storage_options=storage_options,
             ending=tokens_arguments.ending_of_stream(form, items),
         )

@@ -218,7 +218,7 @@ def target_of(
         message = f"folder must be the path of a folder (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
     given = os.fsdecode(path)
-    whole = output_path(given, storage_options)
+    whole = output_path(path, storage_options)
     used = mounts.mounts_of([whole]) if is_address(whole) else None
     if given.endswith(os.sep) or os.path.isdir(whole) or not whole.lower().endswith((*_DATA, form.suffix)):
         return Target(whole, None, form.hidden_suffix, used), form

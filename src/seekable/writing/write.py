@@ -12,9 +12,10 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
-from seekable.remote.addresses import is_address, shown
+from seekable.remote.addresses import shown
 from seekable.remote.output_files import folder_exists
 from seekable.state.functions import code_digests, python_version
+from seekable.storage.asked import has_addresses
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.ending import has_ended, unend
@@ -63,7 +64,7 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     """Write the records of epoch 0; see ``Dataset.write_parquet``."""
     records = known_size(dataset, f"write_{form.name}()")
     using = execution_options(jobs, executor, at_once=True)
-    if ending is not None and ending.replaces_parts and is_address(os.fsdecode(path)):
+    if ending is not None and ending.replaces_parts and has_addresses(path):
         message = (
             f"samples of Forager are put together from files of this machine, and "
             f"{shown(os.fsdecode(path))!r} is an address: write them to a local folder, and copy it"

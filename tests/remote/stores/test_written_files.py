@@ -141,8 +141,14 @@ def test_worker_processes_write_with_the_options_of_the_call(bucket: Bucket) -> 
     written = data().write_jsonl(address, rows_per_file=40, jobs=2)
     assert len(objects(address)) == 4
     assert written.rows == len(ROWS)
-    streamed = data().stream(lanes=2, epochs=1).write_jsonl(f"{address}-stream", rows_per_file=40, jobs=2)
+
+
+@pytest.mark.exhaustive
+def test_worker_processes_write_the_parts_of_a_stream(bucket: Bucket) -> None:
+    address = mount(f"{bucket.url}/jobs", bucket.options)
+    streamed = data().stream(lanes=2, epochs=1).write_jsonl(address, rows_per_file=40, jobs=2)
     assert streamed.rows == len(ROWS)
+    assert len(objects(address)) == 4
 
 
 def test_wrong_options_are_refused_before_anything_is_written(bucket: Bucket, tmp_path: Path) -> None:
@@ -153,3 +159,42 @@ def test_wrong_options_are_refused_before_anything_is_written(bucket: Bucket, tm
     assert not (tmp_path / "x").exists()
     with pytest.raises(AccessDenied):
         data().write_jsonl(f"{bucket.url}/x", storage_options={**bucket.options, "anonymous": True}, jobs=1)
+
+
+def test_tokens_are_written_to_an_address_and_opened_there(bucket: Bucket, tmp_path: Path) -> None:
+    def ids(text: str) -> list[int]:
+        return list(text.encode())
+
+    address = f"{bucket.url}/tokens"
+    local = sk.tokenize(data(), to=tmp_path / "local", tokenizer=ids, eos=0, rows_per_file=40, jobs=1)
+    options = bucket.options
+    there = sk.tokenize(
+        data(), to=address, tokenizer=ids, eos=0, rows_per_file=40, jobs=1, storage_options=options
+    )
+    assert [there[row]["tokens"].tolist() for row in (0, 50, 94)] == [
+        local[row]["tokens"].tolist() for row in (0, 50, 94)
+    ]
+    with pytest.raises(sk.InvalidArgument, match="Forager"):
+        sk.tokenize(data(), to=f"{address}2", tokenizer=ids, eos=0, sample_size=5, storage_options=options)
+    streamed = data().map(lambda row: {"tokens": ids(row["text"])}, version="1").stream(lanes=2, epochs=1)
+    assert streamed.write_tokens(f"{address}3", dtype="uint16", jobs=1).rows == len(ROWS)
+    assert sum(len(row["tokens"]) for row in sk.open(f"{address}3")) == there.lengths[:].sum() - len(ROWS)
+
+
+def test_a_pipeline_file_and_its_rows_lie_in_a_store(bucket: Bucket) -> None:
+    bucket.upload({"in.jsonl": b"".join(b'{"n": %d}\n' % n for n in range(2000))})
+    source = sk.open(f"{bucket.url}/in.jsonl", storage_options=bucket.options)
+    chosen = source.filter(is_even, jobs=1).shuffle(seed=1)
+    place = f"{bucket.url}/pipelines/even.json"
+    chosen.save(place)
+    again = sk.load_dataset(place, functions={"is_even": is_even}, storage_options=bucket.options)
+    assert again.fingerprint == chosen.fingerprint
+    assert list(again[:5]) == list(chosen[:5])
+    with pytest.raises(sk.DataNotFound, match="there is no file"):
+        sk.load_dataset(f"{bucket.url}/pipelines/odd.json")
+    with pytest.raises(sk.InvalidArgument, match="data file of the pipeline"):
+        chosen.save(f"{bucket.url}/in.jsonl")
+
+
+def is_even(row: dict[str, Any]) -> bool:
+    return bool(row["n"] % 2 == 0)

@@ -30,8 +30,10 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.formats.jsonl import PIPELINE_KEY
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.output_files import make_folder, output_path, read_file, write_file
 from seekable.state.descriptions import difference
-from seekable.storage.files import file_identity, write_atomically
+from seekable.storage.files import file_identity
 from seekable.writing.pipeline_code import paths_of
 
 if TYPE_CHECKING:
@@ -57,12 +59,12 @@ class _Function(msgspec.Struct):
     arguments: tuple[list[Any], dict[str, Any]] | None = None
 
 
-def write_pipeline(node: Node, path: object) -> None:
+def write_pipeline(node: Node, path: object, storage_options: Mapping[str, Any] | None = None) -> None:
     """Write the pipeline file of a dataset, and the rows that it needs beside it; see ``Dataset.save``."""
     if not isinstance(path, str | os.PathLike):
         message = f"save() takes the path of a file (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
-    whole = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    whole = output_path(path, storage_options)
     _check_place(whole, node)
     rows = RowFiles(whole)
     writer = NodeWriter(os.path.dirname(whole), rows)
@@ -76,9 +78,9 @@ def write_pipeline(node: Node, path: object) -> None:
         "sequences": writer.sequences,
         "nodes": writer.nodes,
     }
-    os.makedirs(os.path.dirname(whole), exist_ok=True)
+    make_folder(os.path.dirname(whole))
     rows.write()
-    write_atomically(whole, indented(document))
+    write_file(whole, indented(document))
 
 
 def _check_place(path: str, node: Node) -> None:
@@ -89,8 +91,8 @@ def _check_place(path: str, node: Node) -> None:
     """
     if os.path.isdir(path):
         raise InvalidArgument(f"{path!r} is a folder: save() takes the path of a file")
-    there = file_identity(path)
-    if there is not None and any(file_identity(data) == there for data in paths_of(node)):
+    there = path if is_address(path) else file_identity(path)
+    if there is not None and any(data == there or file_identity(data) == there for data in paths_of(node)):
         message = f"{path!r} is a data file of the pipeline, which save() would replace: name another file"
         raise InvalidArgument(message)
 
@@ -113,7 +115,8 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
     With ``order_only`` no function needs to be given, and no record can be read through one. ``pipes`` is the
     argument of ``sk.open``. ``stores`` says how addresses are reached.
     """
-    place, document = _document(path)
+    stores = stores or Stores()
+    place, document = _document(path, stores)
     given = Given("functions", functions), Given("sequences", sequences)
     try:
         checked(document.get("functions"), dict[str, _Function], "functions")
@@ -121,12 +124,12 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
         sequence_types = checked(document.get("sequences"), dict[str, dict[str, Any]], "sequences")
         fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
         _check_given(document, given, ([] if order_only else list(described), list(sequence_types)))
-        roots = Roots.of(os.path.dirname(place), root, index_dir, stores or Stores())
+        roots = Roots.of(os.path.dirname(place), root, index_dir, stores)
         reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only, pipes))
         nodes = _read(reader, document.get("nodes"))
         _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)
     except (CorruptState, DataNotFound, InvalidArgument, StateMismatch) as error:
-        raise type(error)(f"{place!r}: {error}") from error
+        raise type(error)(f"{shown(place)!r}: {error}") from error
     return nodes[-1]
 
 
@@ -136,39 +139,40 @@ def needed_names(path: str) -> tuple[list[str], list[str]]:
     Raises:
         DataNotFound, UnsupportedFormat, CorruptState: as ``seekable.load_dataset``.
     """
-    _, document = _document(path)
+    _, document = _document(path, Stores())
     functions, sequences = (
         checked(document.get(key), dict[str, Any], key) for key in ("functions", "sequences")
     )
     return list(functions), list(sequences)
 
 
-def _document(path: object) -> tuple[str, dict[str, Any]]:
+def _document(path: object, stores: Stores) -> tuple[str, dict[str, Any]]:
     if not isinstance(path, str | os.PathLike):
         message = f"load_dataset() takes the path of a file (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
-    place = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    place = output_path(path)
+    place = stores.mounted(place) if is_address(place) else place
+    named = shown(place)
     try:
-        with open(place, "rb") as file:
-            text = file.read()
+        text = read_file(place)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        message = f"there is no file {place!r}: ds.save(path) writes one"
+        message = f"there is no file {named!r}: ds.save(path) writes one"
         raise DataNotFound(message) from None
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         message = (
-            f"{place!r} has {len(text):,} bytes that are no JSON document ({error}): it was cut or changed; "
+            f"{named!r} has {len(text):,} bytes that are no JSON document ({error}): it was cut or changed; "
             f"save the pipeline again"
         )
         raise CorruptState(message) from None
     if not isinstance(document, dict) or PIPELINE_KEY not in document:
-        message = f"{place!r} is no pipeline file: it has no key {PIPELINE_KEY!r}. sk.open() opens data"
+        message = f"{named!r} is no pipeline file: it has no key {PIPELINE_KEY!r}. sk.open() opens data"
         raise UnsupportedFormat(message)
     version = document[PIPELINE_KEY]
     if version != _VERSION or isinstance(version, bool):
         message = (
-            f"{place!r}: {PIPELINE_KEY} is {version!r}, and this version of seekable reads {_VERSION}: "
+            f"{named!r}: {PIPELINE_KEY} is {version!r}, and this version of seekable reads {_VERSION}: "
             f"use the version that wrote the file, or a newer one"
         )
         raise UnsupportedFormat(message)

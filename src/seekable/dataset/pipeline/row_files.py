@@ -17,7 +17,8 @@ import xxhash
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound
 from seekable.nodes.saved_rows import ROW_BYTES, KeptRows
-from seekable.storage.files import write_atomically
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.output_files import file_size, local_copy, make_folder, write_file
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
@@ -69,9 +70,9 @@ class RowFiles:
             OSError: the folder cannot be written, or the disk is full.
         """
         if self._rows:
-            os.makedirs(self._folder, exist_ok=True)
+            make_folder(self._folder)
         for digest, data in self._rows.items():
-            write_atomically(os.path.join(self._folder, f"{digest}{_SUFFIX}"), [data])
+            write_file(os.path.join(self._folder, f"{digest}{_SUFFIX}"), data)
 
 
 class _RowFile(msgspec.Struct):
@@ -98,20 +99,21 @@ def kept_rows(document: Any, folder: str, where: str) -> KeptRows:
         message = f"{where}.file: expected a path below the folder of the pipeline file (got {said.file!r})"
         raise CorruptState(message)
     path = os.path.join(folder, said.file)
-    try:
-        size = os.stat(path).st_size
-    except FileNotFoundError:
+    size = file_size(path)
+    if size is None:
         message = (
-            f"{where}: there is no {path!r}, which holds the {said.count:,} rows that were chosen: copy the "
-            f"folder {parts[0]!r} together with the pipeline file, or save the pipeline again"
+            f"{where}: there is no {shown(path)!r}, which holds the {said.count:,} rows that were chosen: "
+            f"copy the folder {parts[0]!r} together with the pipeline file, or save the pipeline again"
         )
-        raise DataNotFound(message) from None
+        raise DataNotFound(message)
     if size != said.count * ROW_BYTES:
         message = (
-            f"{where}: {path!r} has {size:,} bytes, and {said.count:,} rows have "
+            f"{where}: {shown(path)!r} has {size:,} bytes, and {said.count:,} rows have "
             f"{said.count * ROW_BYTES:,}: it was cut or replaced; copy it again, or save the pipeline again"
         )
         raise CorruptState(message)
+    if is_address(path):
+        path = local_copy(path, size)
     rows = KeptRows(path, said.count, said.digest, named=True)
     _check_digest(rows, where)
     return rows

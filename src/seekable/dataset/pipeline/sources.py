@@ -120,7 +120,7 @@ class Roots:
                 inner = saved[len(old) :].strip("/")
                 yield os.path.join(new, inner) if inner else new
         yield saved
-        if folder.relative is not None:
+        if folder.relative is not None and "://" not in self.beside:
             yield os.path.normpath(os.path.join(self.beside, folder.relative))
 
 
@@ -144,7 +144,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
                 _Folder(
                     own,
                     folder=addresses.shown(root) if is_address else root,
-                    relative=None if is_address else os.path.relpath(root, beside),
+                    relative=None if is_address or "://" in beside else os.path.relpath(root, beside),
                 )
             )
         first += count
