@@ -28,8 +28,8 @@ T = TypeVar("T")
 _MOMENT = 0.1
 """The seconds after which a waiting thread looks whether the loop still runs. Signals wake it earlier."""
 _QUIET_SECONDS = 0.1
-"""The time that ``close`` leaves to the threads of obstore. A cancelled request ends there some milliseconds
-after it has ended in the loop; they use the interpreter then, and print an error if it is gone."""
+"""The time that ``close`` leaves to the threads of obstore. A request ends there some milliseconds after it
+has ended in the loop; they use the interpreter then, and abort the process if it is gone."""
 _ENDING_SECONDS = 1.5
 """The most time that ``close`` waits for cancelled requests."""
 
@@ -52,7 +52,7 @@ class LoopThread:
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._is_process_ending = False
-        self._cancelled = float("-inf")
+        self._last_end = float("-inf")
 
     @property
     def is_closed(self) -> bool:
@@ -76,9 +76,10 @@ class LoopThread:
                 self._check_thread()
                 check_not_abandoned()
         except BaseException:
-            self._cancelled = time.monotonic()
             future.cancel()
             raise
+        finally:
+            self._last_end = time.monotonic()
         while self._is_process_ending and future.cancelled():
             # Nobody needs the answer now. An error here would only be printed, by a thread that ends anyway.
             check_not_abandoned()
@@ -106,8 +107,8 @@ class LoopThread:
             loop, thread = self._loop, self._thread
         if already or loop is None or thread is None or thread is threading.current_thread():
             return
-        is_quiet = time.monotonic() > self._cancelled + _QUIET_SECONDS
-        loop.call_soon_threadsafe(_end, loop, 0.0 if is_quiet else _QUIET_SECONDS)
+        quiet_seconds = self._last_end + _QUIET_SECONDS - time.monotonic()
+        loop.call_soon_threadsafe(_end, loop, quiet_seconds)
         thread.join(_ENDING_SECONDS + 1)
         self._at_end()
 
