@@ -4,13 +4,14 @@ import itertools
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
 from tests.remote.fetching.fake_store import FakeStore, content, failing, hang
 
 import seekable as sk
+from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Passing, Pin
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.remote.fetching.fetcher import Fetcher
+    from seekable.remote.stores.store import Store
 
 SECONDS = 30
 
@@ -46,7 +48,7 @@ def test_ranges_are_fetched_once_while_they_are_held(store: FakeStore, fetcher: 
     assert fetcher.range(refs[1], 2_000_001, 2_900_000) == B[2_000_001:2_900_000]
     assert len(store.reads) == 2
     assert fetcher.range(refs[0], 690, 710) == A[690:710]
-    assert store.reads[2:] == [("a", 690, 710)]
+    assert store.reads[2:] == [("a", 700, 710)]
 
 
 def test_a_request_that_fails_is_sent_again(store: FakeStore, fetcher: Fetcher) -> None:
@@ -150,3 +152,64 @@ def test_hung_requests_are_hedged(store: FakeStore, fetcher: Fetcher) -> None:
     fetcher.need(Wants(refs, np.arange(200), *np.array([[0], [10]]).repeat(200, axis=1)))
     report = fetcher.report()
     assert (report.requests, report.hedges, report.retries) == (205, 5, 0)
+
+
+def test_a_wait_in_the_thread_of_requests_is_refused(store: FakeStore, fetcher: Fetcher) -> None:
+    async def read_again(_: Store) -> None:
+        fetcher.range(store.ref("a"), 0, 10)
+
+    with pytest.raises(RuntimeError, match="waited for in the thread that sends requests"):
+        fetcher.run(read_again, path="fake://bucket/a")
+
+
+def test_listings_go_on_behind_the_last_page(store: FakeStore, fetcher: Fetcher) -> None:
+    store.objects = {f"{number:02}": b"" for number in range(7)}
+    store.script = iter([failing_not, failing(Passing("reset")), *[failing_not] * 9])
+
+    async def keys(found: Store) -> list[str]:
+        return [stat.key async for page in found.list("") for stat in page]
+
+    assert fetcher.run(keys, path="fake://bucket/a") == sorted(store.objects)
+    assert fetcher.report().retries == 1
+
+
+class Zeros:
+    """An object of zeros that takes no memory."""
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+    def __getitem__(self, at: slice) -> bytes:
+        return bytes(at.stop - at.start)
+
+
+def test_a_look_ahead_stops_at_its_budget_and_goes_on_from_the_front(
+    store: FakeStore, fetcher: Fetcher
+) -> None:
+    store.objects["zeros"] = cast("bytes", Zeros())
+    ref, size = store.ref("zeros"), len(Zeros())
+    ahead = fetcher.ahead()
+    ahead.want(Wants.of(ref, 0, size))
+    while sum(stop - start for _, start, stop in store.reads) < LEAST_AHEAD_BYTES or store.open:
+        time.sleep(0)
+    ahead.want(Wants.of(ref, 8 << 20, size))
+    while sum(stop - start for _, start, stop in store.reads) < LEAST_AHEAD_BYTES + (8 << 20) or store.open:
+        time.sleep(0)
+    fetcher.need(Wants.of(ref, 70 << 20, 71 << 20))
+    assert [start for _, start, _ in sorted(store.reads)] == [number << 23 for number in range(9)]
+    assert ahead.waiting_bytes == size - LEAST_AHEAD_BYTES - (8 << 20)
+    ahead.close()
+
+
+def test_what_a_look_ahead_drops_leaves_memory(store: FakeStore, fetcher: Fetcher) -> None:
+    store.objects = {str(number): bytes(1 << 20) for number in range(100)}
+    refs = tuple(store.ref(str(number)) for number in range(100))
+    ahead = fetcher.ahead()
+    for number in range(0, 100, 10):
+        wants = Wants(refs, *np.array([[row, 0, 1 << 20] for row in range(number, min(100, number + 20))]).T)
+        ahead.want(wants)
+        held = fetcher.need(wants.take(np.arange(10)))
+        assert held.held_bytes == 10 << 20
+        assert fetcher.held_bytes <= (64 + 10 + 20) << 20
+    assert len(store.reads) == 100
+    ahead.close()

@@ -91,7 +91,6 @@ class Fetcher:
             memory=self._memory,
             places=places,
             sender=self._sender,
-            counts=self._counts,
         )
         self._loop = LoopThread("seekable-fetcher", at_end=stores.close)
 
@@ -174,6 +173,11 @@ class Fetcher:
     def close(self) -> None:
         """Cancel all requests, and wait until they have ended."""
         self._loop.close()
+
+    @property
+    def held_bytes(self) -> int:
+        """The number of bytes of objects that are in memory."""
+        return self._memory.total_bytes
 
     @property
     def is_closed(self) -> bool:

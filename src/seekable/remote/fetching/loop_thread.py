@@ -66,8 +66,11 @@ class LoopThread:
         ``abandon`` of the thread.
 
         Raises:
-            RuntimeError: the loop was closed.
+            RuntimeError: the loop was closed, or this is its thread, which cannot wait for itself.
         """
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("a request was sent and waited for in the thread that sends requests")
         done = threading.Event()
         future = self.start(work)
         future.add_done_callback(lambda _: done.set())

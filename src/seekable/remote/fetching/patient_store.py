@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, final
 
 from seekable.errors import Unreachable
@@ -51,7 +52,9 @@ class PatientStore(Store):
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return bytes of an object."""
         shown = f"{self.shown(key)}, bytes {start} to {stop}"
-        return await self._sent(lambda: self._store.read(key, start, stop, pin=pin), shown, size=stop - start)
+        return await self._sent(
+            lambda: self._store.read(key, start, stop, pin=pin), shown, size=stop - start, may_hedge=True
+        )
 
     async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
         """Yield the objects below a folder in pages; one that fails is listed again behind the last key."""
@@ -86,14 +89,23 @@ class PatientStore(Store):
 
     async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
         """Write a whole object and return its description."""
-        return await self._sent(lambda: self._store.put(key, data, replacing=replacing), self.shown(key))
+        size = memoryview(data).nbytes
+        once = partial(self._store.put, key, data, replacing=replacing)
+        return await self._sent(once, self.shown(key), size=size)
 
     async def delete(self, key: str) -> None:
         """Delete an object; nothing happens if there is none."""
         await self._sent(lambda: self._store.delete(key), self.shown(key))
 
-    async def _sent(self, once: Callable[[], Awaitable[T]], shown: str, *, size: int | None = None) -> T:
+    async def _sent(
+        self, once: Callable[[], Awaitable[T]], shown: str, *, size: int = 0, may_hedge: bool = False
+    ) -> T:
         request = Request(
-            store=self._store, shown=shown, size=size, patience=self._patience, demanded=lambda: True
+            store=self._store,
+            shown=shown,
+            size=size,
+            may_hedge=may_hedge,
+            patience=self._patience,
+            demanded=lambda: True,
         )
         return await self._sender.send(request, once)

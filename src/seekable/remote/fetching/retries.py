@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
-__all__ = ["Patience", "Retrying"]
+__all__ = ["Patience", "Retrying", "answer_seconds"]
+
+_LEAST_SECONDS = 30.0
+_SLOWEST_LINK = 250e3
 
 
 @final
@@ -59,3 +62,17 @@ class Retrying:
         wait = share * min(most.longest_wait, most.first_wait * 2 ** min(self.tries - 1, 62))
         wait = max(wait, retry_after or 0.0)
         return wait if now + wait - self.began <= most.total_seconds else None
+
+
+def answer_seconds(size: int, *, expected: float | None) -> float:
+    """Return how long one try may take, in seconds.
+
+    Args:
+        size: the bytes that are sent or received.
+        expected: the median time of requests of about this size; None if it is not known.
+
+    Example:
+        >>> answer_seconds(4096, expected=0.03), answer_seconds(64 << 20, expected=None)
+        (30.0, 268.435456)
+    """
+    return max(_LEAST_SECONDS, 4 * (expected or 0.0), size / _SLOWEST_LINK)

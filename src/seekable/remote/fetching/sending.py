@@ -13,7 +13,7 @@ from seekable.remote.fetching.budget import at_once_for
 from seekable.remote.fetching.hedging import hedge_after, may_hedge
 from seekable.remote.fetching.measured import Measured
 from seekable.remote.fetching.pace import Pace
-from seekable.remote.fetching.retries import Retrying
+from seekable.remote.fetching.retries import Retrying, answer_seconds
 from seekable.remote.stores.store import Passing
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ __all__ = ["Request", "Sender"]
 
 T = TypeVar("T")
 
-_RATE, _BURST = 1000.0, 64.0
+_RATE, _BURST = 2000.0, 64.0
 _LATENCY, _LINK = 0.03, 125e6
-_ANSWER_SECONDS = 30.0
 _FAST_LINK, _CONNECTION = 600e6, 80e6
 _SMOOTHING = 0.05
 _LONG_WAIT = 0.25
@@ -45,8 +44,10 @@ class Request:
     store: Store
     shown: str
     """The object and the range in messages."""
-    size: int | None
-    """The bytes of the answer, of a request that may be sent a second time if it is late; else None."""
+    size: int
+    """The bytes that are sent or received; 0 if they are few."""
+    may_hedge: bool
+    """True if it may be sent a second time when it is late."""
     patience: Patience
     """How long to try."""
     demanded: Callable[[], bool]
@@ -155,10 +156,9 @@ class Sender:
     async def _hedged(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
         """Send a request once, and a second time if it is late; the first answer wins."""
         size = request.size
-        quantiles = None if size is None else manner.measured.quantiles(size)
-        expected, p95 = quantiles or (None, None)
-        most = max(_ANSWER_SECONDS, 4 * (expected or 0.0))
-        if size is None:
+        expected, p95 = manner.measured.quantiles(size) or (None, None)
+        most = answer_seconds(size, expected=expected)
+        if not request.may_hedge:
             return await _within(self._once(request, manner, once), most)
         late = hedge_after(size, expected=expected, p95=p95)
         until = time.monotonic() + most
@@ -207,7 +207,8 @@ class Sender:
             del self._open[number]
         now = time.monotonic()
         self._counts.latencies.append(now - began)
-        if request.size is not None:
+        if request.may_hedge:
+            self._counts.fetched_bytes += request.size
             manner.measured.answered(now, size=request.size, seconds=now - began)
             self._adapt(manner.measured, request.size)
         return answer

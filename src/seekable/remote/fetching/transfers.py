@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.look_ahead import LookAhead
     from seekable.remote.fetching.places import Places
-    from seekable.remote.fetching.report import FetchCounts
     from seekable.remote.fetching.retries import Patience
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.fetching.units import PlannedRange
@@ -76,7 +75,6 @@ class Transfers:
         memory: HeldRanges,
         places: Places,
         sender: Sender,
-        counts: FetchCounts,
     ) -> None:
         """Send nothing yet.
 
@@ -87,7 +85,6 @@ class Transfers:
             memory: takes what arrives.
             places: the requests at once.
             sender: sends requests.
-            counts: counts bytes.
         """
         self._store_of = store_of
         self._disk = disk
@@ -95,7 +92,6 @@ class Transfers:
         self._memory = memory
         self._places = places
         self._sender = sender
-        self._counts = counts
         self._flights = Flights(self._fly)
         self._aheads: list[weakref.ref[LookAhead]] = []
 
@@ -105,7 +101,13 @@ class Transfers:
         Raises:
             Exception: the error of a request; the others, if nobody else wants them, are cancelled.
         """
-        flights = [flight for one in wanted for flight in self._flights.board(one, demanded=True)]
+        blocks: list[Block] = []
+        flights: list[Flight] = []
+        for one in wanted:
+            # What has come since the reader looked is not fetched again.
+            found, boarded = self._boarded(one, None, demanded=True)
+            blocks += found
+            flights += boarded
         try:
             if flights:
                 tasks = {flight.task for flight in flights}
@@ -113,7 +115,7 @@ class Transfers:
                 failed = [flight for flight in flights if flight.has_failed]
                 for flight in failed:
                     flight.task.result()
-            return [block for flight in flights for block in flight.task.result()]
+            return blocks + [block for flight in flights for block in flight.task.result()]
         finally:
             self._flights.leave(flights, demanded=True)
 
@@ -124,10 +126,7 @@ class Transfers:
 
     def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest."""
-        disk = self._disk() if wanted.by_units else None
-        blocks, gaps = blocks_here(disk, self._memory, wanted.ref, wanted.start, wanted.stop)
-        parts = (wanted.part(start, stop) for start, stop in gaps)
-        return blocks, [flight for part in parts for flight in self._flights.board(part, demanded=False)]
+        return self._boarded(wanted, self._disk() if wanted.by_units else None, demanded=False)
 
     def leave(self, flights: Sequence[Flight]) -> None:
         """Lose interest in flights of a look-ahead."""
@@ -149,6 +148,14 @@ class Transfers:
         """The number of bytes that look-aheads wait for."""
         aheads = (ref() for ref in self._aheads)
         return sum(ahead.waiting_bytes for ahead in aheads if ahead is not None)
+
+    def _boarded(
+        self, wanted: PlannedRange, disk: DiskCache | None, *, demanded: bool
+    ) -> tuple[list[Block], list[Flight]]:
+        """Return the blocks of a range in memory, or on a disk, and flights that bring the rest."""
+        blocks, gaps = blocks_here(disk, self._memory, wanted.ref, wanted.start, wanted.stop)
+        parts = (wanted.part(start, stop) for start, stop in gaps)
+        return blocks, [flight for part in parts for flight in self._flights.board(part, demanded=demanded)]
 
     async def _fly(self, flight: Flight) -> list[Block]:
         disk = self._disk() if flight.wanted.by_units else None
@@ -203,6 +210,7 @@ class Transfers:
             store=store,
             shown=f"{store.shown(key)}, bytes {start} to {stop}",
             size=stop - start,
+            may_hedge=True,
             patience=self._patience_of(ref.path),
             demanded=lambda: flight.waiting > 0,
         )
@@ -214,7 +222,6 @@ class Transfers:
             return view
 
         view = await self._sender.send(request, read)
-        self._counts.fetched_bytes += len(view)
         return self._memory.put(ref.key, start, view)
 
 
