@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.remote.conftest import bucket, moto  # noqa: F401 - fixtures
+from tests.remote.servers.bucket import request
+from tests.remote.servers.s3 import SIGNED
 
 import seekable as sk
 from seekable.index.index_location import find_index
@@ -52,6 +54,12 @@ def local(tmp_path: Path) -> sk.Dataset:
 
 def opened(corpus: Bucket, asked: str = "/corpus/*.jsonl", **arguments: Any) -> sk.Dataset:
     return sk.open(corpus.url + asked, storage_options=corpus.options, **arguments)
+
+
+def turn_versions_on(versioned: Bucket) -> None:
+    status = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+    answer = request(versioned.server, "PUT", f"/{versioned.name}?versioning", status, SIGNED)
+    assert answer.status == 200, answer
 
 
 def requests() -> int:
@@ -163,12 +171,39 @@ def test_neither_a_pickle_nor_an_index_has_secrets(corpus: Bucket, tmp_path: Pat
     ] == []
 
 
+def test_a_dataset_of_versions_outlasts_a_rewrite(corpus: Bucket) -> None:
+    with pytest.raises(sk.InvalidArgument, match="needs a bucket that keeps versions"):
+        opened(corpus, pin="version")
+    turn_versions_on(corpus)
+    corpus.upload(CONTENT)
+    ds = opened(corpus, pin="version")
+    before = requests()
+    assert opened(corpus, pin="version", refresh=False).fingerprint == ds.fingerprint
+    assert requests() == before
+    corpus.upload(dict.fromkeys(CONTENT, lines(9)))
+    assert [record["id"] for record in pickle.loads(pickle.dumps(ds))] == list(range(FILES * ROWS))
+    assert opened(corpus, pin="version")[0] == {"id": 9 * ROWS}
+
+
+def test_a_cache_of_no_bytes_keeps_nothing(
+    corpus: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEEKABLE_REMOTE_BYTES", "")
+    assert opened(corpus, cache=False)[3] == {"id": 3}
+    assert not (tmp_path / "cache").exists()
+    assert opened(corpus, cache=1 << 30)[3] == {"id": 3}
+
+
 def test_wrong_arguments_are_refused(corpus: Bucket, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0))
     with pytest.raises(sk.InvalidArgument, match="storage_options= is for data in a store"):
         sk.open(tmp_path / "a.jsonl", storage_options={"region": "x"})
     with pytest.raises(sk.InvalidArgument, match="refresh must be True or False"):
         opened(corpus, refresh=1)
+    with pytest.raises(sk.InvalidArgument, match="pin must be"):
+        opened(corpus, pin="size")
+    with pytest.raises(sk.InvalidArgument, match="cache= is for data in a store"):
+        sk.open(tmp_path / "a.jsonl", cache=0)
     with pytest.raises(sk.InvalidArgument, match="'region'"):
         sk.open(corpus.url, storage_options={"regoin": "x"})
 

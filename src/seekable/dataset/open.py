@@ -79,6 +79,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     bos: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     storage: Any = None,
+    cache: int | Literal[False] | None = None,
+    pin: Literal["etag", "version"] = "etag",
     refresh: bool = True,
     most_bytes: int | None = None,
     index: Literal["sampled"] | None = None,
@@ -164,6 +166,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             ``retries`` and others; what is left out is taken from the environment. They enter neither the
             fingerprint nor the index.
         storage: a file system of fsspec that reads the addresses, for stores that obstore does not read.
+        cache: of addresses, the most bytes that the cache on disk of all data of stores may take, False for
+            none. It counts for this process and those that it starts, like ``SEEKABLE_REMOTE_BYTES``.
+        pin: of addresses, ``"version"`` to read the versions that objects have now, in buckets that keep
+            versions; a rewrite does not disturb the dataset then. By default it raises ``IndexStale``.
         refresh: of addresses, False to take the listing that the last call kept instead of listing again.
             Nothing is asked of the store then; new files are not seen, and a file that was changed raises
             ``IndexStale`` when it is read.
@@ -228,14 +234,17 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if index not in (None, "sampled"):
         message = f'index must be "sampled", or left out (got {index!r})'
         raise InvalidArgument(message)
-    indexing = Indexing(index_dir, jobs, executor, progress, most_bytes, publish)
-    stores = {"storage_options": storage_options, "storage": storage}
+    if pin not in ("etag", "version"):
+        message = f'pin must be "etag" or "version" (got {pin!r})'
+        raise InvalidArgument(message)
+    indexing = Indexing(index_dir, jobs, executor, progress, most_bytes, publish, pin == "version")
+    stores = {"storage_options": storage_options, "storage": storage, "cache": cache}
     open_one = partial(open, format=format, index_dir=index_dir, jobs=jobs, executor=executor, **stores)
     open_one = partial(open_one, progress=progress, partitions=partitions, most_bytes=most_bytes)
-    open_one = partial(open_one, index=index, publish=publish)
+    open_one = partial(open_one, index=index, publish=publish, pin=pin)
     is_sampled = index is not None
     opening = Opening(options, indexing, format, key, partitions, suffix, open_one, is_sampled)
-    if not has_addresses(source) and storage_options is None and storage is None:
+    if not has_addresses(source) and not any(given is not None for given in stores.values()):
         return opening.dataset(source)
     with open_addresses.mounted(source, index_dir=index_dir, refresh=refresh, **stores) as renamed:
         return opening.dataset(renamed)

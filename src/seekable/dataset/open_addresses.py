@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.index.index_location import listings_folder
@@ -17,16 +18,19 @@ from seekable.storage.asked import address_of_path, has_addresses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.remote import mounts
+    from seekable.remote import addresses, mounts
+    from seekable.remote.cache import disk_cache
     from seekable.remote.listing import known
     from seekable.storage.asked import Asked
 
     Source = Asked | Mapping[str, Asked]
 else:
+    disk_cache = lazy("seekable.remote.cache.disk_cache")
+    addresses = lazy("seekable.remote.addresses")
     mounts = lazy("seekable.remote.mounts")
     known = lazy("seekable.remote.listing.known")
 
-__all__ = ["mounted"]
+__all__ = ["mounted", "shown_item"]
 
 _ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+)://")
 """The beginning of an address, alone or behind the scheme of a spec (``shar:s3://bucket/cuts``)."""
@@ -41,6 +45,7 @@ def mounted(
     *,
     storage_options: Mapping[str, Any] | None,
     storage: object,
+    cache: int | None,
     refresh: bool,
     index_dir: str | os.PathLike[str] | None,
 ) -> Iterator[Source]:
@@ -50,6 +55,7 @@ def mounted(
         source: the source of the user.
         storage_options: that argument of ``sk.open``.
         storage: that argument.
+        cache: that argument.
         refresh: that argument.
         index_dir: the user's folder for indexes.
 
@@ -60,18 +66,27 @@ def mounted(
         InvalidArgument: options are not known, or they are given for local data.
         WrongType: an option has a value of another type.
     """
-    if storage_options is not None and storage is None and not has_addresses(source):
-        message = (
-            f"storage_options= is for data in a store, and {source!r:.200} has no address such as "
-            f"s3://bucket/a.jsonl: leave it out"
-        )
-        raise InvalidArgument(message)
+    for name, given in (("storage_options", storage_options), ("cache", cache)):
+        if given is not None and storage is None and not has_addresses(source):
+            message = (
+                f"{name}= is for data in a store, and {source!r:.200} has no address such as "
+                f"s3://bucket/a.jsonl: leave it out"
+            )
+            raise InvalidArgument(message)
+    if cache is not None:
+        disk_cache.choose_bytes(0 if cache is False else checked_count("cache", cache, least=0))
     if not isinstance(refresh, bool):
         message = f"refresh must be True or False (got {refresh!r})"
         raise InvalidArgument(message)
     renamed = _renamed(source, partial(_mount, storage_options=storage_options, storage=storage))
     with known.listing_once(kept=listings_folder(index_dir), refresh=refresh):
         yield renamed
+
+
+def shown_item(text: str) -> str:
+    """Return an item of a source as messages have it: an address without its secrets."""
+    found = _ADDRESS.search(text)
+    return text if found is None else text[: found.start()] + addresses.shown(text[found.start() :])
 
 
 def _renamed(source: Source, rename: Callable[[str], str]) -> Source:

@@ -12,16 +12,19 @@ from seekable._lazy import lazy
 from seekable.nodes.display import listed
 
 if TYPE_CHECKING:
-    from seekable.dataset import specs, token_files
+    from seekable.dataset import open_addresses, specs, token_files
     from seekable.dataset.spec import Spec
     from seekable.formats import folders, unopened
     from seekable.formats.source_options import SourceOptions
     from seekable.remote import addresses, paths
+    from seekable.remote.listing import find
     from seekable.storage.asked import Asked
     from seekable.tokens import store_document
 else:
+    open_addresses = lazy("seekable.dataset.open_addresses")
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.dataset.token_files")
+    find = lazy("seekable.remote.listing.find")
     folders = lazy("seekable.formats.folders")
     unopened = lazy("seekable.formats.unopened")
     addresses = lazy("seekable.remote.addresses")
@@ -102,7 +105,7 @@ def _is_folder(path: str) -> bool:
     if not _is_stored(path):
         return os.path.isdir(path)
     unopened.refuse_unopened(path)
-    return paths.is_folder(path)
+    return not find.is_plain(path) and paths.is_folder(path)
 
 
 def _names_in(folder: str) -> list[str]:
@@ -119,6 +122,10 @@ def shown_source(source: Asked | Mapping[str, Asked]) -> str:
     if isinstance(source, Mapping):
         return f"{{{', '.join(f'{name!r}: {shown_source(asked)}' for name, asked in source.items())}}}"
     if isinstance(source, str | os.PathLike):
-        return repr(os.fspath(source))
-    paths = [os.fspath(path) for path in source]
+        return repr(_shown_item(os.fspath(source)))
+    paths = [_shown_item(os.fspath(path)) for path in source]
     return f"[{listed([repr(path) for path in paths])}]"
+
+
+def _shown_item(text: str) -> str:
+    return open_addresses.shown_item(text) if "://" in text else text

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 else:
     find = lazy("seekable.remote.listing.find")
 
-__all__ = ["find_files", "sampled_files"]
+__all__ = ["PLAIN", "find_files", "sampled_files"]
+
+PLAIN = "any"
+"""The kind of a source that is neither a spec nor of a format that the user names."""
+
+_OF_SPEC = "spec"
 
 _SAMPLED = 64
 """The number of files of a sample."""
@@ -36,7 +41,7 @@ def find_files(
     suffixes: Iterable[str],
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
-    kind: str = "",
+    kind: str = _OF_SPEC,
 ) -> tuple[Found, ...]:
     """Return the data files of a source; see `seekable.storage.listing.find_files`.
 
@@ -45,7 +50,8 @@ def find_files(
         suffixes: how names of data files in a folder end, in lower case, dot included.
         inspect: returns the files that are never data.
         arrange: returns the data files of a folder.
-        kind: a text that differs where ``inspect`` and ``arrange`` choose otherwise: the name of a format.
+        kind: a text that differs where ``inspect`` and ``arrange`` choose otherwise: the name of a format,
+            or ``PLAIN`` without one.
 
     Raises:
         DataNotFound: there is no such file or folder, or no data file in it.

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.finding import find_files
-from seekable.formats.huggingface import data_files
+from seekable.formats.finding import PLAIN, find_files
 from seekable.formats.source_options import SourceOptions
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.formats import folders, unopened
+    from seekable.formats import folders, huggingface, unopened
     from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from seekable.storage.listing import Found, Listing
 else:
     folders = lazy("seekable.formats.folders")
+    huggingface = lazy("seekable.formats.huggingface")
     unopened = lazy("seekable.formats.unopened")
 
 __all__ = [
@@ -252,9 +252,9 @@ def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[Found, .
     inspect = without_other_tools if format_name is None else without_their_files
 
     def arranged(folder: str, names: Sequence[str]) -> Sequence[str]:
-        return data_files(folder, folders.of_one_kind(names, format_name))
+        return huggingface.data_files(folder, folders.of_one_kind(names, format_name))
 
-    return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=arranged, kind=format_name or "")
+    return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=arranged, kind=format_name or PLAIN)
 
 
 def without_other_tools(listing: Listing) -> frozenset[str]:

@@ -22,8 +22,9 @@ from seekable.storage.files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.index import object_file, remote_file
+    from seekable.index import object_file, object_versions, remote_file
     from seekable.index.entry import Entry
+    from seekable.index.indexed_files import IndexedFiles
     from seekable.remote import addresses, placeholder
     from seekable.storage import compressed, seek_points
     from seekable.storage.mapped import MappedFile
@@ -32,6 +33,7 @@ else:
     addresses = lazy("seekable.remote.addresses")
     compressed = lazy("seekable.storage.compressed")
     object_file = lazy("seekable.index.object_file")
+    object_versions = lazy("seekable.index.object_versions")
     placeholder = lazy("seekable.remote.placeholder")
     remote_file = lazy("seekable.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
@@ -52,12 +54,12 @@ __all__ = [
 
 
 def open_unmapped(
-    folder: str, content: int, path: str, *, size: int, mtime_ns: int, remote: bool
+    part: IndexedFiles, content: int, path: str, *, size: int, mtime_ns: int, remote: bool
 ) -> MappedFile:
     """Open a file that cannot be mapped as it is: a compressed one, an object of a store, or a placeholder.
 
     Args:
-        folder: the index folder.
+        part: the indexed files that it is one of.
         content: the content digest of the file, compressed as it is.
         path: the path of the file.
         size: its size when it was indexed.
@@ -69,9 +71,14 @@ def open_unmapped(
         UnsupportedFormat: it is a placeholder that was moved or damaged.
     """
     kind = compression_of(path)
-    points = None if kind is None else _points(folder, content, path)
+    points = None if kind is None else _points(part.folder, content, path)
     if "://" in path:
-        return object_file.ObjectFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+        version = None
+        if part.by_version:
+            version = object_versions.version_of(part.folder, path[len(part.root) + 1 :], mtime_ns)
+        return object_file.ObjectFile(
+            path, size=size, mtime_ns=mtime_ns, kind=kind, points=points, version=version
+        )
     if remote:
         return remote_file.RemoteFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     assert kind is not None

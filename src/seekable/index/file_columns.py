@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
 
-__all__ = ["FileColumns", "gather", "joined_columns", "open_columns", "schemas_of"]
+__all__ = ["FileColumns", "gather", "groups_of", "joined_columns", "open_columns", "schemas_of"]
 
 _ROWS_PER_ARRAY_TAKE = 16
 """From this many rows a segment on, an array take is faster than Python's own indexing (measured)."""
@@ -119,6 +119,19 @@ def gather(
         starts[mine] = array[at[mine]]
         ends[mine] = array[at[mine] + 1]
     return starts, ends
+
+
+def groups_of(columns: FileColumns, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of groups of each table, and the first row of each group within its file.
+
+    Args:
+        columns: the files, which are tables.
+        counts: the number of words of each.
+    """
+    ends = np.cumsum(counts)
+    at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(columns.first - (ends - counts), counts)
+    starts, _ = gather(columns.offsets, np.repeat(columns.segment, counts), at)
+    return counts, starts.view(np.int64)
 
 
 def schemas_of(parts: tuple[OpenIndexedFiles, ...]) -> tuple[list[bytes], NDArray[np.int64]]:

@@ -6,6 +6,7 @@ import itertools
 import os
 import weakref
 from bisect import bisect_right
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from seekable._lazy import lazy
 from seekable.index.companions import PageTableFile
 from seekable.index.digest import digest_text
 from seekable.index.entry import FileEntry
-from seekable.index.file_columns import gather, joined_columns, open_columns, schemas_of
+from seekable.index.file_columns import gather, groups_of, joined_columns, open_columns, schemas_of
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import each_file, refreshed, row_numbers
 from seekable.storage.compression import compression_of
@@ -90,6 +91,10 @@ class FileSet:
         files = FileSet(self._parts, ((len(self), OpenFiles(most, keeps_maps=keeps_maps)),))
         files._opened = self._opened
         return files
+
+    def by_versions(self) -> FileSet:
+        """Return the same files, of which objects are read by the versions that the index folders have."""
+        return FileSet(tuple(replace(part, by_version="://" in part.root) for part in self._parts))
 
     def apart(self) -> list[FileSet]:
         """Return a set for each file, in their order."""
@@ -230,8 +235,7 @@ class FileSet:
             path: the absolute path of the file, or its address in a store or on the Hub.
             row: the row in the file.
         """
-        if self.has_remote:
-            path = companions.path_of_shown([part.root for part in self._parts], path)
+        path = companions.path_of_shown([part.root for part in self._parts], path)
         return [int(self.starts[i]) + row for i in self.numbers(path) if row < self.records[i]]
 
     def numbers(self, path: str) -> list[int]:
@@ -333,12 +337,7 @@ class FileSet:
 
     def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the number of groups of each table, and the first row of each group within its file."""
-        columns = self._columns()
-        counts = self.word_counts()
-        ends = np.cumsum(counts)
-        at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(columns.first - (ends - counts), counts)
-        starts, _ = gather(columns.offsets, np.repeat(columns.segment, counts), at)
-        return counts, starts.view(np.int64)
+        return groups_of(self._columns(), self.word_counts())
 
     def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:
         """Return the distinct schemas of tables, in the order of the files, and the number of each file's.
@@ -370,7 +369,7 @@ class FileSet:
         remote = companions.is_remote(part.part.root)
         if remote or "://" in path or compression_of(path):
             content = part.table.digest("content", row)
-            opened = partial(companions.open_unmapped, part.part.folder, content, path)
+            opened = partial(companions.open_unmapped, part.part, content, path)
             make = partial(opened, size=size, mtime_ns=mtime_ns, remote=remote)
         run = bisect_right(self._ends, file)
         number = file - (self._ends[run - 1] if run else 0)

@@ -98,6 +98,9 @@ class IndexedFiles:
     identity: RowIdentity
     """The identity of the rows, for a later table."""
 
+    by_version: bool = False
+    """True if the files are objects that are read by their versions, which the index folder has."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenIndexedFiles:
@@ -113,15 +116,21 @@ class OpenIndexedFiles:
     """The open segments, by their numbers in the table."""
 
 
-def indexed_files(root: str, folder: str, table: Table, rows: NDArray[np.int64]) -> IndexedFiles:
+def indexed_files(
+    root: str, folder: str, table: Table, rows: NDArray[np.int64], *, by_version: bool = False
+) -> IndexedFiles:
     """Return some rows of a table, with what finds them again."""
-    return IndexedFiles(root, folder, table.file_name, _compact(rows), RowIdentity.of(table, rows))
+    identity = RowIdentity.of(table, rows)
+    return IndexedFiles(root, folder, table.file_name, _compact(rows), identity, by_version)
 
 
 def each_file(opened: OpenIndexedFiles) -> list[IndexedFiles]:
     """Return a part for each file of an open part."""
     part, rows = opened.part, row_numbers(opened.part)
-    return [indexed_files(part.root, part.folder, opened.table, rows[at : at + 1]) for at in range(len(rows))]
+    return [
+        indexed_files(part.root, part.folder, opened.table, rows[at : at + 1], by_version=part.by_version)
+        for at in range(len(rows))
+    ]
 
 
 def open_indexed(part: IndexedFiles) -> OpenIndexedFiles:
@@ -171,7 +180,8 @@ def _open_again(part: IndexedFiles) -> OpenIndexedFiles:
             f"the index in {part.folder!r} that this dataset was opened with ({part.table}) is gone, and "
             f"the present one does not have its {len(part.rows)} files as they were; open the dataset again"
         )
-    opened = _opened(indexed_files(part.root, part.folder, table, rows), table)
+    again = indexed_files(part.root, part.folder, table, rows, by_version=part.by_version)
+    opened = _opened(again, table)
     if opened is None:
         raise IndexStale(f"the index in {part.folder!r} is damaged; open the dataset again to rebuild it")
     return opened

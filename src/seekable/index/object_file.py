@@ -55,7 +55,14 @@ class ObjectFile(MappedFile):
     __slots__ = ("_content", "_source")
 
     def __init__(
-        self, path: str, *, size: int, mtime_ns: int, kind: Compression | None, points: SeekPoints | None
+        self,
+        path: str,
+        *,
+        size: int,
+        mtime_ns: int,
+        kind: Compression | None,
+        points: SeekPoints | None,
+        version: str | None = None,
     ) -> None:
         """Send no request.
 
@@ -65,6 +72,7 @@ class ObjectFile(MappedFile):
             mtime_ns: the number made of its etag.
             kind: the compression of the object, None if it is not compressed.
             points: the seek points of a compressed one.
+            version: the version to read; None for the present one.
         """
         self.path = path
         self.size = size
@@ -72,14 +80,14 @@ class ObjectFile(MappedFile):
         self.last_use = next_use()
         self.reader = None
         self._descriptor = _NO_DESCRIPTOR
-        self._source = ObjectRanges(object_ref(path, size=size, identity=mtime_ns))
+        self._source = ObjectRanges(object_ref(path, size=size, identity=mtime_ns, version=version))
         self.name = self._source.path
         raw = _ObjectContent(self._source)
         self._content: CompressedContent | None = None
         self.view = raw
         if kind is not None and points is not None:
-            version = (mtime_ns, size)
-            self.view = self._content = CompressedContent(self.name, version, raw, kind=kind, points=points)
+            key = (mtime_ns, size)
+            self.view = self._content = CompressedContent(self.name, key, raw, kind=kind, points=points)
 
     @property
     def source(self) -> RangeSource:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index import remote_file
+    from seekable.index import object_versions, remote_file
     from seekable.index.build import build_index, parts, publishing, scan
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 else:
     build_index = lazy("seekable.index.build.build_index")
     find = lazy("seekable.remote.listing.find")
+    object_versions = lazy("seekable.index.object_versions")
     remote_file = lazy("seekable.index.remote_file")
     parts = lazy("seekable.index.build.parts")
     publishing = lazy("seekable.index.build.publishing")
@@ -88,6 +89,7 @@ class Indexing:
     progress: ProgressHook | None
     most_bytes: int | None = None
     publish: bool = False
+    by_version: bool = False
 
     def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
         """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
@@ -105,7 +107,7 @@ class Indexing:
         if self.publish:
             for published in publishing.publish(files):
                 LOG.info(published.in_words())
-        return files
+        return object_versions.pinned(files) if self.by_version else files
 
 
 def open_files(

@@ -54,18 +54,19 @@ class ObjectRanges:
         return fetcher().range(self.ref, start, stop)
 
 
-def object_ref(path: str, *, size: int, identity: int) -> ObjectRef:
+def object_ref(path: str, *, size: int, identity: int, version: str | None = None) -> ObjectRef:
     """Return the reference to one version of an object; all readers of it in this process share its etag.
 
     Args:
         path: the address of the object.
         size: its number of bytes.
         identity: the number made of its etag.
+        version: the version to read, in a bucket that keeps versions; None for the present one.
     """
-    key = path, size, identity
+    key = path, size, identity, version
     ref = _refs.get(key)
     if ref is None:
-        ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity)))
+        ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity, version=version)))
     return ref
 
 
@@ -79,4 +80,4 @@ def object_ranges(path: str, version: _Version) -> ObjectRanges:
     return ObjectRanges(object_ref(path, size=version.size, identity=version.mtime_ns))
 
 
-_refs: WeakValueDictionary[tuple[str, int, int], ObjectRef] = WeakValueDictionary()
+_refs: WeakValueDictionary[tuple[str, int, int, str | None], ObjectRef] = WeakValueDictionary()

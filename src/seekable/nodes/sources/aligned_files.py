@@ -72,10 +72,10 @@ class AlignedFiles:
         name = schema.aligned[array].file
         as_surveyed = next(side for side in schema.beside if side.file == name)
         path = self.path(file, array)
-        version = {"size": as_surveyed.size, "mtime_ns": as_surveyed.mtime_ns}
+        size, mtime_ns = as_surveyed.size, as_surveyed.mtime_ns
         if "://" in path:
-            return object_file.ObjectFile(path, **version, kind=None, points=None)
-        return MappedFile(path, **version)
+            return object_file.ObjectFile(path, size=size, mtime_ns=mtime_ns, kind=None, points=None)
+        return MappedFile(path, size=size, mtime_ns=mtime_ns)
 
 
 @final

@@ -120,6 +120,11 @@ def chosen_bytes() -> int | None:
     return int(chosen) if chosen else None
 
 
+def choose_bytes(most_bytes: int) -> None:
+    """Set the limit of the cache for this process and those that it starts; 0 for no cache."""
+    os.environ[BYTES_VARIABLE] = str(most_bytes)
+
+
 @functools.cache
 def cache_in(folder: str, most_bytes: int | None) -> DiskCache:
     """Return the cache in a folder: one object in each process, which keeps the maps.

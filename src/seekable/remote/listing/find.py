@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import DataNotFound, UnsupportedFormat
 from seekable.remote.listing import folder, glob_keys
-from seekable.remote.listing.kept import listing_name, read_kept, write_kept
+from seekable.remote.listing.kept import has_kept, listing_name, read_kept, write_kept
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.storage import listing
 from seekable.storage.asked import checked_asked
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Arrange, Inspect
 
-__all__ = ["find_files", "sizes", "statuses"]
+__all__ = ["find_files", "is_plain", "sizes", "statuses"]
+
+_PLAIN = "any"
+"""The kind of a source that is neither a spec nor of a format that the user names."""
 
 _WORTH_LISTING = 100
 """From this many files of one folder on, the folder is listed; for fewer, each is asked for."""
@@ -34,7 +37,7 @@ def find_files(
     suffixes: Iterable[str],
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
-    kind: str = "",
+    kind: str = "spec",
 ) -> tuple[Found, ...]:
     """Return the data files of a source that may name addresses; see `seekable.storage.listing.find_files`.
 
@@ -97,7 +100,18 @@ def _kept_listing(items: Sequence[str], rules: Rules, kind: str) -> str | None:
     if kept is None or not all("://" in item for item in items):
         return None
     hooks = [getattr(hook, "__qualname__", "") for hook in (rules.inspect, rules.arrange)]
-    return os.path.join(kept, listing_name(items, " ".join((*rules.suffixes, *hooks, kind))))
+    return os.path.join(kept, listing_name(items, kind, " ".join((*rules.suffixes, *hooks))))
+
+
+def is_plain(path: str) -> bool:
+    """Return True if an address is known to be no folder of another tool, without asking the store.
+
+    A glob is none, and, where kept listings are taken, a source of which one is kept.
+    """
+    known = known_listings()
+    if MAGIC.search(path):
+        return True
+    return known.kept is not None and not known.refresh and has_kept(known.kept, [path], _PLAIN)
 
 
 def statuses(root: str, names: Sequence[str]) -> list[tuple[int, int]]:

@@ -21,11 +21,11 @@ from seekable.storage.files import write_atomically
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from seekable.remote.listing.known import Known, Status
 
-__all__ = ["listing_name", "read_kept", "write_kept"]
+__all__ = ["has_kept", "listing_name", "read_kept", "write_kept"]
 
 _VERSION = 1
 _DIGEST_BYTES = 8
@@ -40,15 +40,28 @@ class _Head(msgspec.Struct):
     """The folder and the number of files of each run of files."""
 
 
-def listing_name(asked: Iterable[str], rules: str) -> str:
+def listing_name(asked: Sequence[str], kind: str, rules: str) -> str:
     """Return the name of the file that keeps the listing of a source.
 
     Args:
         asked: the items of the source.
+        kind: the kind of the source.
         rules: a text that differs where the same items mean other files.
     """
-    text = json.dumps([*asked, rules])
-    return f"listing-{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}.bin"
+    return f"{_start(asked, kind)}{xxhash.xxh3_64_hexdigest(rules.encode('utf-8', 'surrogatepass'))}.bin"
+
+
+def has_kept(folder: str, asked: Sequence[str], kind: str) -> bool:
+    """Return True if the listing of a source is kept, by whatever rules."""
+    start = _start(asked, kind)
+    with contextlib.suppress(OSError):
+        return any(name.startswith(start) for name in os.listdir(folder))
+    return False
+
+
+def _start(asked: Sequence[str], kind: str) -> str:
+    text = json.dumps([*asked, kind])
+    return f"listing-{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}-"
 
 
 def read_kept(path: str, known: Known) -> tuple[Found, ...] | None:
