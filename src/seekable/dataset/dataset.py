@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes import entry_shapes
+    from seekable.nodes import store_reads as reads
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.graph import Plan
     from seekable.nodes.keys import key as keys
@@ -43,6 +44,7 @@ else:
     columns_schema = lazy("seekable.nodes.columns.schema")
     keys = lazy("seekable.nodes.keys.key")
     entry_shapes = lazy("seekable.nodes.entry_shapes")
+    reads = lazy("seekable.nodes.store_reads")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
     packing_columns = lazy("seekable.nodes.packed.lengths.packing_columns")
@@ -342,8 +344,14 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
         return entry_shapes.shapes_of(self._node)
 
     def explain(self) -> str:
-        """Return the pipeline as a tree: each node with its arguments, records and files."""
-        return "\n".join(explained(self._node))
+        """Return the pipeline as a tree: each node with its arguments, records and files.
+
+        Below it is what reading fetches of object stores: the size of requests, and advice where it is small.
+        """
+        lines = explained(self._node)
+        if reads_objects(self._node):
+            lines += reads.store_reads(self._node)
+        return "\n".join(lines)
 
     def stream(self, *, lanes: int | None = None, epochs: int | None = None, start: int = 0) -> Stream:
         """Return the records as a stream, which can filter, flatten, pack and bucket as it goes.

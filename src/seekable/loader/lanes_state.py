@@ -12,6 +12,7 @@ from seekable.loader.lane_deltas import LaneStates
 from seekable.loader.resumed import Resumed
 from seekable.loader.states import Loaded
 from seekable.loader.steps import Cursor
+from seekable.nodes.bases import reads_objects
 from seekable.resume.by_rows import stream_by_rows
 from seekable.resume.consumed import progress_of_stream
 from seekable.resume.readers import lanes_of, simplified_stream
@@ -19,7 +20,7 @@ from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import has_row_offsets
 from seekable.state.stream_document import StreamState
-from seekable.stream.description import text_of_stream
+from seekable.stream.description import datasets_of, text_of_stream
 from seekable.stream.iterator import check_resumable, check_stream
 from seekable.stream.partly_delivered import PartlyDelivered, parsed, splitting_lineage
 
@@ -65,6 +66,11 @@ class LanesState:
     def by_rows(self) -> bool:
         """True if the stream delivers the rest of older orders first."""
         return self.pipeline is not self._plain
+
+    @property
+    def reads_objects(self) -> bool:
+        """True if a dataset of the stream has files that are objects of stores."""
+        return any(map(reads_objects, datasets_of(self.pipeline.stage)))
 
     def of_state(self, cursor: Cursor) -> Stream:
         """Return the stream that a state is of; which older orders are over is known of all lanes alone."""

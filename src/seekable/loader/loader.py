@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import StepPlan
     from seekable.loader.steps import End
+    from seekable.remote.fetching import fetcher as fetching
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
+    fetching = lazy("seekable.remote.fetching.fetcher")
     step_plan = lazy("seekable.loader.step_plan")
 
 __all__ = ["Loader"]
@@ -209,21 +211,26 @@ class Loader(Positioned):
             raise InvalidArgument(message)
         return step_plan.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
 
-    def report(self) -> dict[str, int | float]:
+    def report(self) -> dict[str, Any]:
         """Return the counts of batches and records delivered on this rank since the loader was made.
 
         Returns:
             Four ints, the numbers of ``batches`` delivered, of ``records`` in them, of ``holes`` left out of
             them and of batches ``skipped``; and ``wait_seconds``, a float, the seconds that ``next`` waited.
+            Where object stores are read also ``remote``, a ``FetchReport``: the requests of this process to
+            all stores since it began, their bytes, waits, tries and latencies, and the oldest one under way.
         """
         progress = self._progress
-        return {
+        counts = {
             "batches": progress.batches,
             "records": progress.records,
             "holes": progress.holes,
             "skipped": progress.skipped,
             "wait_seconds": progress.waited_seconds,
         }
+        if progress.state.reads_objects:
+            return {**counts, "remote": fetching.fetcher().report()}
+        return counts
 
     def close(self) -> None:
         """End the live iterator, its threads and the worker processes; the state stays."""

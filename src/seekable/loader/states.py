@@ -15,6 +15,7 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.resumed import Resumed
 from seekable.loader.steps import Cursor
+from seekable.nodes.bases import reads_objects
 from seekable.order.remaining import Remaining
 from seekable.state.document import RunState, has_row_offsets
 
@@ -55,6 +56,11 @@ class PipelineState(Protocol):
     @property
     def by_rows(self) -> bool:
         """True if the pipeline delivers the rest of older orders first."""
+        ...
+
+    @property
+    def reads_objects(self) -> bool:
+        """True if the pipeline reads objects of stores."""
         ...
 
     def of_state(self, cursor: Cursor) -> Node | Stream:
@@ -133,6 +139,11 @@ class DatasetState:
     def by_rows(self) -> bool:
         """True if the dataset delivers the rest of older orders first."""
         return self.pipeline is not self._plain
+
+    @property
+    def reads_objects(self) -> bool:
+        """True if a source of the dataset has files that are objects of stores."""
+        return reads_objects(self.pipeline)
 
     def of_state(self, cursor: Cursor) -> Node:
         """Return the dataset that a state at a cursor is of: the plain one, once older orders are over."""

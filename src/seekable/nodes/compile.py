@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.graph import Graph, Plan, Read, Reader, Routed, Router
-from seekable.nodes.holding import held
+from seekable.nodes.graph import Graph, Plan, Read, Reader, Routed, Router, held
 from seekable.nodes.provenance import Origins, gathered
 
 if TYPE_CHECKING:

@@ -14,18 +14,24 @@ for all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from seekable._lazy import lazy
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.nodes.provenance import of_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from seekable._typing import Int64s
+    from seekable.nodes import object_bytes
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
+else:
+    object_bytes = lazy("seekable.nodes.object_bytes")
 
 
 __all__ = [
@@ -37,6 +43,7 @@ __all__ = [
     "Routed",
     "Router",
     "SlicedPlan",
+    "held",
     "known_size",
     "must_be_steady",
     "part_of",
@@ -160,6 +167,23 @@ class SlicedPlan(Plan):
     @abstractmethod
     def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
         """Return the ``Location`` of a slice of the first array of each record."""
+
+
+def held(plan: Plan, ranges: Iterator[FileRanges] | None = None) -> AbstractContextManager[None]:
+    """Return a context in which the bytes that a plan reads of objects of stores are in memory.
+
+    Entering it fetches all that is missing together; where all files are local it does nothing.
+
+    Args:
+        plan: the plan.
+        ranges: the ranges that are read of its files; None for all of the plan.
+    """
+    if not plan.from_stores:
+        return _NOTHING
+    return object_bytes.Holding(plan.ranges() if ranges is None else ranges)
+
+
+_NOTHING = nullcontext()
 
 
 class Router(ABC):

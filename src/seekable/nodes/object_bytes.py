@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
@@ -16,12 +16,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seekable.nodes.file_ranges import FileRanges
-    from seekable.nodes.graph import Plan
     from seekable.remote.cache.held_ranges import Held
 
 __all__ = ["Holding", "PlansAhead", "fetched", "wants"]
 
 Item = TypeVar("Item")
+
+
+class _Plan(Protocol):
+    """A plan, as far as its bytes are concerned."""
+
+    def __len__(self) -> int: ...
+
+    def slice(self, start: int, stop: int) -> _Plan: ...
+
+    def ranges(self) -> Iterator[FileRanges]: ...
+
+
+Read = TypeVar("Read", bound=_Plan)
 
 _CHUNK_ROWS = 256
 """The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
@@ -67,16 +79,16 @@ class _Chunk:
 
 
 @final
-class PlansAhead(Generic[Item]):
+class PlansAhead(Generic[Item, Read]):
     """Plans that are made ahead of their reading, so that their bytes are fetched meanwhile.
 
     Args:
         planned: the plans in the order of reading, each with something that comes back with it.
     """
 
-    def __init__(self, planned: Iterator[tuple[Item, Plan]]) -> None:
+    def __init__(self, planned: Iterator[tuple[Item, Read]]) -> None:
         self._planned = planned
-        self._plans: deque[tuple[Item, Plan]] = deque()
+        self._plans: deque[tuple[Item, Read]] = deque()
         self._chunks: deque[_Chunk] = deque()
         self._fetcher = fetcher()
         self._look = self._fetcher.ahead()
@@ -89,7 +101,7 @@ class PlansAhead(Generic[Item]):
         """True if a plan was made whose ranges were not given to the look-ahead."""
         self._given_at, self._given_bytes = 0, 0
 
-    def __iter__(self) -> Iterator[tuple[Item, Plan]]:
+    def __iter__(self) -> Iterator[tuple[Item, Read]]:
         try:
             while self._plans or self._plan_one():
                 item, plan = self._plans.popleft()

@@ -52,7 +52,7 @@ _TIMED_SECONDS = 0.5
 class ReadAhead:
     """Announces the reads of a plan ahead of a reader that goes from its start to its end."""
 
-    def __init__(self, plan: Plan, fetching: object_bytes.PlansAhead[Any] | None = None) -> None:
+    def __init__(self, plan: Plan, fetching: object_bytes.PlansAhead[Any, Plan] | None = None) -> None:
         """Start at the beginning of the plan.
 
         Args:

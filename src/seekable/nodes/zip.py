@@ -12,8 +12,7 @@ from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import Node, RecordNode
-from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.holding import held
+from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:

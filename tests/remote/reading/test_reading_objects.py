@@ -139,3 +139,58 @@ def test_a_full_shuffle_in_memory_reads_the_data_once(lines: Path, tmp_path: Pat
         store.forget()
         assert [record["id"] for record in remote] == ids
         assert store.reads == []
+
+
+def test_report_has_the_requests_where_addresses_are_read(lines: Path, tmp_path: Path) -> None:
+    local = sk.open(lines, index_dir=tmp_path / "local")
+    assert "remote" not in sk.Loader(local, batch_size=7).report()
+    with mounted(lines) as store:
+        remote = sk.open(store.address, index_dir=tmp_path)
+        store.forget()
+        for pipeline in (remote, remote.stream(epochs=1)):
+            with sk.Loader(pipeline, batch_size=512, collate=list, steps=2) as loader:
+                assert len(list(loader)) == 2
+                report = loader.report()
+        assert report["batches"] == 2
+        assert report["remote"].requests >= report["batches"]
+        assert report["remote"].fetched_bytes > 0
+
+
+def test_explain_says_what_a_request_is(lines: Path, tmp_path: Path) -> None:
+    with mounted(lines) as store:
+        remote = sk.open(store.address, index_dir=tmp_path)
+        assert "a request" not in sk.open(lines, index_dir=tmp_path / "local").explain()
+        assert "in the order of the files, about 3.4 MB a request" in remote.explain()
+        assert "records of 425 bytes in any order" in remote.shuffle(1).explain()
+        windowed = remote.shuffle(1, window=3, lanes=2).explain()
+        assert "blocks of 1,000 records, about 425.0 kB a request" in windowed
+        assert "take block_rows=3072" in windowed
+        larger = remote.shuffle(1, window=3, lanes=2, block_rows=3072).explain()
+        assert "take block_rows" not in larger
+
+
+def test_a_run_resumes_at_every_cut_on_other_ranks_and_another_machine(lines: Path, tmp_path: Path) -> None:
+    local = sk.open(lines, index_dir=tmp_path / "local").shuffle(1, window=2, lanes=4)[:600]
+    expected = list(sk.Loader(local, global_batch_size=60, collate=list, prefetch=0))
+    for cut in (0, 1, 7, 10):
+        with mounted(lines) as store:
+            remote = sk.open(store.address, index_dir=tmp_path / "remote").shuffle(1, window=2, lanes=4)[:600]
+            with sk.Loader(remote, global_batch_size=60, collate=list, prefetch=0) as loader:
+                batches = iter(loader)
+                assert [next(batches) for _ in range(cut)] == expected[:cut]
+                state = json.loads(json.dumps(loader.state_dict()))
+        with mounted(lines) as store:
+            remote = sk.open(store.address, index_dir=tmp_path / "another").shuffle(1, window=2, lanes=4)[
+                :600
+            ]
+            rests = []
+            for rank in range(2):
+                options: dict[str, Any] = {"rank": rank, "world_size": 2, "prefetch": 0}
+                with sk.Loader(remote, global_batch_size=60, collate=list, **options) as loader:
+                    loader.load_state_dict(state)
+                    rests.append(list(loader))
+        together = [
+            [record for pair in zip(*parts, strict=True) for record in pair]
+            for parts in zip(*rests, strict=True)
+        ]
+        assert together == (expected[cut:] if cut < len(expected) else [])

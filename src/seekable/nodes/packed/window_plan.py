@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.nodes.graph import Plan
-from seekable.nodes.holding import held
+from seekable.nodes.graph import Plan, held
 from seekable.nodes.packed.sample_arrays import records_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
 from seekable.nodes.file_ranges import FileRanges
-from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.holding import held
+from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads

@@ -14,8 +14,7 @@ from seekable.formats.shar.cut import CUSTOM, held_by_cut
 from seekable.formats.shar.discovery import CUTS
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.contract import Leaf, Node
-from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.holding import held
+from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.shar_fields import LineReader, SharFields
 from seekable.nodes.sources.shar_pairs import Failed, PairReader

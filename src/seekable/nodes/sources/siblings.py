@@ -12,8 +12,7 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.display import describe_place
-from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.holding import held
+from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import SAMPLE_KEY
 from seekable.nodes.provenance import Origins, of_places

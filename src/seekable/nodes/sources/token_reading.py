@@ -11,8 +11,7 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.index.location import Location
 from seekable.nodes.file_ranges import FileRanges
-from seekable.nodes.graph import Reader, SlicedPlan
-from seekable.nodes.holding import held
+from seekable.nodes.graph import Reader, SlicedPlan, held
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.sources.file_maps import FileMaps, alike
 from seekable.nodes.sources.stored_arrays import too_short
