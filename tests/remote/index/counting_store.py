@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -36,8 +37,12 @@ class CountingStore:
     most_reads: int | None = None
     """The reads after which all others fail with `Killed`; None for no such end."""
 
+    together: int = 0
+    """Each read waits until so many have begun."""
+
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
+        self._have_begun = asyncio.Event()
 
     @property
     def bytes_read(self) -> int:
@@ -71,6 +76,9 @@ class CountingStore:
             if self.most_reads is not None and len(self.reads) >= self.most_reads:
                 raise KilledBuild
             self.reads.append((key, start, stop))
+        if len(self.reads) >= self.together:
+            self._have_begun.set()
+        await asyncio.wait_for(self._have_begun.wait(), 20)
         found = self.stat_now(key)
         if (found.size, found.identity) != (pin.size, pin.identity):
             raise IndexStale(f"{self.shown(key)!r} is of another version")

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from tests.remote.index.builds import entries_in, index_copies, index_store, same, tasks_of
@@ -41,6 +43,13 @@ def lines(count: int, *, width: int = 40, seed: int = 0) -> bytes:
         b" \n" * (number % 97 == 0) + json.dumps({"id": number, "text": "x" * length}).encode() + b"\n"
         for number, length in enumerate(lengths)
     )
+
+
+def parquet(rows: int) -> bytes:
+    """Return a Parquet file of random numbers."""
+    written = io.BytesIO()
+    pq.write_table(pa.table({"a": np.random.default_rng(0).random(rows)}), written, row_group_size=50_000)
+    return written.getvalue()
 
 
 def end_threads() -> None:
@@ -84,6 +93,18 @@ def test_small_objects_are_one_request_each(store: CountingStore, tmp_path: Path
     assert sorted(store.reads) == sorted((key, 0, len(data)) for key, data in store.objects.items() if data)
     assert store.stats == [".seekable/catalog.json"]
     assert not store.lists
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_many_objects_are_read_at_once(store: CountingStore, tmp_path: Path, form: str) -> None:
+    for number in range(32):
+        if form == "jsonl":
+            store.objects[f"{number}.jsonl"] = lines(3)
+        else:
+            store.objects[f"{number}.parquet"] = parquet(rows=5)
+    store.together = 32
+    index_store(store, tmp_path / "index", form=form)
+    assert len(store.reads) == 32
 
 
 @pytest.mark.usefixtures("small_requests")
@@ -150,18 +171,15 @@ def test_archives_are_walked_or_streamed(
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_of_tables_the_ends_are_read(store: CountingStore, tmp_path: Path, form: str) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
     table = pa.table({"a": np.random.default_rng(0).random(200_000)})
     for number in range(3):
-        written = io.BytesIO()
         if form == "parquet":
-            pq.write_table(table, written, row_group_size=50_000)
-        else:
-            with pa.ipc.new_file(written, table.schema) as writer:
-                writer.write_table(table, max_chunksize=50_000)
-        store.objects[f"{number}.{form}"] = written.getvalue()
+            store.objects[f"{number}.parquet"] = parquet(rows=200_000)
+            continue
+        written = io.BytesIO()
+        with pa.ipc.new_file(written, table.schema) as writer:
+            writer.write_table(table, max_chunksize=50_000)
+        store.objects[f"{number}.arrow"] = written.getvalue()
     found = index_store(store, tmp_path / "index", form=form)
     assert same(found, index_copies(store, tmp_path / "local", form=form))
     if form == "parquet":

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 from seekable.index.build.data_bytes import Data
 from seekable.index.build.decompressing import needs_points
 from seekable.index.build.object_reader import STREAMED_BYTES, ObjectReader
-from seekable.index.build.pinned_object import PinnedObject
+from seekable.index.build.pinned_object import Ends, PinnedObject
 from seekable.index.digest import END_BYTES, ends_digest
 from seekable.storage.compression import compression_of
 from seekable.storage.ranges import HashedRanges
@@ -39,6 +38,7 @@ class StoredFile:
         self.version = version
         """The number of bytes, and the number of the version."""
         self._size, self._identity = version
+        self._whole: memoryview | None = None
         self._object = PinnedObject(address, size=self._size, identity=self._identity, on_wait=on_wait)
 
     @property
@@ -48,11 +48,11 @@ class StoredFile:
 
     def head_tail(self) -> int:
         """Return the digest of both ends."""
-        return ends_digest(*self._ends, size=self._size)
+        return ends_digest(*self._ends(), size=self._size)
 
     def ranges(self) -> HashedRanges:
         """Return the bytes for a reader of a footer, hashed as they are read."""
-        return HashedRanges(_EndsFirst(self._object, *self._ends))
+        return HashedRanges(_EndsFirst(self._object, *self._ends()))
 
     @contextmanager
     def data(self, start: int, stop: int, *, headers: bool) -> Iterator[Data]:
@@ -63,15 +63,15 @@ class StoredFile:
             stop: the byte behind its last.
             headers: True for a scanner that goes from header to header.
         """
-        first = self._all if self._size <= STREAMED_BYTES else memoryview(b"")
+        first = self._all() if self._size <= STREAMED_BYTES else memoryview(b"")
         if not first and headers:
-            first = memoryview(self._ends[0])
+            first = memoryview(self._ends()[0])
         # A scanner of a part looks at the byte before it.
         before = max(start - 1, 0)
         with ObjectReader(self._object, start=before, stop=stop, headers=headers, first=first) as reader:
             if not first:
                 reader.begin()
-            head = self._ends[0]
+            head = self._ends()[0]
             if compression_of(self._object.path) == "gz" and needs_points(self._size, head):
                 reader.keep()  # It is read twice.
             yield Data(reader, self._size, head, self._object.path)
@@ -80,17 +80,19 @@ class StoredFile:
         """Return True: a range of another version is refused when it is fetched."""
         return True
 
-    @cached_property
     def _all(self) -> memoryview:
-        """All bytes of a small object."""
-        return self._object.range(0, self._size)
+        """Return all bytes of a small object."""
+        # No cached_property: until Python 3.12 its lock is one for all objects, and is held during the fetch.
+        if self._whole is None:
+            self._whole = self._object.range(0, self._size)
+        return self._whole
 
-    @cached_property
-    def _ends(self) -> tuple[bytes, bytes]:
-        """The first and the last 64 KiB."""
-        if "_all" in self.__dict__ or self._size <= _WHOLE_BYTES:
-            return bytes(self._all[:END_BYTES]), bytes(self._all[max(self._size - END_BYTES, 0) :])
-        return self._object.ends()
+    def _ends(self) -> Ends:
+        """Return the first and the last 64 KiB."""
+        if self._whole is None and self._size > _WHOLE_BYTES:
+            return self._object.ends()
+        whole = self._all()
+        return bytes(whole[:END_BYTES]), bytes(whole[max(self._size - END_BYTES, 0) :])
 
 
 @final
