@@ -1,31 +1,29 @@
-"""Indexes of objects on servers: published with their conditional writes, built by an executor, interrupted."""
+"""Indexes of objects on servers: published by conditional writes, built by an executor, interrupted."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.remote.proxy import Fault
 
 import seekable as sk
-from seekable.dataset.open_source import Dataset
-from seekable.remote.fetching.fetcher import fetcher
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.remote.proxy import Front
     from tests.remote.servers.bucket import Bucket
     from tests.remote.servers.nginx import Nginx
 
-CONDITIONAL = ("moto", "azurite")
+CONDITIONAL = ("moto", pytest.param("azurite", marks=pytest.mark.exhaustive))
 
 
 @pytest.fixture(autouse=True)
@@ -44,13 +42,15 @@ def fill(bucket: Bucket, files: int = 12) -> None:
     """Put files of JSON lines into a bucket."""
     bucket.upload(
         {
-            f"data/{number:02}.jsonl": b"".join(b'{"file": %d, "row": %d}\n' % (number, row) for row in range(9))
+            f"data/{number:02}.jsonl": b"".join(
+                b'{"file": %d, "row": %d}\n' % (number, row) for row in range(9)
+            )
             for number in range(files)
         }
     )
 
 
-def opened(bucket: Bucket, folder: Path, asked: str = "/data", **arguments: object) -> Dataset:
+def opened(bucket: Bucket, folder: Path, asked: str = "/data", **arguments: object) -> sk.Dataset:
     """Open a dataset whose index goes to a folder."""
     how: dict[str, object] = {"storage_options": bucket.options, "index_dir": folder, **arguments}
     return sk.open(bucket.url + asked, **how)  # type: ignore[arg-type]
