@@ -1,23 +1,31 @@
 """Whether pickles may hold secrets: only those that go through a pipe to a process of our own may.
 
-Options of object stores have keys and passwords. ``pickle.dumps(ds)`` leaves them out, because nobody can say
-where the bytes will lie. What this library pickles for its own child processes has them::
+Options of object stores have keys and passwords. ``pickle.dumps(ds)`` has none that can be read, because
+nobody can say where the bytes will lie. What this library pickles for its own child processes has them::
 
     with sending_secrets():
         pipe.send_bytes(pickle.dumps(work))
+
+Other libraries pickle for their worker processes too, and do not say so. For them pickles have secrets
+*sealed*: by the key that ``multiprocessing`` gives a process and its children, new for each run, in no file.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
+from multiprocessing import process
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["may_send_secrets", "sending_secrets"]
+__all__ = ["may_send_secrets", "seal", "sending_secrets", "unseal"]
+
+_MARK_BYTES = 16
 
 _sending: ContextVar[bool] = ContextVar("sending", default=False)
 
@@ -42,3 +50,40 @@ def may_send_secrets() -> bool:
         return True
     context = sys.modules.get("multiprocessing.context")
     return context is not None and context.get_spawning_popen() is not None
+
+
+def seal(content: bytes) -> bytes:
+    """Return bytes that only this process and the children that ``multiprocessing`` starts for it can read.
+
+    Example:
+        >>> b"password" in seal(b"password"), unseal(seal(b"password"))
+        (False, b'password')
+    """
+    mark = _mark(content)
+    return mark + _mixed(content, mark)
+
+
+def unseal(sealed: bytes) -> bytes | None:
+    """Return the content of sealed bytes; None if another family of processes has sealed them."""
+    mark = sealed[:_MARK_BYTES]
+    content = _mixed(sealed[_MARK_BYTES:], mark)
+    return content if hmac.compare_digest(mark, _mark(content)) else None
+
+
+def _key() -> bytes:
+    return bytes(process.current_process().authkey)
+
+
+def _mark(content: bytes) -> bytes:
+    """Return what proves the key and makes each stream of ``_mixed`` another one."""
+    return hashlib.blake2b(content, key=_key(), person=b"mark", digest_size=_MARK_BYTES).digest()
+
+
+def _mixed(content: bytes, mark: bytes) -> bytes:
+    """Return the exclusive or of the content and a stream of the key; twice it is the content again."""
+    size = hashlib.blake2b().digest_size
+    blocks = (
+        hashlib.blake2b(mark + number.to_bytes(8, "big"), key=_key(), person=b"stream").digest()
+        for number in range(-(-len(content) // size))
+    )
+    return bytes(byte ^ other for byte, other in zip(content, b"".join(blocks), strict=False))

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
+import msgspec
 import xxhash
 
-from seekable._secrets import may_send_secrets
+from seekable._secrets import may_send_secrets, seal, unseal
 from seekable.remote.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of
 from seekable.remote.stores.fsspec_store import FsspecStore, protocol_of
 from seekable.remote.stores.obstore_clients import client_of
@@ -25,7 +26,7 @@ from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.options import StorageOptions, checked_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seekable.remote.stores.store import Store
 
@@ -129,8 +130,9 @@ def options_of(path: str) -> StorageOptions:
 class Mounts:
     """The mounts of some addresses. Unpickling it mounts them in another process.
 
-    A pickle has secrets on the way to a process of our own alone. Elsewhere they come from the table of the
-    process that unpickles, or from its environment.
+    A pickle has secrets in clear on the way to a process of our own alone. Every other pickle has them
+    sealed, so that worker processes of other libraries have them too (``seekable._secrets``). Elsewhere they
+    come from the table of the process that unpickles, or from its environment.
     """
 
     __slots__ = ("addresses",)
@@ -141,11 +143,12 @@ class Mounts:
     def __init__(self, addresses: Iterable[str]) -> None:
         self.addresses = tuple(sorted(set(addresses)))
 
-    def __reduce__(self) -> tuple[Callable[[list[_Sent]], Mounts], tuple[list[_Sent]]]:
+    def __reduce__(self) -> tuple[Callable[[list[_Sent], bytes], Mounts], tuple[list[_Sent], bytes]]:
         """Pickle the options of each mount."""
         with _lock:
             records = [_mounts[address] for address in self.addresses if address in _mounts]
-            return _received, ([_sent(record) for record in records],)
+            sealed = b"" if may_send_secrets() else _sealed(records)
+            return _received, ([_sent(record) for record in records], sealed)
 
 
 def mounts_of(paths: Iterable[str]) -> Mounts:
@@ -163,9 +166,45 @@ def _sent(record: _Mount) -> _Sent:
     return record.address.mount, record.options.without_secrets(), "", {}
 
 
-def _received(sent: list[_Sent]) -> Mounts:
+class _Secrets(msgspec.Struct):
+    """The secrets of a mount that are texts."""
+
+    options: dict[str, str | dict[str, str]]
+    userinfo: str
+    queries: dict[str, str]
+
+
+def _sealed(records: Sequence[_Mount]) -> bytes:
+    """Return the secrets of mounts, sealed; empty if there are none."""
+    secrets: dict[str, _Secrets] = {}
+    for record in records:
+        public = record.options.without_secrets().values
+        hidden = {name: value for name, value in record.options.values.items() if name not in public}
+        texts = {name: value for name, value in hidden.items() if isinstance(value, str | dict)}
+        if texts or record.userinfo or record.queries:
+            secrets[record.address.mount] = _Secrets(texts, record.userinfo, record.queries)
+    return seal(msgspec.json.encode(secrets)) if secrets else b""
+
+
+def _unsealed(sent: list[_Sent], sealed: bytes) -> list[_Sent]:
+    """Return mounts with the secrets that were sealed, for mounts of which this process has none."""
+    content = unseal(sealed) if sealed else None
+    if content is None:
+        return sent
+    secrets = msgspec.json.decode(content, type=dict[str, _Secrets])
+    found: list[_Sent] = []
+    for address, options, userinfo, queries in sent:
+        known, own = _mounts.get(address), secrets.get(address)
+        if own is None or (known is not None and known.options != known.options.without_secrets()):
+            found.append((address, options, userinfo, queries))
+        else:
+            found.append((address, StorageOptions(options.values | own.options), own.userinfo, own.queries))
+    return found
+
+
+def _received(sent: list[_Sent], sealed: bytes = b"") -> Mounts:
     with _lock:
-        for address, options, userinfo, queries in sent:
+        for address, options, userinfo, queries in _unsealed(sent, sealed):
             known = _mounts.get(address)
             if known is None:
                 _mounts[address] = _Mount(parse(address), options, userinfo, queries)
