@@ -9,6 +9,7 @@ import typer
 from seekable.cli.options import FormatOption, IndexDirOption, JsonOption, QuietOption, examples
 
 if TYPE_CHECKING:
+    from seekable.cli.data_argument import Opening
     from seekable.dataset.dataset import Dataset
     from seekable.remote.simulation.figures import Simulation
 
@@ -53,6 +54,7 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle all of DATA.")] = False,
     window: Annotated[int | None, _count("--window", help_text="Shuffle in windows of N blocks.")] = None,
     lanes: Annotated[int | None, _count("--lanes", help_text="Shuffle in N lanes.")] = None,
+    block_rows: Annotated[int | None, _count("--block-rows", help_text="In blocks of N records.")] = None,
     cache: Annotated[
         float | None,
         _number("--cache", "BYTES", "The cache of a machine, 0 for none; as much as is needed if left out."),
@@ -75,12 +77,15 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
     """
     from dataclasses import asdict
 
+    from seekable.cli.data_argument import Opening
     from seekable.cli.output import write_document
     from seekable.loader.simulate import simulate as simulated
 
-    dataset = _dataset(
-        target, format_name, index_dir, shuffle=shuffle, window=window, lanes=lanes, quiet=quiet
+    order = {"window": window, "lanes": lanes, "block_rows": block_rows}
+    opening = Opening(
+        target, format=format_name, index_dir=index_dir, jobs=None, progress=not quiet, quiet=quiet
     )
+    dataset = _dataset(opening, order, shuffle=shuffle)
     found = simulated(
         dataset,
         nodes=nodes,
@@ -102,36 +107,21 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
         _print(found)
 
 
-def _dataset(
-    target: str,
-    format_name: str | None,
-    index_dir: str | None,
-    *,
-    shuffle: bool,
-    window: int | None,
-    lanes: int | None,
-    quiet: bool,
-) -> Dataset:
+def _dataset(opening: Opening, order: dict[str, int | None], *, shuffle: bool) -> Dataset:
     """Return the dataset of a target, in the order that the options say.
 
     Raises:
-        InvalidArgument: an order is given for what has one.
+        InvalidArgument: ``--shuffle`` is given for what has an order.
         WrongType: a function returns something else.
     """
-    import os
-
-    from seekable.cli.data_argument import Opening, is_pipeline_file
+    from seekable.cli.data_argument import is_pipeline_file
     from seekable.cli.pipelines import made_by
     from seekable.dataset.dataset import Dataset
     from seekable.errors import InvalidArgument, WrongType
-    from seekable.loader.simulate import reshuffled
+    from seekable.loader.simulate import DEFAULT_WINDOW, reshuffled
 
-    module = target.partition(":")[0]
-    is_function = ":" in target and not os.path.exists(target) and module.replace(".", "").isidentifier()
-    opening = Opening(
-        target, format=format_name, index_dir=index_dir, jobs=None, progress=not quiet, quiet=quiet
-    )
-    if is_function and "://" not in target and _has_module(module):
+    target = opening.path
+    if _is_function(target):
         made = made_by(target)
         if not isinstance(made, Dataset):
             message = f"{target} must return a Dataset (got {type(made).__name__})"
@@ -141,14 +131,23 @@ def _dataset(
         made = Dataset(opening.order())
     else:
         made = opening.dataset()
-        if shuffle or window is not None or lanes is not None:
-            # A window without lanes is one lane; lanes without a window get the usual one.
-            return made.shuffle(0, window=window or (16 if lanes else None), lanes=lanes)
-        return made
+        if any(order.values()):
+            window = order["window"] or DEFAULT_WINDOW
+            return made.shuffle(0, window=window, lanes=order["lanes"], block_rows=order["block_rows"])
+        return made.shuffle(0) if shuffle else made
     if shuffle:
         message = f"--shuffle is for data, and {target!r} has an order of its own: leave it out"
         raise InvalidArgument(message)
-    return Dataset(reshuffled(made.node, window, lanes))
+    return Dataset(reshuffled(made.node, **order))
+
+
+def _is_function(target: str) -> bool:
+    """Return True if a target is ``module:function`` of a module that is there, and no file or address."""
+    import os
+
+    module = target.partition(":")[0]
+    is_name = module.replace(".", "").isidentifier() and ":" in target and "://" not in target
+    return is_name and not os.path.exists(target) and _has_module(module)
 
 
 def _has_module(name: str) -> bool:

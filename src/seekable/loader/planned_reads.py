@@ -18,7 +18,7 @@ __all__ = ["FileNumbers", "reads_of"]
 
 _PLANNED = 1 << 16
 _CHUNK = 512
-"""The records that share a place in the order of need."""
+"""The records that share a place in the order of need, where a record has not one range of its own."""
 
 
 class FileNumbers:
@@ -86,11 +86,14 @@ def reads_of(node: Node, positions: Int64s, numbers: FileNumbers) -> Reads:
     for first in range(0, positions.size, _PLANNED):
         plan = node.plan(positions[first : first + _PLANNED])
         for start in range(0, len(plan), _CHUNK):
-            found = plan.slice(start, min(start + _CHUNK, len(plan))).ranges()
-            parts += [_reads(ranges, first + start, numbers) for ranges in found]
+            part = plan.slice(start, min(start + _CHUNK, len(plan)))
+            found = list(part.ranges())
+            has_one_each = len(found) == 1 and found[0].which.size == len(part)
+            rows = np.arange(len(part)) if has_one_each else np.zeros(1, np.int64)
+            parts += [_reads(ranges, first + start + rows, numbers) for ranges in found]
     return joined_reads(parts)
 
 
-def _reads(ranges: FileRanges, row: int, numbers: FileNumbers) -> Reads:
+def _reads(ranges: FileRanges, rows: Int64s, numbers: FileNumbers) -> Reads:
     starts, stops = (column.astype(np.int64) for column in (ranges.starts, ranges.ends))
-    return Reads(np.full(starts.size, row, np.int64), numbers.of(ranges), starts, stops)
+    return Reads(np.broadcast_to(rows, starts.shape), numbers.of(ranges), starts, stops)

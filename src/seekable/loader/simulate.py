@@ -8,7 +8,7 @@ follow from those that it has.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
@@ -23,7 +23,10 @@ from seekable.remote.simulation.figures import EpochTransfer, Simulation
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
-__all__ = ["EpochTransfer", "Simulation", "reshuffled", "simulate"]
+__all__ = ["DEFAULT_WINDOW", "EpochTransfer", "Simulation", "reshuffled", "simulate"]
+
+DEFAULT_WINDOW = 16
+"""The window of a shuffle of which only the lanes or the blocks are given."""
 
 
 def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -43,6 +46,7 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
     byte_price: float = 0.0,
     window: int | None = None,
     lanes: int | None = None,
+    block_rows: int | None = None,
 ) -> Simulation:
     r"""Return what a run over object stores will transfer, cost and wait for; nothing of the data is read.
 
@@ -63,10 +67,11 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         byte_price: the price of a byte; 0 within a region.
         window: shuffle with this window of blocks in place of the dataset's own shuffle.
         lanes: shuffle with this many lanes.
+        block_rows: shuffle with blocks of at most so many records.
 
     Raises:
-        InvalidArgument: an argument breaks a rule; or ``window`` or ``lanes`` is given, and nothing is
-            shuffled.
+        InvalidArgument: an argument breaks a rule; or ``window``, ``lanes`` or ``block_rows`` is given, and
+            nothing is shuffled.
         WrongType: an argument has a wrong type.
         EndlessDataset: the dataset has no end: simulate ``take(n)`` of it.
 
@@ -84,7 +89,7 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         message = f"simulate() takes a Dataset (got {got}); of a stream simulate the dataset that it reads"
         raise WrongType(message)
     run = SimulatedRun(
-        reshuffled(dataset.node, window, lanes),
+        reshuffled(dataset.node, window=window, lanes=lanes, block_rows=block_rows),
         size=known_size(dataset.node, "simulate()"),
         nodes=checked_count("nodes", nodes, least=1),
         ranks=checked_count("ranks", ranks, least=1),
@@ -129,32 +134,38 @@ def _at_least_zero(name: str, value: object) -> float:
     return float(value)
 
 
-def reshuffled(node: Node, window: int | None, lanes: int | None) -> Node:
-    """Return a dataset whose shuffle has another window or number of lanes.
+def reshuffled(node: Node, **changed: int | None) -> Node:
+    """Return a dataset whose shuffles have another window, number of lanes or size of blocks.
+
+    Args:
+        node: the dataset.
+        changed: ``window``, ``lanes`` and ``block_rows``; None for those of each shuffle.
 
     Raises:
         InvalidArgument: nothing is shuffled.
     """
-    if window is None and lanes is None:
+    named = [(name, value) for name, value in changed.items() if value is not None]
+    given = {name: checked_count(name, value, least=1) for name, value in named}
+    if not given:
         return node
-    made = _replaced(
-        node,
-        None if window is None else checked_count("window", window, least=1),
-        None if lanes is None else checked_count("lanes", lanes, least=1),
-    )
+    made = _replaced(node, given)
     if made is node:
-        message = "window and lanes change a shuffle, and the dataset has none: call shuffle() first"
+        message = "window, lanes and block_rows change a shuffle, and here is none: call shuffle() first"
         raise InvalidArgument(message)
     return made
 
 
-def _replaced(node: Node, window: int | None, lanes: int | None) -> Node:
+def _replaced(node: Node, given: dict[str, int]) -> Node:
     if isinstance(node, WindowedShuffle):
-        dealt = node.dealt_to if lanes is None else lanes
-        return WindowedShuffle(node.child, node.seed, window or node.window, dealt, node.fixed)
+        now = {"window": node.window, "lanes": node.dealt_to, "block_rows": node.block_rows, **given}
+        return _windowed(node, now)
     if isinstance(node, Shuffle):
-        return WindowedShuffle(node.child, node.seed, window or 16, lanes or 8, node.fixed)
-    below = {id(child): _replaced(child, window, lanes) for child in node.children}
+        return _windowed(node, {"window": DEFAULT_WINDOW, "lanes": 1, "block_rows": None, **given})
+    below = {id(child): _replaced(child, given) for child in node.children}
     if all(id(made) == old for old, made in below.items()):
         return node
     return with_children(node, below)
+
+
+def _windowed(node: Shuffle | WindowedShuffle, now: dict[str, Any]) -> Node:
+    return WindowedShuffle(node.child, node.seed, now["window"], now["lanes"], node.fixed, now["block_rows"])

@@ -187,8 +187,9 @@ def _replayed(run: SimulatedRun, files: _Files, reads: list[list[Reads]], cache_
         horizon = _horizon(run, files)
         for start, stop in stretches(rows, run.batch // run.world):
             for of_rank, memory in zip(reads, memories, strict=True):
-                due = of_rank[epoch].between(start, max(stop, start + horizon))
-                sent = cache.fetch(due, stop, memory)
+                # When the first batch is read, the plan of the next stretch is all that was made ahead.
+                planned = _FIRST_STRETCH + stop if not start and not epoch else start + horizon
+                sent = cache.fetch(of_rank[epoch].between(start, max(stop, planned)), stop, memory)
                 sizes[epoch] += float(sent.sizes.sum())
                 counts[epoch] += sent.rows.size
                 requests.append(replace(sent, rows=sent.rows + records))

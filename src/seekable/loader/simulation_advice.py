@@ -24,6 +24,7 @@ _MOST_RATE = 5500
 _SMALL_REQUEST = 1 << 20
 _WINDOW, _LANES = 16, 8
 _BLOCK_ROWS = 1024
+_LARGE_BLOCK = 8 << 20
 _GAIN = 0.9
 """A change is advised if it saves a tenth of the bytes."""
 
@@ -36,7 +37,8 @@ def advice(run: SimulatedRun, found: Simulation) -> Iterator[str]:
         found: its figures.
     """
     shuffle = _shuffle_of(run.node)
-    block = bytes_in_words(round(_BLOCK_ROWS * found.data_bytes / found.records))
+    block_rows = shuffle.block_rows if isinstance(shuffle, WindowedShuffle) else None
+    block = bytes_in_words(round((block_rows or _BLOCK_ROWS) * found.data_bytes / found.records))
     if found.cache_bytes < found.data_bytes and found.hit_ratio < 1 and found.bytes:
         more = simulated(replace(run, cache=found.data_bytes))
         if more.bytes < _GAIN * found.bytes:
@@ -58,9 +60,10 @@ def advice(run: SimulatedRun, found: Simulation) -> Iterator[str]:
                 f"nodes fetch the blocks of one lane"
             )
         elif found.epochs[0].share > 1 / _GAIN:
+            rows = -(-_LARGE_BLOCK * found.records // max(1, found.data_bytes))
             yield (
-                f"fewer lanes or larger blocks: all nodes together fetch {found.epochs[0].share:.2f} times "
-                f"the data, because {shuffle.lanes} lanes cut blocks, and a block of {block} is fetched in "
+                f"fewer lanes, or block_rows={rows}: all nodes fetch {found.epochs[0].share:.2f} times the "
+                f"data, because {shuffle.lanes} lanes cut blocks, and a block of {block} is fetched in "
                 f"whole MiB"
             )
     mean = found.bytes / found.requests if found.requests else _SMALL_REQUEST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from seekable.loader import simulated_run
 from seekable.loader.planned_reads import FileNumbers, reads_of
 from seekable.loader.simulated_run import stretches
 from seekable.remote.cache.disk_cache import DiskCache
-from seekable.remote.fetching.fetcher import Fetcher
+from seekable.remote.fetching.fetcher import Fetcher, fetcher
 from seekable.remote.fetching.merging import merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.simulation import replay
@@ -26,6 +27,7 @@ from seekable.remote.stores.store import Pin
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.remote.servers.s3 import Moto
     from typing_extensions import Buffer
 
 FILES, RECORDS, LENGTH = 4, 2500, 2000
@@ -90,7 +92,9 @@ def real_run(
             for fetcher, own in zip(fetchers, reads, strict=True):
                 due = own.between(start, stop)
                 ahead = fetcher.ahead()
-                ahead.want(_wants(objects, own.between(start, positions[0].size)))
+                ahead.want(
+                    _wants(objects, own.between(start, positions[0].size if start or epoch else stop + 4096))
+                )
                 fetcher.need(_wants(objects, due))
                 ahead.close()
     for fetcher in fetchers:
@@ -114,8 +118,6 @@ CASES: dict[str, dict[str, Any]] = {
         "epochs": 2,
     },
     "shuffled": {"shuffled": True, "epochs": 2},
-    "in order, no cache": {"cache": 0},
-    "shuffled, no cache": {"shuffled": True, "cache": 0},
 }
 
 
@@ -159,12 +161,40 @@ def test_a_cache_that_evicts_is_about_as_good_as_simulated(data: sk.Dataset, tmp
     assert 0 < found.peak_disk_bytes <= 8 << 20
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "order", [{}, {"window": 2, "lanes": 2}, None], ids=["in order", "windowed", "shuffled"]
+)
+def test_a_loader_over_a_bucket_transfers_what_was_simulated(
+    moto: Moto, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: dict[str, int] | None
+) -> None:
+    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SEEKABLE_REMOTE_BYTES", str(64 << 20))
+    bucket = moto.bucket()
+    bucket.upload({f"data/{path.name}": path.read_bytes() for path in folder.glob("*.jsonl")})
+    remote = sk.open(f"{bucket.url}/data", storage_options=bucket.options, index_dir=tmp_path / "index")
+    if order != {}:
+        window, lanes = (order or {}).get("window"), (order or {}).get("lanes")
+        remote = remote.shuffle(3, window=window, lanes=lanes)
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    before = fetcher().report()
+    found = sk.simulate(remote, global_batch_size=BATCH, records_per_second=1000, cache=64 << 20)
+    assert fetcher().report().requests == before.requests
+    for _ in sk.Loader(remote, batch_size=BATCH, collate=list):
+        pass
+    after = fetcher().report()
+    assert after.fetched_bytes - before.fetched_bytes == found.bytes
+    # A reader that waits may ask for a part of what is planned ahead.
+    assert after.requests - before.requests == pytest.approx(found.requests, abs=2)
+
+
 def test_a_full_shuffle_fetches_all_on_every_node_and_windows_a_part(data: sk.Dataset) -> None:
     arguments: dict[str, Any] = {"nodes": 4, "global_batch_size": BATCH, "records_per_second": 1000}
     full = sk.simulate(data.shuffle(1), **arguments)
     windowed = sk.simulate(data.shuffle(1), window=1, lanes=4, **arguments)
     assert full.epochs[0].share == pytest.approx(4, rel=0.01)
     assert windowed.epochs[0].share < 2
+    assert any("fewer lanes, or block_rows=4113" in line for line in windowed.advice)
     assert any("shuffle(window=16, lanes=32)" in line for line in full.advice)
     assert full.mean_jump == pytest.approx(1, abs=0.1)
     assert windowed.neighbours < 0.05
@@ -226,7 +256,7 @@ def test_a_small_cache_is_advised_to_grow(data: sk.Dataset, monkeypatch: pytest.
         ({"records_per_second": "x"}, "records_per_second must be a number"),
         ({"link": float("inf")}, "link must be a finite number"),
         ({"cache": -1}, "cache must be at least 0"),
-        ({"window": 2}, "window and lanes change a shuffle, and the dataset has none"),
+        ({"window": 2}, "window, lanes and block_rows change a shuffle, and here is none"),
     ],
     ids=["nodes", "batch", "rate", "type", "link", "cache", "window"],
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from seekable.remote.simulation.reads import Reads, UnitAxis
 
 __all__ = ["Knobs", "NodeCache", "RankMemory", "Requests", "joined_requests", "range_requests"]
+
+_CHUNK_UNITS = 4
+"""The units that a look-ahead fetches together, from a multiple of them on."""
 
 _LEFT = 0.9
 _MEMORY_BYTES = 64 << 20
@@ -43,8 +47,6 @@ class Knobs:
     """The most bytes of the cache on disk; 0 for none."""
     data_bytes: int
     """The bytes of all files."""
-    chunk_units: int = 4
-    """The units that are fetched together, from a multiple of them on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +152,7 @@ class NodeCache:
     def _fetch_ranges(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
         missing = _taken(reads, ~memory.has_ranges(reads))
         planned = range_requests(missing, self._knobs)
-        sent = planned.taken(planned.rows < stop)
+        sent = planned.taken((planned.rows < stop) | (np.cumsum(planned.sizes) <= LEAST_AHEAD_BYTES))
         memory.keep_spans(sent)
         return sent
 
@@ -175,16 +177,17 @@ class NodeCache:
         now = rows < stop
         self._used[units[now]] = self._clock
         due = units[now]
-        units, rows = axis.chunks(units, rows, self._knobs.chunk_units)
+        units, rows = axis.chunks(units, rows, _CHUNK_UNITS)
+        is_near = (rows < stop) | self._is_within_budget(units, rows)
         missing = ~(self._here[units] | memory.has_units(units))
         memory.keep_units(due)
-        units, rows = units[missing], rows[missing]
+        units, rows, is_near = units[missing], rows[missing], is_near[missing]
         cells = axis.cells(units, max(self._knobs.most_bytes // UNIT_BYTES, 1))
         run = np.cumsum((np.diff(units, prepend=-2) != 1) | (np.diff(cells, prepend=-1) != 0)) - 1
         count = int(run[-1]) + 1 if run.size else 0
         first_rows = np.full(count, np.iinfo(np.int64).max)
         np.minimum.at(first_rows, run, rows)
-        sent = first_rows < stop
+        sent = np.bincount(run, is_near, count) > 0
         sizes = np.bincount(run, axis.sizes(units), count).astype(np.int64)
         first_units = units[np.flatnonzero(np.diff(run, prepend=-1))]
         files = axis.files(first_units)
@@ -193,6 +196,13 @@ class NodeCache:
         starts = (first_units - axis.firsts[files]) * UNIT_BYTES
         found = Requests(first_rows, sizes, files, starts).taken(sent)
         return found.taken(np.argsort(found.rows, kind="stable"))
+
+    def _is_within_budget(self, units: Int64s, rows: Int64s) -> NDArray[np.bool_]:
+        """Return for each unit True if it is so near that a look-ahead fetches it by now."""
+        order = np.argsort(rows, kind="stable")
+        near = np.empty(units.size, np.bool_)
+        near[order] = np.cumsum(self._axis.sizes(units[order])) <= LEAST_AHEAD_BYTES
+        return near
 
     def _keep(self, units: Int64s) -> None:
         self._here[units] = True
