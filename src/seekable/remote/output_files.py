@@ -18,7 +18,7 @@ from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.remote.addresses import is_address, parse
 from seekable.storage.asked import address_of_path
-from seekable.storage.files import cache_folder, create_new, write_atomically
+from seekable.storage.files import cache_folder, create_new, put_in_place, write_atomically
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ __all__ = [
     "local_copy",
     "make_folder",
     "output_path",
+    "place_file",
     "read_file",
     "scratch_folder",
     "upload_file",
@@ -87,6 +88,24 @@ def write_file(path: str, data: bytes | memoryview) -> None:
         _put(path, data)
     else:
         write_atomically(path, [data])
+
+
+def place_file(made: str, path: str) -> None:
+    """Give a complete, synced file its name, which replaces the file that is there.
+
+    Args:
+        made: the local path of the file. It is in the folder of ``path``, or in the scratch folder of that.
+        path: the path or the address that it gets.
+
+    Raises:
+        OSError: the folder cannot be written.
+        AccessDenied, Unreachable: the store cannot be written.
+    """
+    if is_address(path):
+        upload_file(made, path)
+        os.unlink(made)
+    else:
+        put_in_place(made, path)
 
 
 def upload_file(local: str, path: str) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from seekable._arguments import checked_count, checked_flag
 from seekable.errors import InvalidArgument, WrongType
-from seekable.storage.files import create_new, put_in_place
+from seekable.remote.addresses import shown
+from seekable.remote.output_files import delete_file, list_names, output_path, place_file, scratch_folder
+from seekable.storage.files import create_new
 from seekable.writing.shar_cuts import UnwritableCut, encoded_cut
 from seekable.writing.shar_layout import checked_layout
 from seekable.writing.shar_shard import SharShard
@@ -47,7 +49,7 @@ class SharWriter:
     Use it in a ``with`` statement. Where that ends with an error, the unfinished shard is dropped.
 
     Args:
-        folder: the folder, which is made if it does not exist.
+        folder: the folder, which is made if it does not exist; or its address in a store.
         fields: the fields to write, each with its kind: ``"wav"``, ``"flac"``, ``"mp3"``, ``"opus"`` or
             ``"original"`` for audio, ``"numpy"`` or ``"lilcom"`` for features and arrays, ``"jsonl"`` for
             values of JSON. Fields other than ``recording`` and ``features`` are those in ``custom``. A cut
@@ -58,6 +60,7 @@ class SharWriter:
         include_cuts: False to write the fields alone.
         shard_offset: the number of the first shard; so several writers can fill one folder.
         overwrite: True to remove the shards of these fields that are there, from the first number on.
+        storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
 
     Raises:
         WrongType, InvalidArgument: an argument breaks a rule, or the folder has such shards already.
@@ -84,6 +87,7 @@ class SharWriter:
         include_cuts: bool = True,
         shard_offset: int = 0,
         overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(folder, str | os.PathLike):
             message = f"folder must be the path of a folder (got {folder!r} of type {type(folder).__name__})"
@@ -94,7 +98,7 @@ class SharWriter:
         self._size = None if shard_size is None else checked_count("shard_size", shard_size, least=1)
         self._number = checked_count("shard_offset", shard_offset, least=0)
         self._first = self._number
-        self._folder = os.path.abspath(os.fsdecode(folder))
+        self._folder = output_path(folder, storage_options)
         self._overwrite = checked_flag("overwrite", overwrite)
         self._shard: _WholeShard | None = None
         self._cuts = 0
@@ -113,7 +117,7 @@ class SharWriter:
             OSError: the disk is full; the shards that are finished stay.
         """
         if self._is_closed:
-            message = f"the writer of {self._folder!r} is closed: make another one"
+            message = f"the writer of {shown(self._folder)!r} is closed: make another one"
             raise InvalidArgument(message)
         try:
             encoded = encoded_cut(cut, self._layout)
@@ -180,7 +184,7 @@ class SharWriter:
 
     def _clear(self) -> None:
         """Remove the shards that are in the way, the cuts first, or refuse them."""
-        there = set(os.listdir(self._folder))
+        there = set(list_names(self._folder))
         for pattern in self._layout.patterns:
             known = re.compile(re.escape(pattern).replace(r"\.%06d", r"(?:\.(\d+))?"))
             for name in sorted(there):
@@ -189,11 +193,11 @@ class SharWriter:
                     continue
                 if not self._overwrite:
                     message = (
-                        f"{self._folder!r} holds {name!r} already: name another folder, remove it with "
-                        f"overwrite=True, or begin behind its shards with shard_offset="
+                        f"{shown(self._folder)!r} holds {name!r} already: name another folder, remove it "
+                        f"with overwrite=True, or begin behind its shards with shard_offset="
                     )
                     raise InvalidArgument(message)
-                os.unlink(os.path.join(self._folder, name))
+                delete_file(os.path.join(self._folder, name))
 
 
 def shard_name(pattern: str, number: int | None) -> str:
@@ -212,13 +216,14 @@ class _WholeShard:
 
     def __init__(self, folder: str, layout: SharLayout, number: int | None) -> None:
         token = secrets.token_hex(8)
+        scratch = scratch_folder(folder)
         self._paths: list[tuple[str, str]] = []
         """For each file its temporary path and its path."""
         self._files: list[BinaryIO] = []
         try:
             for pattern in layout.patterns:
                 name = shard_name(pattern, number)
-                temporary = os.path.join(folder, unfinished_name(name, token))
+                temporary = os.path.join(scratch, unfinished_name(name, token))
                 self._files.append(create_new(temporary))
                 self._paths.append((temporary, os.path.join(folder, name)))
         except BaseException:
@@ -238,7 +243,7 @@ class _WholeShard:
             os.fsync(file.fileno())
             file.close()
         for temporary, path in reversed(self._paths):
-            put_in_place(temporary, path)
+            place_file(temporary, path)
 
     def drop(self) -> None:
         """Remove the files that have no name yet."""

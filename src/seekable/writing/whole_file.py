@@ -11,8 +11,8 @@ import xxhash
 
 from seekable.errors import WrongType
 from seekable.remote.addresses import is_address
-from seekable.remote.output_files import scratch_folder, upload_file
-from seekable.storage.files import create_new, put_in_place
+from seekable.remote.output_files import place_file, scratch_folder
+from seekable.storage.files import create_new
 from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.target import unfinished_name
 
@@ -63,13 +63,11 @@ def write_whole(
                     f"{named(misfit.back)} cannot be written as {form.name}: {misfit.why}; {form.way_out}"
                 )
                 raise WrongType(message) from None
-            lasting = lasting and not is_address(path)
-            size = sum(_synced(each, lasting=lasting) for each in (file, *others))
+            to_disk = lasting and not is_address(path)
+            size = sum(_synced(each, lasting=to_disk) for each in (file, *others))
         for target, made in reversed(temporary.items()):
-            if is_address(target):
-                upload_file(made, target)
-            elif lasting:
-                put_in_place(made, target)
+            if lasting:
+                place_file(made, target)
             else:
                 os.replace(made, target)
     except OSError as error:
