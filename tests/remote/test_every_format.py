@@ -16,7 +16,8 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 from tests.concrete import concrete_classes
-from tests.remote.format_cases import CASES, Case, source_of
+from tests.remote.format_cases import CASES, PLAIN, Case, source_of
+from tests.remote.index.counting_store import CountingStore
 
 import seekable as sk
 import seekable.dataset
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 FEW = ("jsonl.zst", "shar", "tokens: megatron")
 BATCH = 3
+
+MOST_REQUESTS = 6
+"""The most requests with which a dataset of a few files is opened again."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -206,6 +210,30 @@ def test_formats_are_read_from_a_server(
     name: str, in_bucket: Callable[[Path], Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_case(CASES[name], in_bucket, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in PLAIN or name == "shar" else pytest.mark.exhaustive)
+        for name in CASES
+    ],
+)
+def test_an_indexed_format_is_opened_again_with_few_requests_and_no_reads(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, store = CASES[name], CountingStore(f"s3://counted-{tmp_path.name.lower().replace('_', '-')}")
+    monkeypatch.setitem(mounts._stores, (store.mount, os.getpid()), store)
+    (tmp_path / "data").mkdir()
+    case.write(tmp_path / "data")
+    store.objects = {f"corpus/{name}": data for name, data in files_of(tmp_path / "data").items()}
+    asked = source_of(case.asked, f"{store.mount}/corpus")
+    first = sk.open(asked, **case.options, index_dir=tmp_path / "indexes")
+    assert len(store.reads) <= 3 * len(store.objects)
+    store.forget()
+    again = sk.open(asked, **case.options, index_dir=tmp_path / "indexes")
+    assert (store.reads, again.fingerprint) == ([], first.fingerprint)
+    assert len(store.lists) + len(store.stats) <= MOST_REQUESTS, (store.lists, store.stats)
 
 
 def test_the_world_is_closed(tmp_path: Path) -> None:
