@@ -16,6 +16,8 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 from tests.concrete import concrete_classes
+from tests.formats import forager
+from tests.formats.lhotse_indexes import index_of_lines
 from tests.remote.format_cases import CASES, PLAIN, Case, source_of
 from tests.remote.index.counting_store import CountingStore
 
@@ -234,6 +236,26 @@ def test_an_indexed_format_is_opened_again_with_few_requests_and_no_reads(
     again = sk.open(asked, **case.options, index_dir=tmp_path / "indexes")
     assert (store.reads, again.fingerprint) == ([], first.fingerprint)
     assert len(store.lists) + len(store.stats) <= MOST_REQUESTS, (store.lists, store.stats)
+
+
+@pytest.mark.parametrize("beside", ["a.jsonl.idx", "index", ""])
+def test_lines_of_an_object_that_another_index_has_are_not_scanned(
+    beside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CountingStore(f"s3://other-{tmp_path.name.lower().replace('_', '-')}")
+    monkeypatch.setitem(mounts._stores, (store.mount, os.getpid()), store)
+    content = b"".join(b'{"id": %d, "text": "%s"}\n' % (row, b"x" * 600) for row in range(4000))
+    (tmp_path / "a.jsonl").write_bytes(content)
+    if beside == "index":
+        forager.write_index(tmp_path, ["a.jsonl"])
+    elif beside:
+        (tmp_path / beside).write_bytes(index_of_lines(content))
+    store.objects = files_of(tmp_path)
+    ds = sk.open(store.mount, index_dir=tmp_path / "indexes")
+    read = sum(stop - start for name, start, stop in store.reads if name == "a.jsonl")
+    assert (read < len(content) / 4) == bool(beside)
+    assert (len(ds), ds[3999]["id"]) == (4000, 3999)
+    assert ds.fingerprint == sk.open(tmp_path / "a.jsonl").fingerprint
 
 
 def test_the_world_is_closed(tmp_path: Path) -> None:

@@ -132,6 +132,10 @@ def status(path: str) -> PathStatus:
         return PathStatus(found.st_size, found.st_mtime_ns)
     known = known_listings().status(path)
     if known is None:
+        above, _, name = path.rpartition("/")
+        if (listed := known_listings().folder(above)) is not None and name not in listed.files:
+            message = f"there is no object {folder.shown(path)!r}: the folder was listed without it"
+            raise DataNotFound(message)
         stat = folder.stat(path)
         known = stat.size, stat.identity
         known_listings().add_status(path, *known)

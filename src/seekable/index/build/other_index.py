@@ -13,29 +13,34 @@ A small file is one such piece, and so is checked as a whole. All else is scanne
 from __future__ import annotations
 
 import logging
-import os
 import time
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
+from seekable._lazy import lazy
+from seekable.index.build.data_file import opened_file
 from seekable.index.build.file_scan import FileScan, OffsetBuffer
 from seekable.index.build.scan import ScanJob
-from seekable.index.digest import END_BYTES, head_tail_digest, unread_content_digest
+from seekable.index.digest import END_BYTES, unread_content_digest
 from seekable.index.scanner import ReadsOtherIndexes
 from seekable.storage.compression import compression_of
-from seekable.storage.files import stat_file, unreadable_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from io import FileIO
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from seekable.index.build import pinned_object
     from seekable.index.build.build_progress import BuildProgress
     from seekable.index.build.parts import FileToIndex
     from seekable.index.scanner import OtherIndex, OtherOffsets, Scanner
     from seekable.index.surveyor import Finder
+else:
+    pinned_object = lazy("seekable.index.build.pinned_object")
 
 __all__: list[str] = []
 
@@ -51,6 +56,12 @@ _PIECE_BYTES = 4 << 10
 _SHORT_BYTES = 16
 _MOST_SHORT = 256
 """Short lines outside of the pieces; a file with more of them is scanned."""
+
+_MOST_SHORT_STORED = 8
+"""As many of an object, of which each is a request."""
+
+_THREADS = 16
+"""The files of stores that are compared at once."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LAST_BLANK = 32
@@ -70,28 +81,56 @@ def take_over(
     if not isinstance(scanner, ReadsOtherIndexes):
         return list(tasks)
     roots = dict.fromkeys(task.root for task in tasks)
-    others = {root: () if "://" in root else scanner.other_indexes(root) for root in roots}
+    worth = {task.root for task in tasks if _is_worth(task)}
+    others = {root: scanner.other_indexes(root) if root in worth else () for root in roots}
     left: list[FileToIndex] = []
     taken = {root: [0] * len(indexes) for root, indexes in others.items()}
     offered = {root: [0] * len(indexes) for root, indexes in others.items()}
-    for task in tasks:
-        for number, other in enumerate(others[task.root]):
-            found = _found(task, other)
-            offered[task.root][number] += found is not None
-            if found is not None and (scan := _scan_of(task, found, scanner)) is not None:
-                whole = ScanJob(task.path, task.size, task.mtime_ns, 0, task.size)
-                progress_of_build.arrived(whole, task.size, records=scan.records)
-                progress_of_build.add(task.folder, task.root, task.name, scan)
-                taken[task.root][number] += 1
-                break
-        else:
-            left.append(task)
+    with closing(_compared(tasks, others, scanner)) as compared:
+        for task, (looked_up, scan) in zip(tasks, compared, strict=True):
+            for number in looked_up:
+                offered[task.root][number] += 1
+            if scan is None:
+                left.append(task)
+                continue
+            whole = ScanJob(task.path, task.size, task.mtime_ns, 0, task.size)
+            progress_of_build.arrived(whole, task.size, records=scan.records)
+            progress_of_build.add(task.folder, task.root, task.name, scan)
+            taken[task.root][looked_up[-1]] += 1
     for root, indexes in others.items():
         count = sum(task.root == root for task in tasks)
         for number, other in enumerate(indexes):
             if offered[root][number]:
                 _tell(other, taken[root][number], count, progress_of_build)
     return left
+
+
+def _compared(
+    tasks: Sequence[FileToIndex], others: Mapping[str, Sequence[OtherIndex]], scanner: Scanner
+) -> Generator[tuple[list[int], FileScan | None]]:
+    """Yield, of each file, the numbers of the indexes that have it, the last of which fits, and its scan."""
+
+    def compare(task: FileToIndex) -> tuple[list[int], FileScan | None]:
+        looked_up = []
+        for number, other in enumerate(others[task.root]):
+            if (found := _found(task, other)) is not None:
+                looked_up.append(number)
+                if (scan := _scan_of(task, found, scanner)) is not None:
+                    return looked_up, scan
+        return looked_up, None
+
+    if not any("://" in root for root in others):
+        yield from map(compare, tasks)
+        return
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="seekable-compare") as threads:
+        # Each thread has the listings of the call.
+        futures = [threads.submit(copy_context().run, compare, task) for task in tasks]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def _tell(other: OtherIndex, found: int, count: int, progress_of_build: BuildProgress) -> None:
@@ -104,26 +143,35 @@ def _tell(other: OtherIndex, found: int, count: int, progress_of_build: BuildPro
 
 def _found(task: FileToIndex, other: OtherIndex) -> OtherOffsets | None:
     """Return the lines of a plain file by another index; None if it has none, and for other files."""
-    if task.remote_size is not None or compression_of(task.name):
+    if task.remote_size is not None or compression_of(task.name) or not _is_worth(task):
         return None
     return other.find(task.name)
 
 
+def _is_worth(task: FileToIndex) -> bool:
+    """Return False for a small object: to read it takes one request, and to look for an index another one."""
+    return "://" not in task.path or task.size > _WHOLE_BYTES
+
+
 def _scan_of(task: FileToIndex, found: OtherOffsets, scanner: Scanner) -> FileScan | None:
     """Return what a scan would find in a file; None if the other index cannot be trusted."""
-    if task.mtime_ns > found.made_ns:
+    is_stored = "://" in task.path
+    if task.mtime_ns > found.made_ns and not is_stored:
         return None
     begun_ns = time.time_ns()
     offsets = OffsetBuffer(task.folder)
-    with _opened(task.path) as file:
-        before = os.fstat(file.fileno())
-        head = os.pread(file.fileno(), END_BYTES, 0)
+    version = task.size, task.mtime_ns
+    with opened_file(task.path, version=version) as file:
+        source = _Pieces(task) if is_stored else file.ranges()
+        most_short = _MOST_SHORT_STORED if is_stored else _MOST_SHORT
+        head = bytes(source.range(0, min(END_BYTES, task.size)))
         scanner.check_head(head, task.path)
-        head_tail = head_tail_digest(file.fileno(), size=task.size, head=head)
-        fits = not head.startswith(_BYTE_ORDER_MARK) and _all_fit(file, task.size, found.ranges, offsets)
-        after = stat_file(task.path)
-    expected = task.size, task.mtime_ns, before.st_ino
-    if not fits or (after.st_size, after.st_mtime_ns, after.st_ino) != expected:
+        head_tail = file.head_tail()
+        fits = not head.startswith(_BYTE_ORDER_MARK) and _all_fit(
+            source, task.size, found.ranges, offsets, most_short=most_short
+        )
+        is_same = file.version == version and file.is_unchanged()
+    if not fits or not is_same:
         offsets.discard()
         return None
     offsets.finish(size=task.size)
@@ -142,18 +190,13 @@ def _scan_of(task: FileToIndex, found: OtherOffsets, scanner: Scanner) -> FileSc
     )
 
 
-def _opened(path: str) -> FileIO:
-    try:
-        return open(path, "rb", buffering=0)
-    except PermissionError:
-        raise unreadable_error(path) from None
-
-
 def _all_fit(
-    file: FileIO,
+    file: _Bytes,
     size: int,
     ranges: Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]],
     offsets: OffsetBuffer,
+    *,
+    most_short: int,
 ) -> bool:
     """Add the offsets of a file to the buffer; return False if they cannot be those of its lines."""
     end, short = 0, 0
@@ -168,7 +211,7 @@ def _all_fit(
         if size > _WHOLE_BYTES:
             some = starts[lengths <= _SHORT_BYTES].tolist()
             short += len(some)
-            if short > _MOST_SHORT or any(_may_be_blank(file, start) for start in some):
+            if short > most_short or any(_may_be_blank(file, start) for start in some):
                 return False
         offsets.add(starts)
     return end == size
@@ -184,7 +227,7 @@ def _pieces(size: int) -> list[tuple[int, int]]:
 
 
 def _piece_fits(
-    file: FileIO,
+    file: _Bytes,
     size: int,
     piece: tuple[int, int],
     starts: NDArray[np.uint64],
@@ -194,7 +237,7 @@ def _piece_fits(
     first, stop = max(piece[0], int(starts[0])), min(piece[1], int(ends[-1]))
     if first >= stop:
         return True
-    data = np.frombuffer(os.pread(file.fileno(), stop - first, first), np.uint8)
+    data = np.frombuffer(file.range(first, stop), np.uint8)
     if len(data) < stop - first:
         return False
     inside = starts[slice(*np.searchsorted(starts, np.array([first, stop], np.uint64)))].view(np.int64)
@@ -205,5 +248,39 @@ def _piece_fits(
     return np.array_equal(newlines, ended) and bool((data[inside - first] > _LAST_BLANK).all())
 
 
-def _may_be_blank(file: FileIO, start: int) -> bool:
-    return os.pread(file.fileno(), 1, start) <= b" "
+def _may_be_blank(file: _Bytes, start: int) -> bool:
+    return bytes(file.range(start, start + 1)) <= b" "
+
+
+class _Bytes(Protocol):
+    """Some bytes of a file."""
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return the bytes of a range."""
+
+
+@final
+class _Pieces:
+    """The pieces of an object that are compared with its index; all are fetched at once."""
+
+    __slots__ = ("_answers", "_object")
+
+    def __init__(self, task: FileToIndex) -> None:
+        self._object = pinned_object.PinnedObject(task.path, size=task.size, identity=task.mtime_ns)
+        self._answers = {
+            (start, stop): self._object.begin(start, stop)
+            for start, stop in _pieces(task.size)
+            if start < stop
+        }
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return some bytes, of a piece or, in a request of their own, of what lies between.
+
+        Raises:
+            IndexStale: the object is of another version now.
+            DataNotFound, AccessDenied, Unreachable: it cannot be read.
+        """
+        for (first, last), answer in self._answers.items():
+            if first <= start and stop <= last:
+                return self._object.wait(answer)[start - first : stop - first]
+        return self._object.range(start, stop)
