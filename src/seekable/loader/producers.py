@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, final
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
-from seekable.storage.abandoned import abandon, check_not_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
     from seekable.loader.states import PipelineState
     from seekable.loader.steps import Cursor
     from seekable.loader.workers import pool as pools
+    from seekable.storage import abandoned
 else:
+    abandoned = lazy("seekable.storage.abandoned")
     pools = lazy("seekable.loader.workers.pool")
 
 
@@ -287,7 +288,7 @@ class _Buffer(Generic[Item]):
         with self._changed:
             self._waiting = True
             while not self._changed.wait_for(lambda: self._items or self._ended, _MOMENT):
-                check_not_abandoned()
+                abandoned.check_not_abandoned()
             self._waiting = False
             if self._items:
                 item = self._items.popleft()
@@ -318,5 +319,5 @@ def _stop(buffer: _Buffer[Item], thread: threading.Thread) -> None:
         return
     buffer.stop()
     if thread is not threading.current_thread() and thread.is_alive():
-        abandon(thread)
+        abandoned.abandon(thread)
         thread.join(timeout=_PATIENCE_SECONDS)
