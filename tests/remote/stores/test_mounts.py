@@ -133,6 +133,15 @@ def test_user_and_query_of_a_url_are_sent_and_never_shown() -> None:
         assert PLANTED not in f"{caught.value!r}{caught.getrepr(style='long')}".replace(f'"{PLANTED}', "")
 
 
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_a_server_that_answers_get_alone_is_read(status: int) -> None:
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        return (200 if request.command == "GET" else status), b""
+
+    with stub_server(answer) as address:
+        assert read(mount(f"http://{address}/a.bin?sig=1")) == CONTENT[1:]
+
+
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>"
 
 

@@ -27,6 +27,7 @@ _KINDS = {
 _PASSING = frozenset({408, 425, 429})
 _REFUSING = frozenset({429, 503})
 _SERVER_FAULTS = 500
+_NOT_IMPLEMENTED = 501
 _BAD_REQUEST = 400
 _DENIED = frozenset({401, 403})
 _NOT_FOUND = frozenset({404, 410})
@@ -146,7 +147,7 @@ def _not_found(failed: str, address: str, text: str, scheme: str) -> Exception:
 
 
 def _of_status(status: int, message: str) -> Exception:
-    if status in _PASSING or status >= _SERVER_FAULTS:
+    if status in _PASSING or (status >= _SERVER_FAULTS and status != _NOT_IMPLEMENTED):
         return Passing(message, refused=status in _REFUSING)
     if status == 409:  # noqa: PLR2004 - a conditional write that met another one
         return FileExistsError(message)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 from urllib.parse import quote, unquote
 
 from seekable._optional import optional
-from seekable.errors import DataNotFound, IndexStale, InvalidArgument, SeekableError, Unreachable
+from seekable.errors import (
+    AccessDenied,
+    DataNotFound,
+    IndexStale,
+    InvalidArgument,
+    SeekableError,
+    Unreachable,
+)
 from seekable.remote.addresses import Address, shown
 from seekable.remote.stores.obstore_errors import Failure, failure_of
 from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
@@ -86,8 +93,27 @@ class ObstoreStore(Store):
     async def stat(self, key: str) -> Stat:
         """Return the size and the entity tag of an object."""
         path = self._path(key)
-        meta = await self._try(key, "read", lambda store: obstore.head_async(store, path))
+        try:
+            meta = await self._try(key, "read", lambda store: obstore.head_async(store, path))
+        except (AccessDenied, DataNotFound, Unreachable):
+            # A signed URL is for GET alone, and some web servers have no HEAD: obstore takes 405 for 404.
+            if self._mount.scheme not in _WEB:
+                raise
+            meta = await self._meta_of_get(key)
         return self._stat(meta, key=key)
+
+    async def _meta_of_get(self, key: str) -> Any:
+        """Return the description of an object from the answer to a request for its first byte."""
+        path = self._path(key)
+
+        async def first_byte(store: Any) -> Any:
+            return await obstore.get_async(store, path, options={"range": (0, 1)})
+
+        try:
+            result = await self._try(key, "read", first_byte)
+        except _Changed:  # An empty object has no first byte.
+            result = await self._try(key, "read", lambda store: obstore.get_async(store, path))
+        return result.meta
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
