@@ -333,7 +333,10 @@ def format_of_all(found: Sequence[Found]) -> Format:
     """
     formats: dict[str, tuple[Format, str]] = {}
     for run in found:
-        for suffix, name in {_suffix(name): name for name in run.names}.items():
+        # Most names have one end; the rest of the work is done once for each.
+        ends = {name.rpartition(".")[2]: name for name in run.names}
+        alike = ends.values() if not any(map(compression_of, ends.values())) else run.names
+        for suffix, name in {_suffix(name): name for name in alike}.items():
             form = format_of(name if suffix else os.path.basename(name))
             formats.setdefault(form.name, (form, name))
     if len(formats) > 1:
@@ -361,7 +364,10 @@ def refuse_copies(found: Sequence[Found]) -> None:
         UnsupportedFormat: there is such a pair.
     """
     for run in found:
-        compressed = [name for name in run.names if compression_of(name)]
+        ends = {name[-4:] for name in run.names}
+        compressed = (
+            [name for name in run.names if compression_of(name)] if any(map(compression_of, ends)) else []
+        )
         names = set(run.names) if compressed else set()
         for name in compressed:
             copies = {uncompressed_name(name), *(f"{uncompressed_name(name)}.{kind}" for kind in COMPRESSED)}

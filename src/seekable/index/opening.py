@@ -321,7 +321,7 @@ def _enterable(files: _Files, folder: str, table: Table | None, found: FileStatu
     lost = _without_schema(folder, table, found) if table is not None else []
     lost += [
         number
-        for number, name in enumerate(files.numbers)
+        for number, name in enumerate(files.numbers if table and _has_compressed(files.numbers) else ())
         if table is not None
         and compression_of(name)
         and found.rows[number] >= 0
@@ -332,6 +332,10 @@ def _enterable(files: _Files, folder: str, table: Table | None, found: FileStatu
     rows = found.rows.copy()
     rows[lost] = -1
     return replace(found, rows=rows)
+
+
+def _has_compressed(names: Iterable[str]) -> bool:
+    return any(map(compression_of, {name[-4:] for name in names}))
 
 
 def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
