@@ -29,7 +29,7 @@ from seekable.remote.cache.contents import CachedObject, cached_objects, is_chos
 from seekable.remote.cache.eviction import remove_until
 from seekable.remote.cache.extents import create_object
 from seekable.remote.cache.ledger import Ledger, Lines, free_bytes
-from seekable.remote.cache.object_key import UNIT_BYTES, ObjectKey, object_key, parsed_key
+from seekable.remote.cache.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 from seekable.remote.cache.open_objects import OpenObjects, folder_of
 from seekable.storage.files import cache_folder
 
@@ -57,10 +57,6 @@ BYTES_VARIABLE = "SEEKABLE_REMOTE_BYTES"
 _LEFT = 0.9
 """The share of the limit that is left by a sweep, so that the next one is not due at once."""
 
-_FEWEST_EXTENTS = 64
-"""An extent takes at most one of so many parts of the limit: extents go as a whole."""
-
-_MOST_EXTENT_UNITS = 256
 _PAGE = 4096
 _OBJECT_OVERHEAD = 4 * _PAGE
 """The bytes on disk of the files of an object, besides its extents: folder, entries, description."""
@@ -322,7 +318,7 @@ class DiskCache:
             assert lines.used is not None
             lines.used += size
             if kept is None:
-                units = self._extent_units(lines)
+                units = extent_units(self._limit(lines))
                 kept = create_object(folder_of(self._objects_folder, key), key, extent_units=units, etag=etag)
                 self._open_objects.add(ref_key, kept)
             kept.write(unit, data, second)
@@ -351,10 +347,6 @@ class DiskCache:
 
     def _limit(self, lines: Lines) -> int:
         return lines.chosen_bytes if self._most_bytes is None else self._most_bytes
-
-    def _extent_units(self, lines: Lines) -> int:
-        units = self._limit(lines) // _FEWEST_EXTENTS // UNIT_BYTES
-        return min(1 << max(units.bit_length() - 1, 0), _MOST_EXTENT_UNITS)
 
 
 def _overhead(key: ObjectKey) -> int:

@@ -7,10 +7,12 @@ import xxhash
 
 from seekable.remote.addresses import is_address, parse, shown
 
-__all__ = ["UNIT_BYTES", "ObjectKey", "object_key", "parsed_key", "unit_count"]
+__all__ = ["UNIT_BYTES", "ObjectKey", "extent_units", "object_key", "parsed_key", "unit_count"]
 
 UNIT_BYTES = 256 << 10
 """The size of a unit: the bytes that are transferred in about the time that any request takes."""
+
+_FEWEST_EXTENTS, _MOST_EXTENT_UNITS = 256, 256
 
 
 class ObjectKey(msgspec.Struct, frozen=True):
@@ -70,3 +72,17 @@ def unit_count(size: int) -> int:
         (0, 1, 1, 2)
     """
     return -(-size // UNIT_BYTES)
+
+
+def extent_units(most_bytes: int) -> int:
+    """Return the number of units of an extent, for a cache of a limit in bytes.
+
+    An extent takes at most one of 256 parts of the limit, because extents are evicted as a whole, and blocks
+    that are still needed may lie in one with others.
+
+    Example:
+        >>> [extent_units(most_bytes) for most_bytes in (1 << 20, 1 << 30, 1 << 40)]
+        [1, 16, 256]
+    """
+    units = most_bytes // _FEWEST_EXTENTS // UNIT_BYTES
+    return min(1 << max(units.bit_length() - 1, 0), _MOST_EXTENT_UNITS)

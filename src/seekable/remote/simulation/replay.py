@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.remote.cache.object_key import UNIT_BYTES, extent_units
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ _CHUNK_UNITS = 4
 _LEFT = 0.9
 _MEMORY_BYTES = 64 << 20
 """The bytes that a process keeps in memory of what it read last."""
-
-_FEWEST_EXTENTS, _MOST_EXTENT_UNITS = 64, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +214,9 @@ class NodeCache:
     def _evict(self, left_bytes: int) -> None:
         """Drop whole extents, those first that were not used for the longest time."""
         kept = np.flatnonzero(self._here)
-        extents, at = np.unique(self._axis.cells(kept, self._extent_units), return_inverse=True)
+        extents, at = np.unique(
+            self._axis.cells(kept, extent_units(self._knobs.cache_bytes)), return_inverse=True
+        )
         used = np.zeros(extents.size, np.int64)
         np.maximum.at(used, at, self._used[kept])
         sizes = np.bincount(at, self._axis.sizes(kept))
@@ -227,11 +227,6 @@ class NodeCache:
         dropped[order[:count]] = True
         self._here[kept[dropped[at]]] = False
         self._kept_bytes -= int(sizes[dropped].sum())
-
-    @property
-    def _extent_units(self) -> int:
-        units = self._knobs.cache_bytes // _FEWEST_EXTENTS // UNIT_BYTES
-        return min(1 << max(units.bit_length() - 1, 0), _MOST_EXTENT_UNITS)
 
 
 def range_requests(reads: Reads, knobs: Knobs) -> Requests:
