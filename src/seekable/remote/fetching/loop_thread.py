@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import threading
 import time
 import weakref
+from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from seekable.storage.abandoned import check_not_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from concurrent.futures import Future
 
 __all__ = ["LoopThread"]
 
@@ -72,9 +73,11 @@ class LoopThread:
             work.close()
             raise RuntimeError("a request was sent and waited for in the thread that sends requests")
         done = threading.Event()
-        future = self.start(work)
+        future: Future[T] = Future()
         future.add_done_callback(lambda _: done.set())
+        # An interrupt may come in any line of this block, also before the loop has begun the coroutine.
         try:
+            self._running(work).call_soon_threadsafe(_begin, work, future)
             while not done.wait(_MOMENT):
                 self._check_thread()
                 check_not_abandoned()
@@ -146,6 +149,31 @@ def _close_in(process: int, thread: weakref.ref[LoopThread]) -> None:
     found = thread()
     if found is not None and process == os.getpid():
         found.close_with_process()
+
+
+def _begin(work: Coroutine[Any, Any, T], future: Future[T]) -> None:
+    """Start a coroutine in the running loop, and end a future with it, unless that is cancelled already."""
+    if future.cancelled():
+        work.close()
+        return
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+
+    def end(_: asyncio.Task[T]) -> None:
+        with contextlib.suppress(InvalidStateError):  # It was cancelled this moment.
+            if task.cancelled():
+                future.cancel()
+            elif (error := task.exception()) is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(task.result())
+
+    def cancel(_: Future[T]) -> None:
+        if future.cancelled() and not loop.is_closed():
+            loop.call_soon_threadsafe(task.cancel)
+
+    task.add_done_callback(end)
+    future.add_done_callback(cancel)
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
