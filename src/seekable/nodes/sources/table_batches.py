@@ -12,7 +12,8 @@ from seekable.errors import BadValue, InvalidArgument
 from seekable.formats.take import take_array
 from seekable.index.location import Location
 from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.graph import ColumnarPlan
+from seekable.nodes.graph import ColumnarPlan, held
+from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.sources.decode import numpy_values
 
 if TYPE_CHECKING:
@@ -49,19 +50,26 @@ _BYTES = 8 << 20
 
 def batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
     """Yield the records of epoch 0 in batches; see ``Dataset.batches``."""
-    ahead, start = max(1, _AHEAD // size) * size, 0
-    while node.size is None or start < node.size:
-        stop = start + ahead if node.size is None else min(start + ahead, node.size)
-        plan = node.plan(np.arange(start, stop, dtype=np.int64))
+    for count, plan, ahead in reads_ahead(_planned(node, size)):
         # The order of several small batches is resolved together.
         each = max(1, plan.bytes // max(1, len(plan)))
         step = size if kind == "python" else max(1, _BYTES // each // size) * size
-        for first in range(0, stop - start, step):
-            part = plan.slice(first, min(first + step, stop - start))
+        for first in range(0, count, step):
+            last = min(first + step, count)
+            ahead.read_to(last)
+            part = plan.slice(first, last)
             if kind == "python":
                 yield part.read()
             else:
                 yield from _in_columns(part, kind, size)
+
+
+def _planned(node: Node, size: int) -> Iterator[tuple[int, Plan]]:
+    """Yield the plans of epoch 0 in their order, each of whole batches, with its number of records."""
+    at_once, start = max(1, _AHEAD // size) * size, 0
+    while node.size is None or start < node.size:
+        stop = start + at_once if node.size is None else min(start + at_once, node.size)
+        yield stop - start, node.plan(np.arange(start, stop, dtype=np.int64))
         start = stop
 
 
@@ -152,7 +160,8 @@ def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
     Raises:
         InvalidArgument: a column has types without a common one, or a value that does not fit it.
     """
-    batches = [table_of(part) for _, part in plan.parts]
+    with held(plan):
+        batches = [table_of(part) for _, part in plan.parts]
     try:
         return gathered_batch(plan.size, [at for at, _ in plan.parts], batches)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
