@@ -17,7 +17,9 @@ def loader(**arguments: Any) -> sk.Loader:
     return sk.Loader(data, batch_size=2, collate=list, prefetch=0, **arguments)
 
 
-@pytest.mark.parametrize("store", ["moto", "azurite"], indirect=True)
+@pytest.mark.parametrize(
+    "store", ["moto", pytest.param("azurite", marks=pytest.mark.exhaustive)], indirect=True
+)
 def test_a_run_goes_on_from_a_state_in_a_store(store: Bucket) -> None:
     folder = f"{store.url}/run"
     first = loader()

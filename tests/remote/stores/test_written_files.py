@@ -69,7 +69,14 @@ WRITERS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+OFTEN = ("jsonl", "stream")
+"""What is written each time that tests run; the others share its way to the store."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind in OFTEN else pytest.param(kind, marks=pytest.mark.exhaustive) for kind in WRITERS],
+)
 def test_a_folder_has_the_bytes_of_a_local_one(kind: str, bucket: Bucket, tmp_path: Path) -> None:
     local = tmp_path / "local"
     WRITERS[kind](local, jobs=1)
