@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument
+from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
 from seekable.index.build.commit import add_entries, folder_lock, write_segment
 from seekable.index.build.publishing import published_table
 from seekable.index.companions import schema_digest, schema_name
@@ -60,7 +60,6 @@ def adopt_published(
 
     Raises:
         InvalidArgument: the published index has more bytes than may be fetched.
-        Unreachable: a store cannot be reached.
     """
     left, notices = [], []
     by_root = defaultdict(list)
@@ -98,8 +97,8 @@ def _adopted(
             return _take(published, folder, entries, tasks[0].root, scanner)
         except (DataNotFound, IndexStale):
             continue
-        except AccessDenied:
-            return set()
+        except (AccessDenied, Unreachable):
+            return set()  # Some servers refuse names that they do not serve. A scan tells what is wrong.
     return set()
 
 
