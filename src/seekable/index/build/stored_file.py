@@ -38,6 +38,7 @@ class StoredFile:
         self.version = version
         """The number of bytes, and the number of the version."""
         self._size, self._identity = version
+        self._address = address
         self._whole: memoryview | None = None
         self._object = PinnedObject(address, size=self._size, identity=self._identity, on_wait=on_wait)
 
@@ -74,7 +75,8 @@ class StoredFile:
             head = self._ends()[0]
             if compression_of(self._object.path) == "gz" and needs_points(self._size, head):
                 reader.keep()  # It is read twice.
-            yield Data(reader, self._size, head, self._object.path)
+            # Files beside it are found by the address, which a message has without the suffix of a mount.
+            yield Data(reader, self._size, head, self._address)
 
     def is_unchanged(self) -> bool:
         """Return True: a range of another version is refused when it is fetched."""

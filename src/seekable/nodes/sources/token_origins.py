@@ -59,7 +59,7 @@ def source_of(path: str, row: int) -> Location | None:
     Raises:
         CorruptTokens: the part has another list of rows than it was written with.
     """
-    sources = _sources_of(path)
+    sources = _kept_sources_of(path) if "://" in path else _sources_of(path)
     if sources is None:
         return None
     run = int(np.searchsorted(sources.ends, row, side="right"))
@@ -69,6 +69,12 @@ def source_of(path: str, row: int) -> Location | None:
     origin = sources.files[file]
     at = first + row - (int(sources.ends[run]) - count)
     return Location(origin, at, *_line(origin, at))
+
+
+@functools.lru_cache(maxsize=256)
+def _kept_sources_of(path: str) -> _Sources | None:
+    """Return the sources of a file in a store, which is looked for once."""
+    return _sources_of(path)
 
 
 def _sources_of(path: str) -> _Sources | None:

@@ -282,7 +282,7 @@ class TokensPlan(SlicedPlan):
         for file, row, start, length in zip(*(column.tolist() for column in columns), strict=True):
             mapped = fileset.mapped(file)
             mapped.check()
-            located.append(Location(mapped.name, row, start, length, source_of(mapped.name, row)))
+            located.append(Location(mapped.name, row, start, length, source_of(mapped.path, row)))
         return located
 
     def _token_bytes(self) -> Int64s:
