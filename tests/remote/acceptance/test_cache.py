@@ -12,6 +12,7 @@ import pytest
 from tests.remote.acceptance.corpus import Corpus
 from tests.remote.acceptance.program import Program, run
 from tests.remote.proxy import Fault
+from tests.thrift import some
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ def corpus(nginx: Nginx, front: Front, tmp_path: Path) -> Corpus:
     return made
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(some(4)))
 def test_kills_while_the_cache_is_written_leave_it_good(
     seed: int, corpus: Corpus, front: Front, tmp_path: Path
 ) -> None:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.remote.acceptance.corpus import Corpus
 from tests.remote.acceptance.program import run
+from tests.thrift import some
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.remote.servers.nginx import Nginx
+    from tests.remote.servers.bucket import Bucket
 
 METHODS = ("fork", "forkserver", "spawn")
+CASES = list(itertools.product(METHODS, (True, False), (None, 0)))
 CACHED, MISSING, LATER = 5, 150, 290
 """Rows of three objects: one one on the disk, one that is not, and one for the parent at the end."""
 
@@ -62,9 +64,9 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def corpus(nginx: Nginx, tmp_path: Path) -> Corpus:
+def corpus(bucket: Bucket, tmp_path: Path) -> Corpus:
     """Three indexed objects, the first of which the disk has."""
-    made = Corpus.made(nginx.s3_bucket(), tmp_path)
+    made = Corpus.made(bucket, tmp_path)
     run("opened()[5]", made.arguments(), SEEKABLE_REMOTE_DIR=str(tmp_path / "cache"))
     return made
 
@@ -94,9 +96,7 @@ def test_a_forked_child_of_a_parent_that_fetched_reads_on(corpus: Corpus, tmp_pa
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("method", "used", "most_bytes"), list(itertools.product(METHODS, (True, False), (None, 0)))
-)
+@pytest.mark.parametrize(("method", "used", "most_bytes"), CASES[: some(len(CASES))])
 def test_the_fork_matrix(
     method: str,
     used: bool,  # noqa: FBT001 - pytest names it
@@ -108,7 +108,7 @@ def test_the_fork_matrix(
 
 
 @pytest.mark.frameworks("torch")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_workers_of_torch_read_over_the_store(method: str, corpus: Corpus, tmp_path: Path) -> None:
     given = {**corpus.arguments(), "method": method}
     batches = json.loads(run(LOADERS, given, SEEKABLE_REMOTE_DIR=str(tmp_path / "cache")))

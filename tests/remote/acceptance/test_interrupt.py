@@ -10,6 +10,7 @@ import pytest
 from tests.remote.acceptance.corpus import Corpus
 from tests.remote.acceptance.program import Program
 from tests.remote.proxy import Fault
+from tests.thrift import some
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 PROMISED_SECONDS = 1.0
 
 READS = {
+    "workers": "list(sk.Loader(dataset, batch_size=4, workers=2))",
     "record": "dataset[5]",
     "rows": "dataset[[5, 150, 290]]",
     "epoch": "list(dataset.shuffle(seed=1))",
     "loader": "list(sk.Loader(dataset.shuffle(seed=1), batch_size=4))",
     "threads": "list(sk.Loader(dataset, batch_size=4, workers=2, worker_type='thread'))",
-    "workers": "list(sk.Loader(dataset, batch_size=4, workers=2))",
 }
 
 
@@ -65,7 +66,7 @@ def test_ctrl_c_ends_a_read_that_hangs(corpus: Corpus, front: Front, tmp_path: P
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("what", READS.values(), ids=READS)
+@pytest.mark.parametrize("what", list(READS.values())[: some(6)], ids=list(READS)[: some(6)])
 def test_ctrl_c_ends_any_read_that_hangs(what: str, corpus: Corpus, front: Front, tmp_path: Path) -> None:
     interrupted(what, corpus, front, tmp_path / "cache")
 
