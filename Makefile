@@ -97,7 +97,7 @@ bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) $(APART:%=$(BENCH)/.%) ## compare w
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environments, the built docs and the caches
-	rm -rf $(VENV) $(BENCH) benchmarks/.data demo-output demo-audio-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) benchmarks/.data demo-output demo-audio-output demo-remote-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made: pyproject.toml

@@ -185,7 +185,10 @@ class Log:
 
     def end(self, loader: sk.Loader) -> None:
         """Print what rank 0 has fetched."""
-        print(f"rank 0 has read: {loader.report()['remote']}", flush=True)
+        fetched = loader.report()["remote"]
+        size = f"{fetched.fetched_bytes / 1e6:.1f} MB in {fetched.requests:,} requests"
+        waited = f"waited {fetched.wait_seconds:.1f} s, sent {fetched.retries} requests again"
+        print(f"rank 0 has fetched {size}, {waited}", flush=True)
 
     def _write(self, **entry: Any) -> None:
         print(json.dumps(entry), file=self._file, flush=True)
