@@ -20,6 +20,7 @@ from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.indexed_sources import DataSource, IndexedSource
 from seekable.nodes.sources.sample_source import SampleSource
+from seekable.remote.paths import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,9 +33,14 @@ _HEAD = re.compile(rb'\s*\{\s*"' + PIPELINE_KEY.encode() + rb'"')
 
 
 def is_pipeline_file(path: str) -> bool:
-    """Return True if a path is that of a file that ``ds.save`` wrote, by its first key."""
+    """Return True if a path is that of a file that ``ds.save`` wrote, by its first key.
+
+    Of addresses only those that end with ``.json`` are looked at.
+    """
+    if "://" in path and not path.endswith(".json"):
+        return False
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return _HEAD.match(file.read(_HEAD_BYTES)) is not None
     except (OSError, ValueError):
         return False
@@ -60,6 +66,8 @@ class Opening:
     bos: int | None = field(default=None, kw_only=True)
     most_bytes: int | None = field(default=None, kw_only=True)
     publish: bool = field(default=False, kw_only=True)
+    refresh: bool = field(default=True, kw_only=True)
+    """True to list stores; False to take the lists that were kept."""
 
     @cached_property
     def watch(self) -> BuildWatch:
@@ -188,6 +196,7 @@ class Opening:
             bos=self.bos,
             most_bytes=self.most_bytes,
             publish=self.publish,
+            refresh=self.refresh,
         )
 
     def _pickled_fields(self) -> list[str]:
@@ -195,7 +204,12 @@ class Opening:
         with warnings.catch_warnings(), suppress(SeekableError):
             warnings.simplefilter("ignore")
             node = open_dataset(
-                self.path, format=self.format, decode="bytes", index_dir=self.index_dir, progress=self.watch
+                self.path,
+                format=self.format,
+                decode="bytes",
+                index_dir=self.index_dir,
+                progress=self.watch,
+                refresh=self.refresh,
             ).node
             leaves = [leaf for leaf in leaves_of(node) if isinstance(leaf, SampleSource)]
             default = checked_decode(None)

@@ -14,6 +14,7 @@ from seekable.cli.options import (
     JsonOption,
     NoProgressOption,
     QuietOption,
+    RefreshOption,
     TokenTypeOption,
     examples,
 )
@@ -120,6 +121,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    refresh: RefreshOption = True,
     partitions: PartitionsOption = None,
     jobs: WriteJobsOption = None,
     no_progress: NoProgressOption = False,
@@ -149,6 +151,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
         dtype=dtype,
         eos=eos,
         bos=bos,
+        refresh=refresh,
     )
     records = _records(opening, as_table=target == "parquet")
     if shuffle is not None:

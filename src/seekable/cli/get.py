@@ -16,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    RefreshOption,
     TokenTypeOption,
     examples,
 )
@@ -91,6 +92,7 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    refresh: RefreshOption = True,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
@@ -125,6 +127,7 @@ def get(  # noqa: PLR0913 - an argument for each of its options
         dtype=dtype,
         eos=eos,
         bos=bos,
+        refresh=refresh,
     )
     dataset = opening.dataset()
     if asked is not None:

@@ -16,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    RefreshOption,
     TokenTypeOption,
     examples,
 )
@@ -36,6 +37,7 @@ def head(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    refresh: RefreshOption = True,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
@@ -59,6 +61,7 @@ def head(  # noqa: PLR0913 - an argument for each of its options
         dtype=dtype,
         eos=eos,
         bos=bos,
+        refresh=refresh,
     )
     records = opening.open()
     write_records(

@@ -16,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    RefreshOption,
     TokenTypeOption,
     examples,
 )
@@ -58,6 +59,7 @@ def info(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    refresh: RefreshOption = True,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
@@ -83,6 +85,7 @@ def info(  # noqa: PLR0913 - an argument for each of its options
         dtype=dtype,
         eos=eos,
         bos=bos,
+        refresh=refresh,
     )
     if is_pipeline_file(path):
         opening.refuse_options()

@@ -27,6 +27,7 @@ from seekable.cli import (
     tokenize,
     verify,
 )
+from seekable.cli.addresses import takes_addresses
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
 from seekable.cli.kaldi import group as kaldi
 from seekable.cli.options import examples, paragraph
@@ -55,23 +56,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command(epilog=index.EPILOG)(index.index)
-app.command(epilog=info.EPILOG)(info.info)
+app.command(epilog=index.EPILOG)(takes_addresses(index.index))
+app.command(epilog=info.EPILOG)(takes_addresses(info.info))
 # A negative row number looks like an unknown option.
-app.command(epilog=get.EPILOG, context_settings={"ignore_unknown_options": True})(get.get)
-app.command(epilog=head.EPILOG)(head.head)
-app.command(epilog=sample.EPILOG)(sample.sample)
-app.command(epilog=verify.EPILOG)(verify.verify)
-app.command(epilog=recompress.EPILOG)(recompress.recompress)
-app.command(epilog=export.EPILOG)(export.export)
-app.command(epilog=tokenize.EPILOG)(tokenize.tokenize)
-app.command(epilog=pack.EPILOG)(pack.pack)
-app.command(epilog=plan.EPILOG)(plan.plan)
-app.command(epilog=simulate.EPILOG)(simulate.simulate)
+app.command(epilog=get.EPILOG, context_settings={"ignore_unknown_options": True})(takes_addresses(get.get))
+app.command(epilog=head.EPILOG)(takes_addresses(head.head))
+app.command(epilog=sample.EPILOG)(takes_addresses(sample.sample))
+app.command(epilog=verify.EPILOG)(takes_addresses(verify.verify))
+app.command(epilog=recompress.EPILOG)(takes_addresses(recompress.recompress))
+app.command(epilog=export.EPILOG)(takes_addresses(export.export))
+app.command(epilog=tokenize.EPILOG)(takes_addresses(tokenize.tokenize))
+app.command(epilog=pack.EPILOG)(takes_addresses(pack.pack))
+app.command(epilog=plan.EPILOG)(takes_addresses(plan.plan))
+app.command(epilog=simulate.EPILOG)(takes_addresses(simulate.simulate))
 app.add_typer(state.app, name="state")
 app.add_typer(kaldi.app, name="kaldi")
 app.add_typer(cache.app, name="cache")
-app.command(epilog=doctor.EPILOG)(doctor.doctor)
+app.command(epilog=doctor.EPILOG)(takes_addresses(doctor.doctor))
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so

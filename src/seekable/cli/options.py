@@ -73,6 +73,15 @@ BosIdOption = Annotated[
     ),
 ]
 
+RefreshOption = Annotated[
+    bool,
+    typer.Option(
+        "--refresh/--no-refresh",
+        help="List the store, or take the list that was kept, without a request.",
+        show_default=False,
+    ),
+]
+
 NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="Draw no progress bar.")]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what was asked for.")]

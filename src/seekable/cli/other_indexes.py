@@ -21,7 +21,7 @@ def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: b
         as_json: True to print a document.
 
     Raises:
-        InvalidArgument: two indexes would have one path.
+        InvalidArgument: two indexes would have one path, or a path is an address.
         SeekableError: a file has no such index; nothing is written before all names are looked at.
     """
     import os
@@ -30,6 +30,12 @@ def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: b
     from seekable.errors import InvalidArgument
     from seekable.writing.other_indexes import files_to_index, one_path_twice, write_indexes
 
+    for address in (path for path in (*paths, folder or "") if "://" in path):
+        message = (
+            f"{address!r} is an address, and indexes of other tools are written from files of this machine "
+            f"to folders of it: name a copy of the data"
+        )
+        raise InvalidArgument(message)
     found = {path: files_to_index(path, tool) for path in paths}
     files = list(dict.fromkeys(file for plain, _ in found.values() for file in plain))
     if twice := one_path_twice(files, folder):

@@ -16,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    RefreshOption,
     TokenTypeOption,
     examples,
 )
@@ -90,6 +91,7 @@ def pack(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    refresh: RefreshOption = True,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
@@ -128,6 +130,7 @@ def pack(  # noqa: PLR0913 - an argument for each of its options
         dtype=dtype,
         eos=eos,
         bos=bos,
+        refresh=refresh,
     )
     documents = opening.dataset()
     try:

@@ -15,6 +15,7 @@ from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.loader.checkpoint_files import read_saved
 from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
+from seekable.remote.paths import absolute, exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,13 @@ def pipeline_of(
         DataNotFound: there is no such file, module or function.
         InvalidArgument: an argument is missing, or is given twice.
     """
-    if os.path.exists(target):
+    if exists(target):
         if is_pipeline_file(target):
             return _of_file(target, batches, state=state, roots=roots, index_dir=index_dir)
         if state is not None:
             raise InvalidArgument("--state goes with module:function; a saved state is itself the state")
-        return _of_saved(
-            target, batches, roots=[os.path.abspath(root) for root in roots], index_dir=index_dir
-        )
-    if ":" not in target:
+        return _of_saved(target, batches, roots=[absolute(root) for root in roots], index_dir=index_dir)
+    if ":" not in target or "://" in target:
         message = f"there is no {target!r}: name a state, a folder of states, a pipeline, or module:function"
         raise DataNotFound(message)
     return _at_state(_of_function(target, batches), state)

@@ -107,15 +107,22 @@ def _check(path: str, targets: list[str]) -> None:
 
     Raises:
         DataNotFound: the source does not exist.
-        InvalidArgument: the target exists, or another target has the same path.
+        InvalidArgument: the target exists, or another target has the same path, or one is an address.
     """
     import os
 
     from seekable.errors import InvalidArgument
     from seekable.storage.files import stat_file
 
-    stat_file(path)
     target = targets[-1]
+    for given in (path, target):
+        if "://" in given:
+            message = (
+                f"{given!r} is an address, and recompress reads and writes files of this machine: "
+                f"`seekable export SOURCE TARGET --as jsonl --compression zst` takes addresses"
+            )
+            raise InvalidArgument(message)
+    stat_file(path)
     if os.path.lexists(target) or target in targets[:-1]:
         message = (
             f"{path!r} would be written to {target!r}, which is there already: nothing is ever overwritten; "

@@ -16,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    RefreshOption,
     TokenTypeOption,
     examples,
 )
@@ -37,6 +38,7 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    refresh: RefreshOption = True,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
@@ -63,6 +65,7 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
         dtype=dtype,
         eos=eos,
         bos=bos,
+        refresh=refresh,
     )
     records = opening.open()
     # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.

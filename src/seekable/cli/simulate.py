@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import FormatOption, IndexDirOption, JsonOption, QuietOption, examples
+from seekable.cli.options import (
+    FormatOption,
+    IndexDirOption,
+    JsonOption,
+    QuietOption,
+    RefreshOption,
+    examples,
+)
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import Opening
@@ -67,6 +74,7 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
     byte_price: Annotated[float, _number("--byte-price", "X", "Of a byte; 0 within a region.")] = 0.0,
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
+    refresh: RefreshOption = True,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,7 +91,13 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
 
     order = {"window": window, "lanes": lanes, "block_rows": block_rows}
     opening = Opening(
-        target, format=format_name, index_dir=index_dir, jobs=None, progress=not quiet, quiet=quiet
+        target,
+        format=format_name,
+        index_dir=index_dir,
+        jobs=None,
+        progress=not quiet,
+        quiet=quiet,
+        refresh=refresh,
     )
     dataset = _dataset(opening, order, shuffle=shuffle)
     found = simulated(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seekable.cli.addresses import takes_addresses
 from seekable.cli.exits import ExitCode
 from seekable.cli.options import JsonOption, examples
 
@@ -46,6 +46,7 @@ def _state() -> None:
 
 
 @app.command(epilog=SHOW_EPILOG)
+@takes_addresses
 def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) -> None:
     """Show the progress of a saved run, and its pipeline.
 
@@ -53,11 +54,12 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
     """
     from seekable.cli.output import write_document
     from seekable.loader.checkpoint_files import generations_in, read_saved
+    from seekable.remote.output_files import output_path
 
     if (offsets := _row_offsets(path)) is not None:
         _write_row_offsets(path, offsets, as_json=as_json)
         return
-    generations = generations_in(os.path.abspath(path))
+    generations = generations_in(output_path(path))
     saved = read_saved(path)
     found = _as_json(path, saved, generations)
     if as_json:
@@ -67,6 +69,7 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
 
 
 @app.command(epilog=DIFF_EPILOG)
+@takes_addresses
 def diff(
     old: Annotated[str, _path("A")], new: Annotated[str, _path("B")], *, as_json: JsonOption = False
 ) -> None:
@@ -92,9 +95,10 @@ def diff(
 def _row_offsets(path: str) -> list[RowOffset] | None:
     """Return the row of each source in a checkpoint with ``resume_state``; None for any other path."""
     from seekable.loader.checkpoint_files import read_json
+    from seekable.remote.paths import is_file
     from seekable.resume.row_offsets import offsets_in
 
-    document = read_json(path) if os.path.isfile(path) else {}
+    document = read_json(path) if is_file(path) else {}
     is_one = "seekable" not in document and document.get("resume_state") is not None
     return offsets_in(document) if is_one else None
 

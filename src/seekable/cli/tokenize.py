@@ -189,20 +189,13 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         seconds: the time that the writing took.
         before: the number of tokens that an earlier call had written.
     """
-    import os
-
     from seekable.cli.output import json_safe
+    from seekable.remote.output_files import output_path
     from seekable.tokens.store_document import document_of
 
-    store = document_of(folder)
+    store = document_of(output_path(folder))
     assert store is not None
     made = store.tokens - before
-    written = [
-        os.path.join(place, name)
-        for place, _, names in os.walk(folder)
-        if not os.path.basename(place).startswith(".")
-        for name in names
-    ]
     return {
         "folder": json_safe(folder),
         "documents": store.documents,
@@ -211,7 +204,7 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         "empty_documents": store.empty,
         "dtype": store.dtype,
         "parts": len(store.parts),
-        "bytes": sum(os.path.getsize(path) for path in written if not os.path.basename(path).startswith(".")),
+        "bytes": _bytes_below(folder),
         **(
             {}
             if store.sample_size is None
@@ -221,6 +214,22 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         "tokens_per_second": made / max(seconds, 1e-9),
         "compared": store.tokenizer.compared if store.tokenizer is not None else None,
     }
+
+
+def _bytes_below(folder: str) -> int:
+    """Return the bytes of all files below a folder, but for those whose names begin with a dot."""
+    import os
+
+    from seekable.remote.output_files import file_sizes, list_names, output_path
+    from seekable.remote.paths import is_folder
+
+    folder = output_path(folder)
+    sizes = file_sizes(folder)
+    below = [os.path.join(folder, name) for name in list_names(folder) if name not in sizes]
+    found = sum(size for name, size in sizes.items() if not name.startswith("."))
+    return found + sum(
+        _bytes_below(path) for path in below if not os.path.basename(path).startswith(".") and is_folder(path)
+    )
 
 
 def _print(report: dict[str, Any], *, as_json: bool, quiet: bool) -> None:

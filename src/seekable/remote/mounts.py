@@ -3,11 +3,11 @@
 A bucket or a host is *mounted* with its options. Paths of its files are addresses without options and
 without secrets, and ``store_of`` finds the store of a path. A bucket that nobody mounted has the options of
 the environment.
-the environment.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import OrderedDict
@@ -26,11 +26,11 @@ from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.options import StorageOptions, checked_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seekable.remote.stores.store import Store
 
-__all__ = ["Mounts", "mount", "mounts_of", "options_of", "store_of"]
+__all__ = ["Mounts", "default_options", "mount", "mounts_of", "options_of", "store_of"]
 
 _OBSTORE: Final = frozenset({"s3", "gs", "az", "http", "https"})
 _SIGNED_STORES: Final = 64
@@ -59,6 +59,7 @@ class _Mount:
 
 
 _lock = threading.RLock()
+_defaults: Mapping[str, Any] | None = None
 _mounts: dict[str, _Mount] = {}
 _stores: dict[tuple[str, int], Store] = {}
 _signed: OrderedDict[tuple[str, str, int], Store] = OrderedDict()
@@ -74,7 +75,7 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
 
     Args:
         address: an address as the user gives it; with ``storage`` also a path of that file system.
-        options: the options of the store (``storage_options=``), or None.
+        options: the options of the store (``storage_options=``), or None for those of ``default_options``.
         storage: an fsspec file system that reads the store, or None.
 
     Raises:
@@ -83,6 +84,7 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
     """
     if storage is not None and not is_address(address):
         address = f"{protocol_of(storage)}://{address.lstrip('/')}"
+    options = options if options is not None or storage is not None else _defaults
     found, secrets = parse(address), secrets_of(address)
     checked = checked_options(found.scheme, options, storage)
     with _lock:
@@ -94,6 +96,17 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
             record.queries[found.key] = secrets.query
             _drop_stores(record.address.mount)
     return str(record.address._replace(key=found.key))
+
+
+@contextlib.contextmanager
+def default_options(options: Mapping[str, Any]) -> Iterator[None]:
+    """Inside of the block, give options to all stores that are mounted without any."""
+    global _defaults  # noqa: PLW0603 - one table of a process, as the mounts are
+    before, _defaults = _defaults, options
+    try:
+        yield
+    finally:
+        _defaults = before
 
 
 def store_of(path: str) -> tuple[Store, str]:
@@ -108,7 +121,7 @@ def store_of(path: str) -> tuple[Store, str]:
         record = _mounts.get(found.mount)
         if record is None:
             record = _Mount(
-                found._replace(key=""), checked_options(found.scheme, None), secrets_of(path).userinfo
+                found._replace(key=""), checked_options(found.scheme, _defaults), secrets_of(path).userinfo
             )
             _mounts[found.mount] = record
         if found.key in record.queries and found.scheme != "az":

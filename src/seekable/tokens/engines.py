@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
+from seekable.remote.paths import is_folder, read_bytes
 from seekable.tokens.engine import Engine, wrong_tokenizer
 from seekable.tokens.gigatoken_engine import gigatoken_engine
 from seekable.tokens.huggingface_engine import HuggingFace, huggingface_engine
@@ -95,10 +96,9 @@ def _is_a(thing: Any, module: str, name: str) -> bool:
 
 
 def _of_path(path: str) -> Engine:
-    file = os.path.join(path, _FILE) if os.path.isdir(path) else path
+    file = os.path.join(path, _FILE) if is_folder(path) else path
     try:
-        with open(file, encoding="utf-8") as opened:
-            return huggingface_engine(opened.read(), of=repr(file))
+        return huggingface_engine(read_bytes(file).decode(), of=repr(file))
     except FileNotFoundError:
         message = (
             f"there is no tokenizer at {file!r}: give the path of a {_FILE}, or 'tiktoken:NAME'; a tokenizer "

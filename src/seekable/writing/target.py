@@ -11,7 +11,7 @@ from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, WrongType
 from seekable.formats.registry import SUFFIXES
-from seekable.remote.addresses import is_address, shown
+from seekable.remote.addresses import is_address, parse, shown
 from seekable.remote.output_files import (
     file_size,
     list_names,
@@ -220,7 +220,8 @@ def target_of(
     given = os.fsdecode(path)
     whole = output_path(path, storage_options)
     used = mounts.mounts_of([whole]) if is_address(whole) else None
-    if given.endswith(os.sep) or os.path.isdir(whole) or not whole.lower().endswith((*_DATA, form.suffix)):
+    is_folder = given.endswith(os.sep) or os.path.isdir(whole) or (is_address(whole) and not parse(whole).key)
+    if is_folder or not whole.lower().endswith((*_DATA, form.suffix)):
         return Target(whole, None, form.hidden_suffix, used), form
     folder, name = os.path.split(whole)
     return Target(folder, name, mounts=used), form.of_one_file(name)

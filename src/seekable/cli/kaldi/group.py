@@ -8,6 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from seekable.cli.addresses import takes_addresses
 from seekable.cli.options import examples
 
 __all__ = ["app"]
@@ -22,13 +23,13 @@ def _loaded() -> TyperGroup:
     from seekable.cli.kaldi import copy, from_jsonl, head, index, shapes, to_parquet, validate
 
     commands = typer.Typer(rich_markup_mode=None)
-    commands.command(epilog=copy.EPILOG)(copy.copy)
-    commands.command(epilog=head.EPILOG)(head.head)
-    commands.command(epilog=shapes.EPILOG)(shapes.shapes)
-    commands.command(epilog=index.EPILOG)(index.index)
-    commands.command(epilog=validate.EPILOG)(validate.validate)
-    commands.command("to-parquet", epilog=to_parquet.EPILOG)(to_parquet.to_parquet)
-    commands.command("from-jsonl", epilog=from_jsonl.EPILOG)(from_jsonl.from_jsonl)
+    commands.command(epilog=copy.EPILOG)(takes_addresses(copy.copy))
+    commands.command(epilog=head.EPILOG)(takes_addresses(head.head))
+    commands.command(epilog=shapes.EPILOG)(takes_addresses(shapes.shapes))
+    commands.command(epilog=index.EPILOG)(takes_addresses(index.index))
+    commands.command(epilog=validate.EPILOG)(takes_addresses(validate.validate))
+    commands.command("to-parquet", epilog=to_parquet.EPILOG)(takes_addresses(to_parquet.to_parquet))
+    commands.command("from-jsonl", epilog=from_jsonl.EPILOG)(takes_addresses(from_jsonl.from_jsonl))
     return get_group(commands)
 
 

@@ -73,11 +73,10 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
 
 
 def _check(out: str, *, overwrite: bool) -> None:
-    import os
-
     from seekable.errors import InvalidArgument
+    from seekable.remote.paths import exists
 
-    if os.path.exists(out) and not overwrite:
+    if exists(out) and not overwrite:
         message = f"{out!r} is there already: name another file, or replace it with --overwrite"
         raise InvalidArgument(message)
 

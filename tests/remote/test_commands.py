@@ -1,0 +1,151 @@
+"""Commands over addresses: those of a file system of this process, and of a server of S3."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import fsspec  # type: ignore[import-untyped]
+import pytest
+from tests.cli.command import documents, output, run
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.remote.servers.bucket import Bucket
+
+ROOT = "memory://commands"
+LINES = [json.dumps({"id": row, "text": f"text {row}", "ids": [1, 2, row]}) for row in range(120)]
+FILES = {
+    f"corpus/part-{n}.jsonl": "".join(f"{line}\n" for line in LINES[40 * n : 40 * n + 40]).encode()
+    for n in range(3)
+}
+CORPUS = f"{ROOT}/corpus/*.jsonl"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A corpus, states and a pipeline in a file system in memory."""
+    files = fsspec.filesystem("memory")
+    files.pipe({f"/commands/{key}": content for key, content in FILES.items()})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        shuffled = sk.open(CORPUS).shuffle(seed=1)
+        shuffled.save(f"{ROOT}/pipeline.json")
+        loader = sk.Loader(shuffled, batch_size=4)
+        for _ in range(2):
+            next(iter(loader))
+            sk.save_state(f"{ROOT}/states-{loader.step}", loader)
+        yield
+    files.rm("/commands", recursive=True)
+
+
+def test_data_is_looked_at() -> None:
+    (found,) = documents("info", CORPUS)
+    assert (found["records"], found["index"]["was_up_to_date"]) == (120, True)
+    assert output("head", CORPUS, "-n", "2").decode().split("\n")[:2] == LINES[:2]
+    assert output("get", CORPUS, "5", "-1").decode().splitlines() == [LINES[5], LINES[-1]]
+    assert len(output("sample", CORPUS, "-n", "3").splitlines()) == 3
+    (good,) = documents("verify", "--deep", "--decode", CORPUS)
+    assert (good["good"], good["records"]) == (True, 120)
+    assert documents("pack", CORPUS, "--key", "ids", "-L", "8")[0]["samples"] == 45
+    simulated = documents("simulate", CORPUS, "--shuffle", "-G", "8", "--records-per-second", "100")[0]
+    assert simulated["bytes"] == sum(map(len, FILES.values()))
+
+
+def test_states_and_pipelines_are_looked_at() -> None:
+    states = f"{ROOT}/states-1"
+    planned = documents("plan", states, "--batch-size", "4")[0]["records"]
+    assert [record["position"] for record in planned] == [4, 5, 6, 7]
+    assert planned[0]["location"]["path"].startswith(f"{ROOT}/corpus/part-")
+    file = documents("plan", f"{ROOT}/pipeline.json", "--batch-size", "4", "--state", states)[0]
+    assert file["records"] == planned
+    assert documents("state", "show", states)[0]["step"] == 1
+    done = run("state", "diff", states, f"{ROOT}/states-2", "--json")
+    assert (done.returncode, json.loads(done.stdout)["same_pipeline"]) == (3, True)
+    assert documents("info", f"{ROOT}/pipeline.json")[0]["records"] == 120
+
+
+def test_files_are_written(tmp_path: Path) -> None:
+    assert documents("export", CORPUS, f"{ROOT}/out", "--as", "jsonl", "--quiet")[0]["rows"] == 120
+    assert output("get", f"{ROOT}/out", "7").decode().strip() == json.dumps(json.loads(LINES[7]), separators=(",", ":"))
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_text(_tokenizer())
+    written = documents(
+        "tokenize", CORPUS, "--to", f"{ROOT}/tokens", "--tokenizer", tokenizer, "--quiet", "--no-progress"
+    )[0]
+    assert (written["documents"], written["bytes"] > 2 * written["tokens"]) == (120, True)
+    assert output("get", f"{ROOT}/tokens", "3", "--decode").decode().strip() == "text 3"
+
+
+def _tokenizer() -> str:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({letter: id_ for id_, letter in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    found: str = tokenizer.to_str()
+    return found
+
+
+def test_tables_of_kaldi_are_read() -> None:
+    fsspec.filesystem("memory").pipe("/commands/a.txt.ark", b"u1 [ 1 2 ]\nu2 [ 3 ]\n")
+    table = f"ark,t:{ROOT}/a.txt.ark"
+    assert output("kaldi", "shapes", table, "--holder", "vector") == b"u1 2\nu2 1\n"
+    done = run("kaldi", "copy", table, "ark,t:-", "--holder", "vector")
+    assert (done.returncode, done.stdout) == (0, b"u1  [ 1 2 ]\nu2  [ 3 ]\n")
+    assert documents("kaldi", "validate", table, "--holder", "vector", "--no-progress")[0]["good"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (["head", f"{ROOT}/none/*.jsonl"], 4, "nothing matches"),
+        (["get", CORPUS, "120"], 4, "120"),
+        (["state", "show", f"{ROOT}/none"], 4, "there is no"),
+        (["plan", f"{ROOT}/none", "--batch-size", "4"], 4, "there is no"),
+        (["recompress", f"{ROOT}/corpus/part-0.jsonl"], 2, "seekable export"),
+        (["index", "--lhotse", f"{ROOT}/corpus"], 2, "name a copy"),
+        (["head", CORPUS, "--storage-option", "region"], 2, "NAME=VALUE"),
+        (["head", "s3://b/a.jsonl", "--storage-option", "regio=x"], 2, "did you mean 'region'"),
+        (["head", CORPUS, "--storage-option", "a=1", "--storage-option", "a=2"], 2, "twice"),
+    ],
+    ids=lambda value: "-".join(value[:2])[:16] if isinstance(value, list) else None,
+)
+def test_errors_and_exit_codes_are_those_of_local_data(command: list[str], code: int, said: str) -> None:
+    done = run(*command)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert said in done.stderr.decode()
+    as_json = run(*command, "--json")
+    assert json.loads(as_json.stderr)["error"]["exit_code"] == code
+
+
+def options(bucket: Bucket) -> list[str]:
+    """Return the options of a bucket on the command line."""
+    return [
+        text for name, value in bucket.options.items() for text in ("--storage-option", f"{name}={value}")
+    ]
+
+
+def test_options_reach_the_store_of_each_address(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.upload(FILES)
+    corpus, stores = f"{bucket.url}/corpus", options(bucket)
+    more: dict[str, Any] = {"XDG_CACHE_HOME": str(tmp_path), "AWS_ACCESS_KEY_ID": "wrong"}
+    assert run("index", corpus, *stores, more=more).returncode == 0
+    done = run("export", corpus, f"{bucket.url}/copy", "--as", "jsonl", *stores, more=more)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert run("get", f"{bucket.url}/copy", "0", *stores, more=more).returncode == 0
+
+
+def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.upload(FILES)
+    corpus, more = f"{bucket.url}/corpus", {"XDG_CACHE_HOME": str(tmp_path)}
+    assert run("index", corpus, *options(bucket), more=more).returncode == 0
+    bucket.upload({"corpus/part-3.jsonl": b"{}\n"})
+    kept = run("info", corpus, "--no-refresh", "--json", *options(bucket), more=more)
+    listed = run("info", corpus, "--json", *options(bucket), more=more)
+    assert [json.loads(done.stdout)["records"] for done in (kept, listed)] == [120, 121]
