@@ -71,7 +71,9 @@ def test_states_and_pipelines_are_looked_at() -> None:
 
 def test_files_are_written(tmp_path: Path) -> None:
     assert documents("export", CORPUS, f"{ROOT}/out", "--as", "jsonl", "--quiet")[0]["rows"] == 120
-    assert output("get", f"{ROOT}/out", "7").decode().strip() == json.dumps(json.loads(LINES[7]), separators=(",", ":"))
+    assert output("get", f"{ROOT}/out", "7").decode().strip() == json.dumps(
+        json.loads(LINES[7]), separators=(",", ":")
+    )
     tokenizer = tmp_path / "tokenizer.json"
     tokenizer.write_text(_tokenizer())
     written = documents(
