@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tests.remote.servers.bucket import Bucket
 
+GROUPS = ("store", "data")
 ROOT = "memory://commands"
 LINES = [json.dumps({"id": row, "text": f"text {row}", "ids": [1, 2, row]}) for row in range(120)]
 FILES = {
@@ -151,3 +152,33 @@ def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) 
     kept = run("info", corpus, "--no-refresh", "--json", *options(bucket), more=more)
     listed = run("info", corpus, "--json", *options(bucket), more=more)
     assert [json.loads(done.stdout)["records"] for done in (kept, listed)] == [120, 121]
+
+
+def test_a_doctor_looks_at_a_store(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.upload({**FILES, "corpus/empty.jsonl": b""})
+    more = {"XDG_CACHE_HOME": str(tmp_path)}
+    done = run("doctor", f"{bucket.url}/corpus", "--json", *options(bucket), more=more)
+    assert done.returncode == 0
+    assert b'"test"' not in done.stdout  # no secret
+    found = {
+        one["name"]: one["value"] for one in json.loads(done.stdout)["findings"] if one["group"] in GROUPS
+    }
+    assert found["credentials"] == "access_key_id of storage_options"
+    assert found["endpoint"].endswith("region us-east-1")
+    assert found["listing"].startswith("4 object(s)")
+    assert found["wrong etag"].startswith("refused (412)")
+    assert found["published index"].startswith(f"none in {bucket.url}/corpus/.seekable")
+    assert {"one range", "latency", "1 at once", "8 at once", "32 at once"} <= found.keys()
+
+
+def test_a_doctor_says_which_objects_it_cannot_read(bucket: Bucket) -> None:
+    done = run("doctor", f"{bucket.url}/none", "-q", *options(bucket))
+    assert done.returncode == 1
+    assert f"there is no object or folder '{bucket.url}/none'" in done.stdout.decode()
+
+
+def test_a_doctor_looks_at_a_file_system_of_fsspec() -> None:
+    found = {one["name"]: one for one in documents("doctor", CORPUS)[0]["findings"]}
+    assert found["wrong etag"]["value"].startswith("not tried")
+    assert found["one range"]["level"] == "warn"  # no etag
+    assert found["32 at once"]["level"] == "ok"

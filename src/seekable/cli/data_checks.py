@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seekable.cli.machine_checks import Finding, can_be_written, graded
+from seekable.cli.store_checks import range_findings, store_findings
+from seekable.dataset.open_addresses import mounted
 from seekable.dataset.source_kinds import spec_of_tokens
 from seekable.dataset.token_files import MEGATRON_SCHEME, TOKENS_SCHEME, tokens_spec
+from seekable.errors import SeekableError
 from seekable.formats.registry import find_data
 from seekable.formats.source_options import SourceOptions
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.index_location import Place, find_index
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.paths import status
+from seekable.remote.published import PublishedFolder
 from seekable.storage.listing import Found
 from seekable.storage.memory import bytes_in_words
 
@@ -21,6 +28,8 @@ if TYPE_CHECKING:
 
     from seekable.dataset.spec import Spec
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_MAGIC = re.compile(r"[*?\[{]")
 _MOUNTS = "/proc/self/mounts"
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "lustre", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "9p"}
@@ -32,15 +41,61 @@ _LITTLE_ROOM_BYTES = 1 << 30
 def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
     """Yield the findings on the files of some data, on its index, and on the free space.
 
+    Of data in a store come those on the store first, and where a file cannot be found or read that is one.
+
     Raises:
-        DataNotFound: there is no such data.
+        DataNotFound: there is no such data on this machine.
     """
+    if "://" not in path:
+        yield from _found_files(path, index_dir=index_dir)
+        return
+    stores: dict[str, Any] = dict.fromkeys(("storage_options", "storage", "cache"))
+    with mounted(path, refresh=True, index_dir=index_dir, **stores) as renamed:
+        findings = [*store_findings(_folder(str(renamed)))]
+        if all(finding.level != "bad" for finding in findings):
+            try:
+                findings += _found_files(str(renamed), index_dir=index_dir)
+            except (SeekableError, OSError) as error:
+                findings.append(graded("data", "files", "not found", bad=str(error)))
+        yield from sorted(findings, key=lambda finding: finding.group == "data")
+
+
+def _folder(source: str) -> str:
+    """Return the address of the folder of a source: its fixed part.
+
+    Example:
+        >>> _folder("scp:s3://bucket/feats.scp"), _folder("s3://bucket/web/*.jsonl"), _folder("s3://bucket/web")
+        ('s3://bucket', 's3://bucket/web', 's3://bucket/web')
+    """
+    address = source[_SCHEME.search(source).start() :]  # type: ignore[union-attr]  # callers have looked
+    fixed = _MAGIC.split(address)[0]
+    folder, _, name = fixed.rpartition("/")
+    is_file = fixed != address or ("." in name and not folder.endswith("/"))
+    return folder if is_file else fixed
+
+
+def _found_files(path: str, *, index_dir: str | None) -> Iterator[Finding]:
     spec = _spec(path)
     for found in find_data(path) if spec is None else spec.files(None, index_dir=index_dir)[0]:
         place = find_index(found.root, index_dir=index_dir)
         yield _files(found)
         yield _index(place)
+        if is_address(found.root):
+            yield _published(found.root)
         yield _room(place)
+        if is_address(found.root):
+            yield from range_findings([os.path.join(found.root, name) for name in found.names])
+
+
+def _published(root: str) -> Finding:
+    folder = PublishedFolder(root)
+    try:
+        is_there = folder.stat(CATALOG) is not None
+    except (SeekableError, OSError):
+        is_there = False
+    way = "" if root.startswith("http") else ": `seekable index --publish` writes it, for all machines"
+    value = folder.shown if is_there else f"none in {folder.shown}{way}"
+    return graded("data", "published index", value)
 
 
 def _spec(path: str) -> Spec | None:
@@ -51,12 +106,16 @@ def _spec(path: str) -> Spec | None:
 
 
 def _files(found: Found) -> Finding:
+    if is_address(found.root):
+        sizes = [status(os.path.join(found.root, name)).size for name in found.names]
+        value = f"{shown(found.root)}: {len(found.names):,} object(s), {bytes_in_words(sum(sizes))}"
+        return graded("data", "files", value)
     statuses = [os.stat(os.path.join(found.root, name)) for name in found.names]
-    size = sum(status.st_size for status in statuses)
+    size = sum(each.st_size for each in statuses)
     value = (
         f"{found.root}: {len(found.names):,} file(s), {bytes_in_words(size)}, on {_filesystem(found.root)}"
     )
-    ahead = max(status.st_mtime for status in statuses) - time.time()
+    ahead = max(each.st_mtime for each in statuses) - time.time()
     if ahead > _AHEAD_SECONDS:
         advice = (
             f"a file was modified {ahead:,.0f} s in the future: set the clocks, or a change may go unseen"
@@ -87,8 +146,8 @@ def _room(place: Place) -> Finding:
     folder = place.folder
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    status = os.statvfs(folder)
-    free = status.f_frsize * status.f_bavail
+    room = os.statvfs(folder)
+    free = room.f_frsize * room.f_bavail
     advice = "an index takes 8 bytes a record; an index build that runs out of room leaves the old one"
     warn = advice if free < _LITTLE_ROOM_BYTES else ""
     return graded("data", "room for it", f"{bytes_in_words(free)} free on {_filesystem(folder)}", warn=warn)
@@ -103,8 +162,8 @@ def _filesystem(path: str) -> str:
     except OSError:
         return kind
     real = os.path.realpath(path)
-    for _, point, mounted, *_ in lines:
+    for _, point, type_of_it, *_ in lines:
         place = point.replace("\\040", " ").rstrip("/")
         if (real == place or real.startswith(f"{place}/")) and len(place) >= len(best):
-            best, kind = place, mounted
+            best, kind = place, type_of_it
     return kind

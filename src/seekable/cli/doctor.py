@@ -1,4 +1,4 @@
-"""``seekable doctor``: checks whether this machine is set up for large data."""
+"""``seekable doctor``: checks whether this machine is set up for large data, and how a store answers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EPILOG = examples(
     "doctor",
     "doctor /data/corpus                and where its index is, or would go",
+    "doctor s3://bucket/corpus          and how the store answers",
     "doctor --json | jq '.findings[] | select(.level != \"ok\")'",
 )
 
@@ -22,7 +23,9 @@ EPILOG = examples(
 def doctor(
     path: Annotated[
         str | None,
-        typer.Argument(metavar="PATH", help="Data to look at, too.", show_default=False),
+        typer.Argument(
+            metavar="PATH", help="Data to look at, too: a path or an address.", show_default=False
+        ),
     ] = None,
     *,
     index_dir: IndexDirOption = None,
@@ -34,6 +37,9 @@ def doctor(
     It checks versions, limits, processes and the cache. Each finding is ok, warn (slower, or too little for
     large data) or bad (does not work). Nothing is written. The exit code is 1 if a finding is bad. With -q
     only findings that are not ok are printed.
+
+    Of an address it also looks at the store: the kind of the credentials, the listing, a range, a range under
+    a wrong etag, the latency, and the rate with 1, 8 and 32 requests at once. At most 20 MB are read.
     """
     from seekable.cli.machine_checks import cache_findings, limit_findings, process_findings, version_findings
     from seekable.cli.output import json_safe, write_document

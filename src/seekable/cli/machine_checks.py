@@ -31,7 +31,7 @@ class Finding:
     """The result of one check of ``seekable doctor``."""
 
     group: str
-    """The group of the check: "versions", "limits", "processes", "cache" or "data"."""
+    """The group of the check: "versions", "limits", "processes", "cache", "store" or "data"."""
 
     name: str
     level: Level
