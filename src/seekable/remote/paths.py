@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from seekable._lazy import lazy
-from seekable.errors import DataNotFound, UnsupportedFormat
+from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
+from seekable.remote import addresses
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.storage.files import stat_file
 
@@ -96,7 +97,13 @@ def is_folder(path: str) -> bool:
     """
     if "://" not in path:
         return os.path.isdir(path)
-    return folder.can_list(path) and not folder.listed(path).is_empty
+    try:
+        return folder.can_list(path) and not folder.listed(path).is_empty
+    except AccessDenied:
+        # Credentials may permit to read objects, and not to list them.
+        if not addresses.parse(path).key or not is_file(path):
+            raise
+        return False
 
 
 def list_folder(path: str) -> list[str]:

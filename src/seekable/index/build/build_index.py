@@ -28,6 +28,7 @@ from seekable.index.surveyor import is_splittable
 from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
+from seekable.remote import addresses
 from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file
 
@@ -316,7 +317,7 @@ def _name_of(request: _Request) -> str:
 def _once_more(task: FileToIndex) -> FileToIndex:
     if task.attempt == _ATTEMPTS:
         raise IndexStale(
-            f"{task.path!r} was changed while it was indexed, {_ATTEMPTS} times in a row; "
+            f"{addresses.shown(task.path)!r} was changed while it was indexed, {_ATTEMPTS} times in a row; "
             f"index it when nothing writes to it"
         )
     if task.is_object:

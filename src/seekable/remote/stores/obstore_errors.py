@@ -31,6 +31,7 @@ _NOT_IMPLEMENTED = 501
 _BAD_REQUEST = 400
 _DENIED = frozenset({401, 403})
 _NOT_FOUND = frozenset({404, 410})
+_CONFLICT = 409
 _UNFIT = frozenset({304, 412, 416})
 _UNFIT_RANGE = re.compile(r"invalid range|range was invalid", re.IGNORECASE)
 _EXPIRED = re.compile(r"expired|TokenRefreshRequired|InvalidToken", re.IGNORECASE)
@@ -39,6 +40,9 @@ _NO_CREDENTIALS = re.compile(
     re.IGNORECASE,
 )
 """What only the search for credentials says: the address of a metadata service."""
+
+_CUT = re.compile(r"header|invalid list response", re.IGNORECASE)
+"""What is said of an answer without a header that it must have, and of the XML of a page that was cut off."""
 
 _LIMIT = 400
 
@@ -79,7 +83,8 @@ def failure_of(
         error: the error.
         address: the address of the object, without secrets.
         scheme: the scheme of the store.
-        action: the rest of "cannot be": ``read``, ``listed``, ``written`` or ``deleted``.
+        action: the rest of "cannot be": ``read``, with the bytes in brackets or not, ``listed``,
+            ``written`` or ``deleted``.
         credentials: a text for the kind of the credentials that were used.
         secrets: texts that the message may not have.
     """
@@ -89,7 +94,8 @@ def failure_of(
     failed = f"{address} cannot be {action}"
     way = _WAYS.get(scheme, _WAYS["http"])
     asked = text.partition("\n")[0].partition("Server returned")[0]
-    if (status is None or status < _SERVER_FAULTS) and _NO_CREDENTIALS.search(asked):
+    may_lack = status not in _DENIED and (status is None or status < _SERVER_FAULTS)
+    if may_lack and _NO_CREDENTIALS.search(asked):
         return Failure(AccessDenied(f"{failed}: no credentials were found; {way}"))
     expired = _EXPIRED.search(text) is not None
     # S3 answers 400 to expired tokens, and to HEAD it gives no reason.
@@ -99,7 +105,7 @@ def failure_of(
     if isinstance(error, FileNotFoundError) or status in _NOT_FOUND:
         return Failure(_not_found(failed, address, text, scheme))
     if status is not None:
-        return Failure(_of_status(status, f"{failed}: {said}"), changed=status in _UNFIT)
+        return Failure(_of_status(status, f"{failed}: {said}", action), changed=status in _UNFIT)
     other = _without_status(error, text, failed=failed, said=said)
     return Failure(other, changed=_UNFIT_RANGE.search(said) is not None)
 
@@ -146,10 +152,10 @@ def _not_found(failed: str, address: str, text: str, scheme: str) -> Exception:
     return DataNotFound(f"{failed}: there is no such {kind}")
 
 
-def _of_status(status: int, message: str) -> Exception:
+def _of_status(status: int, message: str, action: str) -> Exception:
     if status in _PASSING or (status >= _SERVER_FAULTS and status != _NOT_IMPLEMENTED):
         return Passing(message, refused=status in _REFUSING)
-    if status == 409:  # noqa: PLR2004 - a conditional write that met another one
+    if status == _CONFLICT and action == "written":
         return FileExistsError(message)
     return Unreachable(message)
 
@@ -169,4 +175,4 @@ def _without_status(error: Exception, text: str, *, failed: str, said: str) -> E
     kind = _KIND.search(text)
     if kind is not None:
         return Passing(f"{failed}: {_KINDS.get(kind[1], 'the connection failed')} ({said})")
-    return (Passing if "header" in text.lower() else Unreachable)(f"{failed}: {said}")
+    return (Passing if _CUT.search(text) else Unreachable)(f"{failed}: {said}")

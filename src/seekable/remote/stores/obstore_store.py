@@ -94,7 +94,7 @@ class ObstoreStore(Store):
         """Return the size and the entity tag of an object."""
         path = self._path(key)
         try:
-            meta = await self._try(key, "read", lambda store: obstore.head_async(store, path))
+            meta = await self._unconditional(key, lambda store: obstore.head_async(store, path))
         except (AccessDenied, DataNotFound, Unreachable):
             # A signed URL is for GET alone, and some web servers have no HEAD: obstore takes 405 for 404.
             if self._mount.scheme not in _WEB:
@@ -112,7 +112,7 @@ class ObstoreStore(Store):
         try:
             result = await self._try(key, "read", first_byte)
         except _Changed:  # An empty object has no first byte.
-            result = await self._try(key, "read", lambda store: obstore.get_async(store, path))
+            result = await self._unconditional(key, lambda store: obstore.get_async(store, path))
         return result.meta
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
@@ -128,11 +128,14 @@ class ObstoreStore(Store):
             return result, await result.bytes_async()
 
         try:
-            result, data = await self._try(key, "read", attempt)
+            result, data = await self._try(key, f"read (bytes {start} to {stop})", attempt)
+        except DataNotFound as error:
+            message = f"{error}; it was deleted or renamed after it was listed: open the data again"
+            raise DataNotFound(message) from None
         except _Changed as error:
             found = await self.stat(key)
             if found.identity == pin.identity and found.size == pin.size:
-                raise Unreachable(str(error)) from None
+                raise Passing(str(error)) from None
             raise changed(self.shown(key), found, pin) from None
         if tuple(result.range) != (start, stop) or len(data) != stop - start:
             message = (
@@ -229,6 +232,17 @@ class ObstoreStore(Store):
         if self._client is None:
             self._client = self._connect()
         return self._client
+
+    async def _unconditional(self, key: str, call: Callable[[Any], Awaitable[_T]]) -> _T:
+        """Await a call that has no condition and no range.
+
+        Raises:
+            Passing: the answer is of a condition or a range (304, 412, 416) that was not in the request.
+        """
+        try:
+            return await self._try(key, "read", call)
+        except _Changed as error:
+            raise Passing(str(error)) from None
 
     async def _try(
         self, key: str, action: str, call: Callable[[Any], Awaitable[_T]], *, is_list: bool = False

@@ -1,0 +1,92 @@
+"""Answers that no request asked for: they are asked for again, or the error says what the store answered."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.remote.acceptance.corpus import Corpus
+from tests.remote.acceptance.faults import QUICK
+from tests.remote.proxy import Fault
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.remote.proxy import Front, Proxies
+    from tests.remote.servers.bucket import Bucket
+    from tests.remote.servers.nginx import Nginx
+
+ODD = (304, 412, 416)
+"""Statuses of a condition or of a range that does not fit the object."""
+
+
+@pytest.fixture
+def listed(bucket: Bucket, proxies: Proxies, tmp_path: Path) -> Iterator[tuple[Corpus, Front]]:
+    """Objects of a bucket that is listed, behind a proxy."""
+    front = proxies.before(bucket.server)
+    yield Corpus.made(bucket, tmp_path).behind(front), front
+    front.shut()
+
+
+@pytest.mark.parametrize(
+    "status", [ODD[0], *(pytest.param(status, marks=pytest.mark.exhaustive) for status in ODD[1:])]
+)
+def test_a_status_of_a_condition_that_was_not_sent_is_asked_for_again(
+    status: int, front: Front, nginx: Nginx, tmp_path: Path, forget: Callable[[], None]
+) -> None:
+    corpus = Corpus.made(nginx.s3_bucket(), tmp_path).behind(front)
+    front.rule(Fault(status=status), target="^HEAD ")
+    dataset = corpus.open(**QUICK)
+    forget()
+    front.rule(Fault(status=status), target="^GET .*part-01")
+    assert list(dataset) == list(corpus.records)
+    front.rule(Fault(status=status), target="^HEAD ", count=1000)
+    with pytest.raises(sk.Unreachable, match=rf"part-0.*2 tries.*{status}"):
+        corpus.open(retries=1)
+
+
+def test_a_listing_that_was_cut_off_is_asked_for_again(listed: tuple[Corpus, Front]) -> None:
+    corpus, front = listed
+    front.rule(Fault(lie=40), target="^GET .*list-type", count=2)
+    options = {**corpus.bucket.options, **QUICK}
+    dataset = sk.open(f"{corpus.bucket.url}/corpus", storage_options=options, index_dir=corpus.index_dir)
+    assert list(dataset) == list(corpus.records)
+    assert len([noted for noted in front.log() if noted.fault]) == 2
+
+
+def test_an_object_is_opened_where_nothing_may_be_listed(listed: tuple[Corpus, Front]) -> None:
+    corpus, front = listed
+    front.rule(Fault(status=403), target="^GET .*list-type", count=1000)
+    options = corpus.bucket.options
+    one = sk.open(corpus.urls[0], storage_options=options, index_dir=corpus.index_dir)
+    assert list(one) == list(corpus.records[:100])
+    with pytest.raises(sk.AccessDenied, match="listed"):
+        sk.open(f"{corpus.bucket.url}/corpus", storage_options=options, index_dir=corpus.index_dir)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (401, sk.AccessDenied, "credentials: access_key_id"),
+        (403, sk.AccessDenied, "credentials: access_key_id"),
+        (404, sk.DataNotFound, "open the data again"),
+        (409, sk.Unreachable, "409 Conflict"),
+    ],
+)
+def test_an_error_of_a_read_names_object_and_range(
+    status: int,
+    error: type[Exception],
+    said: str,
+    listed: tuple[Corpus, Front],
+    forget: Callable[[], None],
+) -> None:
+    corpus, front = listed
+    dataset = corpus.open(**QUICK)
+    forget()
+    front.rule(Fault(status=status), target="^GET .*part-01", count=1000)
+    with pytest.raises(error, match=rf"{re.escape(corpus.keys[1])}.*bytes \d+ to \d+.*{said}"):
+        dataset[150]
