@@ -47,6 +47,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def test_data_is_looked_at() -> None:
     (found,) = documents("info", CORPUS)
     assert (found["records"], found["index"]["was_up_to_date"]) == (120, True)
+    assert (found["stores"]["folders"], found["stores"]["published"]) == ([f"{ROOT}/corpus"], [])
     assert output("head", CORPUS, "-n", "2").decode().split("\n")[:2] == LINES[:2]
     assert output("get", CORPUS, "5", "-1").decode().splitlines() == [LINES[5], LINES[-1]]
     assert len(output("sample", CORPUS, "-n", "3").splitlines()) == 3
@@ -64,6 +65,9 @@ def test_states_and_pipelines_are_looked_at() -> None:
     assert planned[0]["location"]["path"].startswith(f"{ROOT}/corpus/part-")
     file = documents("plan", f"{ROOT}/pipeline.json", "--batch-size", "4", "--state", states)[0]
     assert file["records"] == planned
+    assert 1 <= file["requests"]["count"] <= 3
+    assert file["requests"]["record_bytes"] <= file["requests"]["bytes"] <= sum(map(len, FILES.values()))
+    assert "to stores" in output("plan", f"{ROOT}/pipeline.json", "--batch-size", "4").decode()
     assert documents("state", "show", states)[0]["step"] == 1
     done = run("state", "diff", states, f"{ROOT}/states-2", "--json")
     assert (done.returncode, json.loads(done.stdout)["same_pipeline"]) == (3, True)
@@ -144,6 +148,18 @@ def test_options_reach_the_store_of_each_address(bucket: Bucket, tmp_path: Path)
     assert run("get", f"{bucket.url}/copy", "0", *stores, more=more).returncode == 0
 
 
+def test_a_published_index_and_the_bytes_on_disk_are_shown(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.upload(FILES)
+    corpus, more = f"{bucket.url}/corpus", {"XDG_CACHE_HOME": str(tmp_path)}
+    assert run("index", "--publish", corpus, *options(bucket), more=more).returncode == 0
+    assert run("get", corpus, "0", *options(bucket), more=more).returncode == 0
+    found = json.loads(run("info", corpus, "--json", *options(bucket), more=more).stdout)["stores"]
+    assert found["published"] == [f"{corpus}/.seekable"]
+    assert found["kept_bytes"] == len(FILES["corpus/part-0.jsonl"])
+    shown = run("info", corpus, *options(bucket), more=more).stdout.decode()
+    assert f"published index  {corpus}/.seekable\n" in shown
+
+
 def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) -> None:
     bucket.upload(FILES)
     corpus, more = f"{bucket.url}/corpus", {"XDG_CACHE_HOME": str(tmp_path)}
@@ -151,6 +167,7 @@ def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) 
     bucket.upload({"corpus/part-3.jsonl": b"{}\n"})
     kept = run("info", corpus, "--no-refresh", "--json", *options(bucket), more=more)
     listed = run("info", corpus, "--json", *options(bucket), more=more)
+    assert json.loads(kept.stdout)["stores"]["published"] is None
     assert [json.loads(done.stdout)["records"] for done in (kept, listed)] == [120, 121]
 
 

@@ -70,7 +70,8 @@ def info(  # noqa: PLR0913 - an argument for each of its options
     New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is
     read for them. Of a pipeline file the nodes are printed; its functions are not needed. Of tokens, also the
     documents and tokens, the tokenizer of a store, a histogram of lengths, and the waste of both methods of
-    packing are printed: the tail and the documents that are cut, or the padding.
+    packing are printed: the tail and the documents that are cut, or the padding. Of data in a store, also the
+    published index and the bytes of the data on this disk.
     """
     from seekable.cli.data_argument import Opening, is_pipeline_file
     from seekable.cli.output import write_document, write_facts
@@ -168,9 +169,11 @@ def _survey(opening: Opening, length: int | None) -> dict[str, Any]:
     from seekable.cli.contents import compression_found, unread_files
     from seekable.cli.data_argument import files_of, folder_bytes, index_folders
     from seekable.cli.output import json_safe
+    from seekable.cli.store_contents import stores_found
 
     dataset = opening.open_data()
     folders, unread, files = index_folders(dataset), unread_files(dataset.files), files_of([dataset])
+    stores = stores_found(files, refresh=opening.refresh)
     return {
         "path": json_safe(opening.path),
         "format": dataset.format,
@@ -186,6 +189,7 @@ def _survey(opening: Opening, length: int | None) -> dict[str, Any]:
             "was_up_to_date": not opening.watch.files_indexed,
             **({"from_other_indexes": unread} if unread else {}),
         },
+        **({} if stores is None else {"stores": stores}),
     }
 
 
@@ -243,6 +247,7 @@ def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
     from seekable.cli.contents import compression_in_words
     from seekable.cli.output import in_words
+    from seekable.cli.store_contents import stores_in_words
     from seekable.storage.memory import bytes_in_words
 
     index, compression = found["index"], found["compression"]
@@ -258,6 +263,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
         **_content_in_words(found),
         **({} if compression is None else {"compression": compression_in_words(compression)}),
         "index": f"{index['folder']} ({bytes_in_words(index['bytes'])}), {state}{_others_in_words(index)}",
+        **(stores_in_words(found["stores"]) if "stores" in found else {}),
     }
 
 

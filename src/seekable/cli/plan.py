@@ -95,7 +95,9 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     beside it; how records make batches is no part of a state, so say it as you say it to your Loader.
     MODULE:FUNCTION is imported, with the working folder on Python's path, and called.
     """
+    from seekable.cli.output import write_document, write_line
     from seekable.cli.pipelines import Batches, pipeline_of
+    from seekable.cli.store_contents import requests_of
 
     given = {
         "batch_size": batch_size,
@@ -108,15 +110,25 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     pipeline = pipeline_of(target, Batches(given), state=state, roots=root or [], index_dir=index_dir)
     planned = pipeline.loader.plan(step=pipeline.loader.step if step is None else step)
     shown = planned if rank is None else planned.of_rank(rank)
-    _print(shown, pipeline.notes, rank=rank, quiet=quiet, as_json=as_json)
-
-
-def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: bool, as_json: bool) -> None:
-    from seekable.cli.output import write_document
-
+    requests = requests_of(pipeline.loader.dataset.node, [record.position for record in shown.records])
     if as_json:
-        write_document({**_as_json(planned), "rank": rank, "notes": list(notes)})
-        return
+        stores = {} if requests is None else {"requests": requests}
+        write_document({**_as_json(shown), **stores, "rank": rank, "notes": list(pipeline.notes)})
+    else:
+        _print(shown, pipeline.notes, rank=rank, quiet=quiet)
+        if requests is not None and shown.records:
+            write_line(f"\n{_requests_in_words(requests)}")
+
+
+def _requests_in_words(requests: dict[str, int]) -> str:
+    from seekable.cli.output import in_words
+    from seekable.storage.memory import bytes_in_words
+
+    count, sizes = in_words(requests["count"], "request"), bytes_in_words(requests["bytes"])
+    return f"{count} to stores, {sizes}, where nothing of it is in the cache"
+
+
+def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: bool) -> None:
     if not quiet:
         for note in notes:
             typer.echo(f"seekable: {note}", err=True)

@@ -8,6 +8,7 @@ import statistics
 import time
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from seekable.cli.machine_checks import Finding, graded
@@ -149,8 +150,7 @@ def _listing(folder: str) -> Finding:
 def _first_object(paths: Sequence[str]) -> tuple[str, Stat] | None:
     """Return an object with bytes among the first ones, and its description."""
     for path in paths[:_LATENCY_TRIES]:
-        key = parse(path).key
-        stat = fetcher().run(lambda store, key=key: store.stat(key), path=path)
+        stat: Stat = fetcher().run(methodcaller("stat", parse(path).key), path=path)
         if stat.size:
             return path, stat
     return None
