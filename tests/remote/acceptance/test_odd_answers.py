@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
+import fsspec  # type: ignore[import-untyped]
 import pytest
 from tests.remote.acceptance.corpus import Corpus
 from tests.remote.acceptance.faults import QUICK
@@ -90,3 +92,29 @@ def test_an_error_of_a_read_names_object_and_range(
     front.rule(Fault(status=status), target="^GET .*part-01", count=1000)
     with pytest.raises(error, match=rf"{re.escape(corpus.keys[1])}.*bytes \d+ to \d+.*{said}"):
         dataset[150]
+
+
+def test_a_key_that_no_client_lists_is_named(bucket: Bucket, tmp_path: Path) -> None:
+    corpus = Corpus.made(bucket, tmp_path)
+    bucket.upload({"corpus//part-03.jsonl": b"{}"})
+    with pytest.raises(sk.InvalidArgument, match=r"corpus//.*name the files.*storage="):
+        sk.open(f"{bucket.url}/corpus", storage_options=bucket.options, index_dir=corpus.index_dir)
+    assert list(corpus.open()) == list(corpus.records)
+
+
+def test_an_object_of_fsspec_that_is_written_again_is_never_mixed(tmp_path: Path) -> None:
+    """Also within a second, in equal size, after other ranges of it have been read."""
+    files, root = fsspec.filesystem("memory"), f"/{tmp_path.name}"
+    old, new = (
+        b"".join(b'{"id": %d, "text": "%s"}\n' % (row, letter * 3000) for row in range(300))
+        for letter in (b"a", b"b")
+    )
+    files.pipe_file(f"{root}/a.jsonl", old)
+    opened = partial(sk.open, f"memory:/{root}", storage=files, cache=False, index_dir=tmp_path / "indexes")
+    dataset = opened()
+    assert dataset[0]["text"][0] == "a"
+    files.pipe_file(f"{root}/a.jsonl", new)
+    with pytest.raises(sk.IndexStale, match=r"a\.jsonl"):
+        dataset[299]
+    assert {record["text"][0] for record in opened()} == {"b"}
+    files.rm(root, recursive=True)

@@ -35,8 +35,6 @@ class TestMemory(StoreTests):
 
 
 class TestFsspec(StoreTests):
-    pins_every_read = False
-
     @pytest.fixture(autouse=True)
     def _connect(self) -> None:
         self.options = StorageOptions({"file_system": fsspec.filesystem("memory")})

@@ -161,8 +161,8 @@ def _of_status(status: int, message: str, action: str) -> Exception:
 
 
 def _without_status(error: Exception, text: str, *, failed: str, said: str) -> Exception:
-    if type(error) is ValueError:
-        way = "give storage=, an fsspec file system that reads such keys"
+    if type(error) is ValueError or "invalid path" in said:
+        way = "name the files without it, or give storage=, an fsspec file system that reads such keys"
         return InvalidArgument(f"{failed}: obstore refuses this key ({said}); {way}")
     if type(error).__name__ == "AlreadyExistsError":
         return FileExistsError(f"{failed}: it exists already")
