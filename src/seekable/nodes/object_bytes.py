@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seekable.nodes.file_ranges import FileRanges
     from seekable.remote.cache.held_ranges import Held
 
-__all__ = ["Holding", "PlansAhead", "fetched", "wants"]
+__all__ = ["Holding", "PlansAhead", "fetched", "fewer_ranges", "wants"]
 
 Item = TypeVar("Item")
 
@@ -122,7 +122,7 @@ class PlansAhead(Generic[Item, Read]):
         rows, size = self._reading - self._given_at, self._given_bytes - self._wanted_bytes
         if self._has_more or rows >= _ROWS_BETWEEN or size >= _BYTES_BETWEEN:
             self._has_more = False
-            self._look.want(_near(Wants.joined([chunk.wants for chunk in self._chunks])))
+            self._look.want(fewer_ranges(Wants.joined([chunk.wants for chunk in self._chunks])))
             self._given_at, self._given_bytes = self._reading, self._wanted_bytes
 
     @property
@@ -156,15 +156,17 @@ class PlansAhead(Generic[Item, Read]):
         return True
 
 
-def _near(wanted: Wants) -> Wants:
+def fewer_ranges(wanted: Wants) -> Wants:
     """Return fewer ranges, which contain all of the given ones, in the order of first need."""
     order = np.lexsort((wanted.starts, wanted.which))
     which, starts, stops = wanted.which[order], wanted.starts[order], wanted.stops[order]
-    # The furthest byte that the ranges of an object before this one reach.
-    base = which * np.int64(1 << 48)
+    # The furthest byte that the ranges of an object before this one reach, on one axis of all objects.
+    sizes = np.array([ref.pin.size for ref in wanted.objects], np.int64)
+    base = (np.cumsum(sizes) - sizes)[which]
     reached = np.maximum.accumulate(base + stops)
     first = np.ones(which.size, np.bool_)
     first[1:] = base[1:] + starts[1:] > reached[:-1] + _NEAR_BYTES
+    first[1:] |= which[1:] != which[:-1]
     first[1:] |= starts[1:] // _TOGETHER_BYTES != starts[:-1] // _TOGETHER_BYTES
     heads = np.flatnonzero(first)
     if heads.size == which.size:
