@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -130,4 +131,14 @@ def test_a_short_answer_is_asked_for_again() -> None:
     fetcher = Fetcher(store.store_of, patience_of=lambda _: PATIENCE)
     assert fetcher.range(ref, 10, 90) == whole[10:90]
     assert fetcher.report().retries == 1
+    fetcher.close()
+
+
+def test_retries_leave_the_random_generators_of_the_user_alone() -> None:
+    store = FakeStore(dict(OBJECTS), faults=[failing(Passing("connection reset")), good])
+    fetcher = Fetcher(store.store_of, patience_of=lambda _: PATIENCE)
+    before = random.getstate()
+    assert fetcher.range(store.ref("b"), 0, 1000) == OBJECTS["b"]
+    assert fetcher.report().retries == 1
+    assert random.getstate() == before
     fetcher.close()

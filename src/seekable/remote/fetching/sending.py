@@ -32,6 +32,8 @@ _RATE, _BURST = 2000.0, 64.0
 _LATENCY, _LINK = 0.03, 125e6
 _FAST_LINK, _CONNECTION = 600e6, 80e6
 _SMOOTHING = 0.05
+_random = random.SystemRandom()
+"""A source of its own: the generators of the user are neither read nor changed, and forked children differ."""
 _LONG_WAIT = 0.25
 """A request that waits longer than this for the pace gives its place to requests to other stores."""
 
@@ -108,7 +110,7 @@ class Sender:
             if failure.refused:
                 self._counts.refusals += 1
                 manner.pace.refused(now, retry_after=failure.retry_after)
-            share = random.random()  # noqa: S311 - no secret
+            share = _random.random()
             wait = retrying.wait_after_failure(now, share=share, retry_after=failure.retry_after)
             if wait is None:
                 raise _given_up(request.shown, retrying, failure) from failure
