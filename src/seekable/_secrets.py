@@ -1,13 +1,16 @@
-"""Whether pickles may hold secrets: only those that go through a pipe to a process of our own may.
+"""The secrets in pickles: in clear on the way to processes that work for this one, elsewhere sealed.
 
 Options of object stores have keys and passwords. ``pickle.dumps(ds)`` has none that can be read, because
-nobody can say where the bytes will lie. What this library pickles for its own child processes has them::
+nobody can say where the bytes will lie. What this library pickles for its own child processes, and for the
+workers of an ``executor=`` of the user, has them::
 
     with sending_secrets():
         pipe.send_bytes(pickle.dumps(work))
 
-Other libraries pickle for their worker processes too, and do not say so. For them pickles have secrets
-*sealed*: by the key that ``multiprocessing`` gives a process and its children, new for each run, in no file.
+Other libraries pickle for their worker processes too, without ``sending_secrets``. Those pickles have secrets
+*sealed*: encrypted by the key that ``multiprocessing`` gives a process and its children. It is random and new
+for each run, and in no file, unless the program sets ``multiprocessing.current_process().authkey``. Equal
+secrets give equal bytes, so that a pickle can be compared with another one.
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["may_send_secrets", "seal", "sending_secrets", "unseal"]
 
 _MARK_BYTES = 16
+
+_LEAST_KEY_BYTES = 16
+"""A key that is shorter, which a program has set itself, could be guessed: nothing is sealed by it."""
 
 _sending: ContextVar[bool] = ContextVar("sending", default=False)
 
@@ -55,23 +61,28 @@ def may_send_secrets() -> bool:
 def seal(content: bytes) -> bytes:
     """Return bytes that only this process and the children that ``multiprocessing`` starts for it can read.
 
+    They are empty if the key of this process is too short to hide anything.
+
     Example:
         >>> b"password" in seal(b"password"), unseal(seal(b"password"))
         (False, b'password')
     """
+    if len(process.current_process().authkey) < _LEAST_KEY_BYTES:
+        return b""
     mark = _mark(content)
     return mark + _mixed(content, mark)
 
 
 def unseal(sealed: bytes) -> bytes | None:
-    """Return the content of sealed bytes; None if another family of processes has sealed them."""
+    """Return the content of sealed bytes; None if they are empty, or sealed by another family of processes."""
     mark = sealed[:_MARK_BYTES]
     content = _mixed(sealed[_MARK_BYTES:], mark)
-    return content if hmac.compare_digest(mark, _mark(content)) else None
+    return content if sealed and hmac.compare_digest(mark, _mark(content)) else None
 
 
 def _key() -> bytes:
-    return bytes(process.current_process().authkey)
+    """Return 64 bytes, the longest key of BLAKE2, made of the key of this process, which may be longer."""
+    return hashlib.blake2b(process.current_process().authkey, person=b"key").digest()
 
 
 def _mark(content: bytes) -> bytes:

@@ -14,6 +14,7 @@ import cloudpickle
 import pytest
 
 import seekable as sk
+from seekable._secrets import seal, unseal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,3 +123,32 @@ def is_even(row: dict[str, Any]) -> bool:
 
 def count(rows: list[Any]) -> int:
     return len(rows)
+
+
+@pytest.mark.parametrize("key", [b"k" * 16, b"k" * 100], ids=["short", "longer than a key of BLAKE2"])
+def test_secrets_are_sealed_by_the_key_that_a_program_sets(
+    key: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_key(key, monkeypatch)
+    sealed = seal(b"secret " * 20)
+    assert unseal(sealed) == b"secret " * 20
+    assert b"secret" not in sealed
+    for changed in (
+        b"",
+        sealed[:-1],
+        bytes([sealed[0] ^ 1]) + sealed[1:],
+        sealed[:-1] + bytes([sealed[-1] ^ 1]),
+    ):
+        assert unseal(changed) is None
+    set_key(key + b"x", monkeypatch)
+    assert unseal(sealed) is None
+
+
+def test_a_key_that_can_be_guessed_seals_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_key(b"abracadabra", monkeypatch)
+    assert unseal(seal(b"secret")) is None
+    assert b"secret" not in seal(b"secret")
+
+
+def set_key(key: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiprocessing.current_process(), "authkey", key)
