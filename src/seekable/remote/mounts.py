@@ -1,4 +1,4 @@
-"""Which store an address belongs to: a table of this process, and its copies in the processes that it starts.
+"""The table of a process from addresses to stores, which the processes that it starts get copies of.
 
 A bucket or a host is *mounted* with its options. Paths of its files are addresses without options and
 without secrets, and ``store_of`` finds the store of a path. A bucket that nobody mounted has the options of
@@ -70,8 +70,9 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
 
     This is the given address without userinfo and query. Where its bucket is mounted already with another
     endpoint, account or file system, the bucket has a suffix, so that two stores are never mixed. Options
-    that differ in anything else replace the ones before. Without options, a bucket that is mounted stays as
-    it is, so that paths that this library returned can be given to it again.
+    that differ in anything else replace the ones before. They stay in force: without options, a bucket that
+    is mounted stays as it is, and paths that this library returned can be given to it again. A bucket that
+    was used without options before keeps those of the environment, unless no request was answered then.
 
     Args:
         address: an address as the user gives it; with ``storage`` also a path of that file system.
@@ -170,7 +171,7 @@ def mounts_of(paths: Iterable[str]) -> Mounts:
 
 
 _Sent = tuple[str, StorageOptions, str, dict[str, str]]
-"""What travels of a mount: its address, options, userinfo and queries."""
+"""A mount on the way to another process: its address, options, userinfo and queries."""
 
 
 def _sent(record: _Mount) -> _Sent:
@@ -238,7 +239,7 @@ def _record(wanted: _Mount) -> _Mount:
     """Return the mount of the table for a wanted one, which is added, or replaces what it has of options."""
     plain = wanted.address
     known = _mounts.get(plain.mount)
-    if known is not None and known.place != wanted.place:
+    if known is not None and known.place != wanted.place and not _is_free(known):
         digest = xxhash.xxh3_64_hexdigest(wanted.place.encode())[:8]
         wanted.address = plain._replace(authority=f"{plain.authority}{SUFFIX_MARK}{digest}")
         known = _mounts.get(wanted.address.mount)
@@ -251,6 +252,19 @@ def _record(wanted: _Mount) -> _Mount:
         known.userinfo = wanted.userinfo or known.userinfo
         _drop_stores(known.address.mount)
     return known
+
+
+def _is_free(record: _Mount) -> bool:
+    """Return True if a mount was made without options, and no request to its bucket was answered.
+
+    So it is after a first call without the options that the bucket needs.
+    """
+    stores = [store for (address, _), store in _stores.items() if address == record.address.mount]
+    return (
+        not (record.options.values or record.userinfo or record.queries)
+        and record.address.scheme in _OBSTORE
+        and not any(getattr(store, "has_answered", True) for store in stores)
+    )
 
 
 def _drop_stores(address: str) -> None:

@@ -68,6 +68,36 @@ def test_buckets_of_one_name_at_two_endpoints_are_two_mounts(monkeypatch: pytest
     assert mount("s3://two-places/a", storage=files) not in {first, second}
 
 
+def test_options_stay_in_force_for_a_bucket_that_was_asked_for_without_them_in_vain(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.upload({"a.bin": CONTENT})
+    path = mount(f"{bucket.url}/a.bin")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(Exception, match=r"a\.bin cannot be read"):
+        read(path)
+    assert mount(path, bucket.options) == path
+    assert mount(path) == path
+    assert read(path) == CONTENT[1:]
+
+
+def test_a_bucket_that_was_read_by_the_environment_goes_on_to_be(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.upload({"a.bin": CONTENT})
+    options = bucket.options
+    monkeypatch.setenv("AWS_ENDPOINT_URL", options["endpoint"])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", options["access_key_id"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", options["secret_access_key"])
+    monkeypatch.setenv("AWS_REGION", options["region"])
+    path = mount(f"{bucket.url}/a.bin")
+    assert read(path) == CONTENT[1:]
+    other = mount(path, {"endpoint": "http://127.0.0.1:1"})
+    assert other != path
+    assert mount(path) == path
+    assert read(path) == CONTENT[1:]
+
+
 def test_a_file_system_of_fsspec_is_mounted_by_its_paths() -> None:
     files = fsspec.filesystem("memory")
     files.pipe_file("/mounted/a.bin", CONTENT)

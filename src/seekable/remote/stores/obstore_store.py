@@ -79,7 +79,9 @@ class ObstoreStore(Store):
         self._secrets = secrets
         self._only_key = only_key
         self._client: Client | None = None
-        self._has_answered = False
+        self._client_has_answered = False
+        self.has_answered = False
+        """True after the first answer to a request."""
 
     @property
     def credentials(self) -> str:
@@ -255,10 +257,10 @@ class ObstoreStore(Store):
             raise
         except Exception as error:  # noqa: BLE001 - errors of obstore have no root of their own
             failure = self._failure(error, key, action, is_list=is_list)
-            if not (failure.expired and self._has_answered):
+            if not (failure.expired and self._client_has_answered):
                 raise _raised(failure) from None
         else:
-            self._has_answered = True
+            self._client_has_answered = self.has_answered = True
             return result
         self._forget(client)
         return await self._try(key, action, call, is_list=is_list)
@@ -266,7 +268,7 @@ class ObstoreStore(Store):
     def _forget(self, client: Client) -> None:
         """Let the next request make a new client, with new credentials."""
         if self._client is client:
-            self._client, self._has_answered = None, False
+            self._client, self._client_has_answered = None, False
 
     def _failure(self, error: Exception, key: str, action: str, *, is_list: bool) -> Failure:
         scheme = self._mount.scheme
