@@ -74,7 +74,7 @@ def seal(content: bytes) -> bytes:
 
 
 def unseal(sealed: bytes) -> bytes | None:
-    """Return the content of sealed bytes; None if they are empty, or sealed by another family of processes."""
+    """Return the content of sealed bytes; None if another family of processes has sealed them."""
     mark = sealed[:_MARK_BYTES]
     content = _mixed(sealed[_MARK_BYTES:], mark)
     return content if sealed and hmac.compare_digest(mark, _mark(content)) else None

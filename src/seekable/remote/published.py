@@ -13,6 +13,7 @@ from seekable.errors import DataNotFound, IndexStale
 from seekable.remote.addresses import parse, shown
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.stores.store import Pin
+from seekable.storage.abandoned import awaited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +85,7 @@ class PublishedFolder:
                     under_way.append(self._begin(stat, at, min(at + _REQUEST_BYTES, stop)))
                 if not under_way:
                     return
-                yield memoryview(under_way.popleft().result()).cast("B")
+                yield memoryview(awaited(under_way.popleft())).cast("B")
         finally:
             for request in under_way:
                 request.cancel()

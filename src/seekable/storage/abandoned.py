@@ -8,8 +8,20 @@ from __future__ import annotations
 
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
-__all__ = ["Abandoned", "abandon", "check_not_abandoned"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+__all__ = ["Abandoned", "abandon", "abandoned_at_errors", "awaited", "check_not_abandoned"]
+
+T = TypeVar("T")
+
+_MOMENT = 0.1
+"""The seconds between two looks of a thread that waits."""
 
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
@@ -37,3 +49,48 @@ def check_not_abandoned() -> None:
     """
     if _threads and threading.current_thread() in _threads:
         raise Abandoned
+
+
+def awaited(answer: Future[T], look: Callable[[], object] = check_not_abandoned) -> T:
+    """Return the result of a future.
+
+    Args:
+        answer: the future.
+        look: is called about ten times a second; an error that it raises ends the wait.
+
+    Raises:
+        Abandoned: the current thread was abandoned.
+    """
+    while True:
+        try:
+            return answer.result(_MOMENT)
+        except TimeoutError:
+            if answer.done():
+                raise
+        look()
+
+
+@contextmanager
+def abandoned_at_errors(most: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """Yield an executor whose threads are abandoned where the block ends by an error, or at Ctrl-C.
+
+    Args:
+        most: the number of threads.
+        name: the beginning of their names.
+
+    Example:
+        >>> with abandoned_at_errors(2, "example") as executor:
+        ...     list(executor.map(abs, [-1, -2]))
+        [1, 2]
+    """
+    started: list[threading.Thread] = []
+    executor = ThreadPoolExecutor(most, name, lambda: started.append(threading.current_thread()))
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for thread in started:
+            abandon(thread)
+        raise
+    finally:
+        executor.shutdown()

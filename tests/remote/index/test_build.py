@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import signal
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,18 +18,19 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from tests.remote.index.builds import entries_in, index_copies, index_store, same, tasks_of
-from tests.remote.index.counting_store import KilledBuild
+from tests.remote.index.counting_store import CountingStore, KilledBuild
 
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import FORMATS
 from seekable.index.build import build_index, object_reader, stored_file
 from seekable.index.build.kept_parts import KeptParts
+from seekable.index.build.pinned_object import PinnedObject
 from seekable.index.digest import END_BYTES
+from seekable.remote import mounts
+from seekable.remote.fetching.fetcher import fetcher
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.remote.index.counting_store import CountingStore
 
     from seekable.parallel.progress import Progress
 
@@ -283,3 +286,28 @@ def test_what_is_transferred_is_said_and_refused(
     told: list[Progress] = []
     index_store(store, tmp_path / "index", most_bytes=size, progress=told.append)
     assert any("transfers up to" in progress.notice for progress in told)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_waits_for_no_request_of_its_parent(store: CountingStore) -> None:
+    store.objects["a"] = lines(5000)
+    stat = store.stat_now("a")
+    pinned = PinnedObject(store.shown("a"), size=stat.size, identity=stat.identity)
+    expected = store.objects["a"][:END_BYTES], store.objects["a"][-END_BYTES:]
+    store.together = 3
+    with ThreadPoolExecutor(1) as threads:
+        ends = threads.submit(pinned.ends)
+        while len(store.reads) < 2:
+            threading.Event().wait(0.001)
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            mounts._stores[store.mount, os.getpid()] = CountingStore(store.mount, store.objects)
+            try:
+                assert pinned.ends() == expected
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        fetcher().post(store._have_begun.set)
+        assert ends.result() == expected

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from seekable.index.entry import OFFSET_BYTES
 from seekable.index.surveyor import is_surveyor
 from seekable.index.verify.integrity import Indexed, check_offsets
 from seekable.remote.published import PublishedFolder
+from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place, write_atomically
 from seekable.storage.memory import bytes_in_words
@@ -132,7 +132,7 @@ def _take(
     found: list[Entry] = []
     for segment, some in by_segment.items():
         found += _with_offsets(published, folder, segment, some)
-    with ThreadPoolExecutor(_COMPANIONS_AT_ONCE) as threads:
+    with abandoned_at_errors(_COMPANIONS_AT_ONCE, "seekable-adopt") as threads:
         has = threads.map(lambda entry: _has_companions(published, folder, entry), found)
         found = [entry for entry, whole in zip(found, has, strict=True) if whole]
     surveyed = is_surveyor(scanner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections import deque
@@ -176,3 +177,12 @@ class ObjectReader(PositionedFile):
         while self._ahead:
             self._ahead.popleft().answer.cancel()
             _ahead_slots.release()
+
+
+def _start_anew() -> None:
+    """Free the places of the requests of the parent process: a forked child has none under way."""
+    global _ahead_slots  # noqa: PLW0603 - a thread of the parent may hold its lock
+    _ahead_slots = threading.Semaphore(_ALL_AHEAD)
+
+
+os.register_at_fork(after_in_child=_start_anew)

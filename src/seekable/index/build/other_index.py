@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol, final
@@ -27,6 +26,7 @@ from seekable.index.build.file_scan import FileScan, OffsetBuffer
 from seekable.index.build.scan import ScanJob
 from seekable.index.digest import END_BYTES, unread_content_digest
 from seekable.index.scanner import ReadsOtherIndexes
+from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -122,15 +122,11 @@ def _compared(
     if not any("://" in root for root in others):
         yield from map(compare, tasks)
         return
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="seekable-compare") as threads:
+    with abandoned_at_errors(_THREADS, "seekable-compare") as threads:
         # Each thread has the listings of the call.
         futures = [threads.submit(copy_context().run, compare, task) for task in tasks]
-        try:
-            for future in futures:
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+        for future in futures:
+            yield future.result()
 
 
 def _tell(other: OtherIndex, found: int, count: int, progress_of_build: BuildProgress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, final
@@ -10,6 +11,7 @@ from seekable.index.digest import END_BYTES
 from seekable.remote.addresses import parse, shown
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.stores.store import Pin
+from seekable.storage.abandoned import awaited, check_not_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from seekable.remote.stores.store import Store
 
 __all__ = ["Ends", "PinnedObject", "newest_version"]
-
-_WAIT_SECONDS = 0.1
-"""The time between two calls of the function that notices an interrupt."""
 
 _MOST_ENDS = 64
 """The objects whose ends are remembered, 128 KiB each: the parts of one object follow each other."""
@@ -75,14 +74,7 @@ class PinnedObject:
             DataNotFound: it is gone.
             AccessDenied, Unreachable: it cannot be read.
         """
-        while True:
-            try:
-                return memoryview(answer.result(_WAIT_SECONDS)).cast("B")
-            except TimeoutError:
-                if answer.done():
-                    raise
-            if self._on_wait is not None:
-                self._on_wait(0)
+        return memoryview(awaited(answer, self._look)).cast("B")
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return some bytes; each call is a request, and an empty range is none."""
@@ -107,6 +99,11 @@ class PinnedObject:
             raise
         return head, tail
 
+    def _look(self) -> None:
+        check_not_abandoned()
+        if self._on_wait is not None:
+            self._on_wait(0)
+
 
 def newest_version(address: str) -> tuple[int, int]:
     """Return the number of bytes of an object and the number of its version, as they are now.
@@ -127,3 +124,13 @@ def _reading(address: str, start: int, stop: int, pin: Pin) -> Callable[[Store],
         return store.read(key, start, stop, pin=pin)
 
     return read
+
+
+def _start_anew() -> None:
+    """Forget the requests of the parent process, whose answers a forked child does not get."""
+    global _ends_lock  # noqa: PLW0603 - a thread of the parent may hold the lock
+    _ends_lock = threading.Lock()
+    _ends.clear()
+
+
+os.register_at_fork(after_in_child=_start_anew)

@@ -33,7 +33,7 @@ _LATENCY, _LINK = 0.03, 125e6
 _FAST_LINK, _CONNECTION = 600e6, 80e6
 _SMOOTHING = 0.05
 _random = random.SystemRandom()
-"""A source of its own: the generators of the user are neither read nor changed, and forked children differ."""
+"""The source of jitter: it leaves the generators of the user alone, and differs in forked children."""
 _LONG_WAIT = 0.25
 """A request that waits longer than this for the pace gives its place to requests to other stores."""
 
