@@ -142,3 +142,12 @@ def test_many_files_of_one_folder_are_listed_and_few_are_asked_for() -> None:
         assert sorted(store.requests) == [f"stat {name}" for name in names[:5]]
         with pytest.raises(DataNotFound, match=r"there is no 's3://keys/501.jsonl'; in 's3://keys' there is"):
             find.statuses(BUCKET, [*names, "501.jsonl"])
+
+
+def test_a_list_of_many_objects_is_asked_for_together() -> None:
+    names = [f"{number}.jsonl" for number in range(500)]
+    with mounted_keys(set(names)) as store:
+        with paths.listing_once():
+            found = find.find_files([f"{BUCKET}/{name}" for name in names], suffixes=SUFFIXES)
+        assert found[0].names == tuple(names)
+        assert store.requests == ["list_folder "]

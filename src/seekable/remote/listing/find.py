@@ -75,6 +75,7 @@ def find_files(
 
 def _find_all(items: Sequence[str], rules: Rules) -> tuple[Found, ...]:
     found: list[Found] = []
+    _ask_together(items)
     for item in items:
         if "://" in item:
             found += _find(item, rules)
@@ -89,6 +90,18 @@ def _find_all(items: Sequence[str], rules: Rules) -> tuple[Found, ...]:
         Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
         for root, runs in itertools.groupby(found, key=lambda run: run.root)
     )
+
+
+def _ask_together(items: Sequence[str]) -> None:
+    """Ask for the objects that a list names all at once, so that each is known when its turn comes."""
+    named: dict[str, list[str]] = {}
+    for item in items:
+        root, _, name = item.rpartition("/")
+        if "://" in item and name and not (_is_bucket(item) or MAGIC.search(item) or has_braces(item)):
+            named.setdefault(root, []).append(name)
+    if sum(map(len, named.values())) > 1 and known_listings().remembers:
+        for root, names in named.items():
+            _statuses(root, names)
 
 
 def _kept_listing(items: Sequence[str], rules: Rules, kind: str) -> str | None:
