@@ -121,7 +121,7 @@ class _Reading:
 
 def _package(store: Store) -> str:
     if isinstance(store, FsspecStore):
-        return "fsspec: each object is compared before its first range, and not in each request"
+        return "fsspec: each object is compared after each range, which is one more request"
     return "obstore: each request says which version it is for"
 
 
