@@ -29,7 +29,9 @@ streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76
 energon := torch==2.13.0 megatron-energon==7.4.1
 megatron-core := torch==2.13.0 megatron-core==0.16.1
-APART := streaming litdata energon megatron-core
+# It pins botocore, and with a boto3 of another version pip would choose one of 2020.
+s3fs := datasets==5.2.0 s3fs==2026.9.0
+APART := streaming litdata energon megatron-core s3fs
 # What is tested beside ours goes without its requirements, which exclude our NumPy and Transformers, into a folder
 # that its tests alone import from: the modules that it imports, and no client of an object store.
 streaming-alone := mosaicml-streaming==0.13.0 torchvision==0.28.0 brotli catalogue pillow python-snappy zstd
@@ -126,7 +128,7 @@ $(VENV)/.azurite: $(VENV)/.made
 $(BENCH)/.made: pyproject.toml
 	@echo "making $(BENCH)"
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet,gzip,tokens,tiktoken,gigatoken]'
+	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet,gzip,remote,tokens,tiktoken,gigatoken]'
 	@touch $@
 
 # A peer that cannot be installed is tried again the next time, and meanwhile the table names it.

@@ -124,7 +124,7 @@ def make(sizes: Sizes, folder: str = FOLDER) -> Data:
         placed(long, _long_lines(sizes.records))
     if not os.path.exists(short):
         placed(short, _short_lines(sizes.short_lines))
-    return Data(sizes, folder, long, short, _halves(long, sizes), _dealt(long, folder, sizes, sizes.sources))
+    return Data(sizes, folder, long, short, _halves(long, sizes), dealt(long, folder, sizes, sizes.sources))
 
 
 def beginning(data: Data) -> str:
@@ -237,12 +237,12 @@ def _copies(path: str, times: int) -> Iterator[bytes]:
 
 
 def _halves(long: str, sizes: Sizes) -> tuple[str, str]:
-    first, second = _dealt(long, os.path.dirname(os.path.dirname(long)), sizes, 2)
+    first, second = dealt(long, os.path.dirname(os.path.dirname(long)), sizes, 2)
     return first, second
 
 
-def _dealt(long: str, folder: str, sizes: Sizes, files: int) -> tuple[str, ...]:
-    """Return the records in so many files, as many in each."""
+def dealt(long: str, folder: str, sizes: Sizes, files: int) -> tuple[str, ...]:
+    """Return the records of a file in so many files of a folder, as many in each."""
     paths = tuple(os.path.join(folder, f"in-{files}", f"{i:04d}.jsonl") for i in range(files))
     if all(map(os.path.exists, paths)):
         return paths

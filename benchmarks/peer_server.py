@@ -95,6 +95,15 @@ class Jobs:
         next(run)
         return _seconds(lambda: collections.deque(run, maxlen=0))
 
+    def fetched(self, **store: Any) -> dict[str, float]:
+        """Return how many seconds an epoch over a store takes, and its first batch; count its records."""
+        began = time.perf_counter()
+        first, records = 0.0, 0
+        for batch in self._opponent.fetched(**store):
+            first = first or time.perf_counter() - began
+            records += len(batch["id"])
+        return {"first": first, "seconds": time.perf_counter() - began, "records": records}
+
     def ids(self) -> list[int] | None:
         """Return the ids of an epoch in their order, unless it has none."""
         if not hasattr(self._opponent, "epoch"):
