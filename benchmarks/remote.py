@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import Row, Target, absolute, missing, relative, shown
 from benchmarks.pipelines import BATCH
@@ -65,12 +65,14 @@ class _Times:
     answers: Mapping[str, list[Answer]]
 
     def median(self, name: str, figure: str = "seconds") -> float:
-        return statistics.median(answer[figure] for answer in self.answers[name])
+        found: float = statistics.median(answer[figure] for answer in self.answers[name])
+        return found
 
     def ratio(self, name: str, over: str, figure: str = "seconds") -> float:
         """Return the median, over the rounds, of one job's figure in that of another."""
         pairs = zip(self.answers[name], self.answers[over], strict=True)
-        return statistics.median(ours[figure] / theirs[figure] for ours, theirs in pairs)
+        found: float = statistics.median(ours[figure] / theirs[figure] for ours, theirs in pairs)
+        return found
 
 
 def _in_turn(jobs: Mapping[str, Callable[[int], Answer]], rounds: int) -> _Times:
@@ -190,7 +192,12 @@ def _single_records(store: Store, data: Data) -> Row:
 
 def _first_batch(store: Store, times: _Times, rounds: int) -> Iterator[Row]:
     def taken(position: int) -> Callable[[int], Answer]:
-        run = {"source": store.source, "shuffle": _WINDOWED, "warm": store.source[0], "position": position}
+        run: Any = {
+            "source": store.source,
+            "shuffle": _WINDOWED,
+            "warm": store.source[0],
+            "position": position,
+        }
         return lambda _: store.run("first_batch", **run, **store.indexed)
 
     rate = store.bytes / times.median("plain")
@@ -210,7 +217,7 @@ def _first_batch(store: Store, times: _Times, rounds: int) -> Iterator[Row]:
         against=f"at 0 {shown(1e3 * took)}",
         ratio=found.ratio("far", "start"),
     )
-    one = {"source": store.source, "row": -1, "warm": store.source[0]}
+    one: Any = {"source": store.source, "row": -1, "warm": store.source[0]}
     cold = [store.run("one_record", **one, **store.indexed) for _ in range(rounds)]
     took = statistics.median(answer["seconds"] for answer in cold)
     against = f"{shown(1e3 * took)} ms"
@@ -220,7 +227,7 @@ def _first_batch(store: Store, times: _Times, rounds: int) -> Iterator[Row]:
 
 def _index(store: Store, rounds: int) -> Iterator[Row]:
     def built(turn: int) -> Answer:
-        return store.run("index", source=store.source, **store.unlisted(_index_folder(store, turn)))
+        return store.run("index", source=store.source, **store.addressed(_index_folder(store, turn)))
 
     times = _in_turn({"ours": built, "plain": lambda _: _download(store, 16, decode=False)}, rounds)
     name = "index of JSON lines in a store"
@@ -269,17 +276,16 @@ def _peer(store: Store, data: Data, library: Library, times: _Times) -> Iterator
         )["seconds"],
         "windowed epoch of a store": times.median("windowed"),
     }
+    target = Target("at least", 1)
     with visiting(library, source=data.long, folder=store.converted) as peer:
-        found = peer.absent or peer.ask("fetched", keys=store.keys, **place)
-        for number, (name, took) in enumerate(ours.items()):
-            target = Target("at least", 1)
+        found = {} if peer.absent else peer.ask("fetched", keys=store.keys, **place)
+        for (name, took), figure in zip(ours.items(), ("first", "seconds"), strict=True):
             if peer.absent:
                 yield missing(name, took, "s", target, peer=peer.name, why=peer.absent)
                 continue
             assert found["records"] == data.sizes.records
-            theirs = (found["first"], found["seconds"])[number]
-            against = f"{peer.name} {shown(theirs)}"
-            yield relative(name, took, "s", target, against=against, ratio=theirs / took)
+            against = f"{peer.name} {shown(found[figure])}"
+            yield relative(name, took, "s", target, against=against, ratio=found[figure] / took)
 
 
 def _rate(store: Store, name: str, times: _Times, ours: str, other: str, least: float, said: str) -> Row:

@@ -93,9 +93,10 @@ def first_batch(
     """Open data, whose index is there, and take the batch at a position. The store was reached before."""
     sk.open([warm], **given)[0]
 
-    def new() -> sk.Loader[Any]:
-        dataset = sk.open(source, **given).shuffle(**shuffle).repeat(position // BATCH + 1)
-        return sk.Loader(dataset, batch_size=BATCH, collate=list)
+    def new() -> sk.Loader:
+        dataset = sk.open(source, **given).shuffle(**shuffle)
+        repeated = dataset.repeat(position // len(dataset) + 2)
+        return sk.Loader(repeated, batch_size=BATCH, collate=list)
 
     loader = new()
     loader.skip_batches(position // BATCH)
@@ -118,7 +119,7 @@ def one_record(source: Sequence[str], *, row: int, warm: str, **given: Any) -> A
     return {"seconds": time.perf_counter() - began}
 
 
-def _measured(loader: sk.Loader[Any]) -> dict[str, Any]:
+def _measured(loader: sk.Loader) -> dict[str, Any]:
     (requests, _), cpu, began = _fetched(loader), _cpu(), time.perf_counter()
     first, records = 0.0, 0
     for batch in loader:
@@ -160,7 +161,7 @@ class _Memory:
             self._most = max(self._most, private(os.getpid()))
 
 
-def _fetched(loader: sk.Loader[Any]) -> tuple[int, int]:
+def _fetched(loader: sk.Loader) -> tuple[int, int]:
     """Return the requests of this process, and their bytes."""
     report = loader.report().get("remote")
     return (report.requests, report.fetched_bytes) if report else (0, 0)

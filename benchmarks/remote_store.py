@@ -64,14 +64,14 @@ class Store:
     @property
     def indexed(self) -> dict[str, Any]:
         """The arguments of ``sk.open`` that take the index, and look at nothing else."""
-        return {**self.unlisted(os.path.join(self.folder, "index")), "refresh": False}
+        return {**self.addressed(os.path.join(self.folder, "index")), "refresh": False}
 
     @property
     def source(self) -> list[str]:
         """The addresses of the objects with the records."""
         return self.bucket.urls(*self.keys)
 
-    def unlisted(self, index_dir: str) -> dict[str, Any]:
+    def addressed(self, index_dir: str) -> dict[str, Any]:
         """Return the arguments of ``sk.open`` with an index folder."""
         return {"storage_options": self.bucket.options, "index_dir": index_dir}
 
@@ -132,7 +132,7 @@ def served(data: Data) -> Iterator[Store]:
             front = proxies.before(server.address)
             front.always(Fault(latency=LATENCY))
             store = Store(bucket.behind(front), front, folder, paths, converted)
-            store.run("index", source=store.source, **store.unlisted(os.path.join(folder, "index")))
+            store.run("index", source=store.source, **store.addressed(os.path.join(folder, "index")))
             yield store
         finally:
             server.stop()

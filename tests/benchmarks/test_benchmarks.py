@@ -9,7 +9,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -26,6 +26,9 @@ from benchmarks import (
     opening,
     order,
     records,
+    remote,
+    remote_run,
+    remote_store,
     restore,
     run,
     shar,
@@ -39,11 +42,13 @@ from benchmarks import (
     writing,
 )
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_core, race, relative
+from tests.remote.servers import nginx
 
 import seekable as sk
+from seekable.remote.fetching.fetcher import fetcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
 TINY = data.Sizes(
     records=60,
@@ -147,6 +152,37 @@ def test_whole_calls_of_tokenize_are_measured(tiny: data.Data) -> None:
     rows = list(tokenizing.rows(tiny))
     assert [row.unit for row in rows] == ["MB/s"] * 4
     assert all(row.value > 0 for row in rows)
+
+
+@pytest.mark.skipif(not remote_store.is_there(), reason=nginx.MISSING)
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_stores_are_measured_and_what_is_absent_is_named(
+    tiny: data.Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers_of(job: str, several: Sequence[Mapping[str, Any]], variables: Mapping[str, str]) -> list[Any]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            if any("steps" in arguments for arguments in several):
+                fetcher().close()  # else all records are in memory, and no request is made
+            return [remote_run.JOBS[job](**arguments) for arguments in several]
+
+    monkeypatch.setattr(remote_store, "answers_of", answers_of)  # processes would take seconds to start
+    monkeypatch.setattr(remote_store, "LATENCY", 0.001)
+    rows = list(remote.rows(tiny, (subprocess_peer.Library("Somebody 1.0", "tests.benchmarks.absent"),)))
+    assert len(rows) == 18 + 2
+    for row in rows:
+        assert row.value > 0 or row.target.startswith("at most")
+        assert (row.ok is None) == row.against.endswith("not installed")
+
+
+def test_readers_of_a_store_are_processes_of_their_own(tiny: data.Data, tmp_path: Path) -> None:
+    given = {"source": list(tiny.halves), "index_dir": str(tmp_path)}
+    (built,) = remote_store.answers_of("index", [given], {})
+    assert built["seconds"] > 0
+    assert any(tmp_path.iterdir())
+    with pytest.raises(RuntimeError, match=r"(?s)index ended with status 1.*DataNotFound"):
+        remote_store.answers_of("index", [{"source": [str(tmp_path / "absent.jsonl")]}], {})
 
 
 def test_shar_is_measured_and_what_is_absent_is_named(tiny: data.Data) -> None:
