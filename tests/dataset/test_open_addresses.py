@@ -199,7 +199,7 @@ def test_wrong_arguments_are_refused(corpus: Bucket, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0))
     with pytest.raises(sk.InvalidArgument, match="storage_options= is for data in a store"):
         sk.open(tmp_path / "a.jsonl", storage_options={"region": "x"})
-    with pytest.raises(sk.InvalidArgument, match="refresh must be True or False"):
+    with pytest.raises(sk.WrongType, match="refresh must be True or False"):
         opened(corpus, refresh=1)
     with pytest.raises(sk.InvalidArgument, match="pin must be"):
         opened(corpus, pin="size")

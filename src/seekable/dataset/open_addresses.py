@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.index.index_location import listings_folder
@@ -75,9 +75,7 @@ def mounted(
             raise InvalidArgument(message)
     if cache is not None:
         disk_cache.choose_bytes(0 if cache is False else checked_count("cache", cache, least=0))
-    if not isinstance(refresh, bool):
-        message = f"refresh must be True or False (got {refresh!r})"
-        raise InvalidArgument(message)
+    refresh = checked_flag("refresh", refresh)
     renamed = _renamed(source, partial(_mount, storage_options=storage_options, storage=storage))
     with known.listing_once(kept=listings_folder(index_dir), refresh=refresh):
         yield renamed

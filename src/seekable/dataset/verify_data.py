@@ -115,17 +115,13 @@ def verify(  # noqa: PLR0913 - keywords
         kind = format_of_all(found) if format is None else format_named(format)
     kind = kind.resolved(options, found)
     asked = [source] if isinstance(source, str | os.PathLike) else source
-    folders = {_as_root(os.fsdecode(path)) for path in asked if _is_folder(os.fsdecode(path))}
+    folders = {_as_root(os.fsdecode(path)) for path in asked if paths.is_folder(os.fsdecode(path))}
     verified = check(found, kind.scanner, folders=folders)
     if deep and kind.name.startswith(TOKENS):
         verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
     if not decode:
         return verified
     return _decoded(verified, _records(verified.good, kind, options), jobs, progress)
-
-
-def _is_folder(path: str) -> bool:
-    return paths.is_folder(path) if "://" in path else os.path.isdir(path)
 
 
 def _as_root(path: str) -> str:

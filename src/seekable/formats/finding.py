@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 else:
     find = lazy("seekable.remote.listing.find")
 
-__all__ = ["PLAIN", "find_files", "sampled_files"]
-
-PLAIN = "any"
-"""The kind of a source that is neither a spec nor of a format that the user names."""
+__all__ = ["find_files", "sampled_files"]
 
 _OF_SPEC = "spec"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import zlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._cached import cached
 from seekable.formats.idxpack_tables import Collection, read_tables, refuse
 from seekable.formats.lhotse_index import NUMBERS, consecutive_ranges
 from seekable.index.scanner import ALWAYS_NS, OtherOffsets
@@ -47,7 +47,7 @@ class Pack:
     texts: tuple[str, ...]
     """The path of each segment."""
 
-    @cached_property
+    @cached
     def numbers(self) -> Mapping[str, int]:
         """The segments that have offsets, by the absolute paths of their files."""
         found = enumerate(zip(self.texts, self.segments["flags"].tolist(), strict=True))

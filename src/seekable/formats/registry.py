@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.finding import PLAIN, find_files
+from seekable.formats.finding import find_files
 from seekable.formats.source_options import SourceOptions
+from seekable.storage.asked import PLAIN
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:

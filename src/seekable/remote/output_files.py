@@ -151,18 +151,17 @@ def local_copies(paths: Sequence[str]) -> Iterator[list[str]]:
         FileNotFoundError: an object is not there.
         OSError, AccessDenied, Unreachable: an object cannot be read.
     """
-    made: list[str] = []
+    made: dict[str, str] = {}
     try:
-        for path in paths:
-            if is_address(path):
-                folder, name = os.path.split(path)
-                made.append(os.path.join(scratch_folder(folder), f".{secrets.token_hex(8)}.{name}"))
-                _download(path, made[-1])
-        yield made or list(paths)
+        for path in filter(is_address, paths):
+            folder, name = os.path.split(path)
+            made[path] = os.path.join(scratch_folder(folder), f".{secrets.token_hex(8)}.{name}")
+            _download(path, made[path])
+        yield [made.get(path, path) for path in paths]
     finally:
-        for path in made:
-            if os.path.lexists(path):
-                os.unlink(path)
+        for copy in made.values():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(copy)
 
 
 def local_copy(path: str, size: int) -> str:

@@ -9,9 +9,12 @@ from collections.abc import Set as AbstractSet
 
 from seekable.errors import WrongType
 
-__all__ = ["Asked", "address_of_path", "checked_asked", "has_addresses"]
+__all__ = ["PLAIN", "Asked", "address_of_path", "checked_asked", "has_addresses"]
 
 _COLLAPSED = re.compile(r"(s3|gs|gcs|az|abfs|abfss|https?):/(?=[^/])", re.IGNORECASE)
+
+PLAIN = "any"
+"""The kind of a source that is neither a spec nor of a format that the user names."""
 
 Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """The sources of a user: a path, a folder, a glob, an address, or a list of those."""

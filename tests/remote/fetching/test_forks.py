@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from tests.remote.fetching.range_server import ETAG, content, range_server
 
 import seekable as sk
 from seekable.remote.fetching.relay import Helper, RelayedStore
-from seekable.remote.mounts import store_of
+from seekable.remote.mounts import mount, store_of
 from seekable.remote.stores.store import Passing, Pin, identity_of
 
 if TYPE_CHECKING:
@@ -93,6 +94,19 @@ def test_a_child_that_can_start_no_helper_says_what_to_do(monkeypatch: pytest.Mo
     relayed = RelayedStore(store, "https://localhost/object", Helper())
     with pytest.raises(sk.ForkUnsafe, match=r'no helper process can start .*="forkserver"'):
         asyncio.run(relayed.stat("object"))
+
+
+@pytest.mark.exhaustive
+def test_options_that_a_helper_cannot_read_are_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = types.ModuleType("only_in_this_process")
+    exec("def provider(): ...", here.__dict__)
+    monkeypatch.setitem(sys.modules, here.__name__, here)
+    path = mount("s3://only-here/a", {"credential_provider": here.provider})
+    helper = Helper()
+    relayed = RelayedStore(store_of(path)[0], path, helper)
+    with pytest.raises(sk.ForkUnsafe, match=r"options of s3://only-here/a cannot be read .*only_in_this"):
+        asyncio.run(relayed.stat("a"))
+    helper.close()
 
 
 def test_a_helper_that_dies_is_replaced(url: str) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from seekable._cached import cached
 from seekable.formats.parquet.thrift import ThriftError, fields, list_head, read_struct, skip
 
 __all__ = ["Chunk", "Field", "Layout", "Leaf"]
@@ -114,7 +114,7 @@ class Layout:
         self._left_out = 0 if whole else _DICTIONARY_HEADER
         self._places_of_chunks: dict[int, list[int]] = {}
 
-    @cached_property
+    @cached
     def fields(self) -> tuple[Field, ...]:
         """The columns, in their order.
 
@@ -123,7 +123,7 @@ class Layout:
         """
         return _fields(self._footer, self._places[_SCHEMA])
 
-    @cached_property
+    @cached
     def _places(self) -> dict[int, int]:
         """The first bytes of the list of the schema's elements and of the list of row groups."""
         places: dict[int, int] = {}
@@ -180,7 +180,7 @@ class Layout:
                 return _structs(self._footer, at)
         raise ThriftError(f"group {group} has no columns")
 
-    @cached_property
+    @cached
     def _groups(self) -> list[int]:
         """The first byte of the Thrift of each group."""
         return _structs(self._footer, self._places[_ROW_GROUPS])

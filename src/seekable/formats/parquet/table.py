@@ -6,11 +6,11 @@ import base64
 import binascii
 import itertools
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError
 from seekable.formats.parquet.layout import Layout
@@ -250,7 +250,7 @@ class ParquetTable(TableFile):
             )
         return self._files[leaf.number]
 
-    @cached_property
+    @cached
     def _stored(self) -> pa.Schema | None:
         """The schema that an Arrow writer left in the footer."""
         stored = (self._footer.metadata.metadata or {}).get(b"ARROW:schema")
@@ -259,14 +259,14 @@ class ParquetTable(TableFile):
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
         return schema if len(schema) == len(self.schema) else None
 
-    @cached_property
+    @cached
     def _tables(self) -> PageTables:
         fields = self._layout.fields
         leaves = sum(len(field.leaves) for field in fields)
         groups = self._footer.metadata.num_row_groups
         return PageTables(self._source, self._footer.raw, (groups, leaves), self._store)
 
-    @cached_property
+    @cached
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.schema.names)}
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable._secrets import sending_secrets
 from seekable.errors import ForkUnsafe
+from seekable.remote.addresses import shown
 from seekable.remote.mounts import mounts_of, store_of
 from seekable.remote.stores.store import Passing, Store
 
@@ -186,10 +187,11 @@ class Helper:
                 if number in self._answers:
                     self._answers[number].put_nowait((kind, value))
         except (EOFError, OSError):
+            pass
+        finally:
             self.close()
             for received in self._answers.values():
                 received.put_nowait(("error", Passing("the helper process has ended")))
-        finally:
             writer, self._writer = self._writer, None
             if writer is not None:
                 writer.close()
@@ -222,7 +224,7 @@ def _sendable(path: str) -> Iterator[None]:
         with sending_secrets():
             yield
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise _unsafe(f"the options of {path} cannot be sent to a helper process ({error})") from error
+        raise _unsafe(f"the options of {shown(path)} cannot be sent to a helper process ({error})") from error
 
 
 def _unsafe(reason: str) -> ForkUnsafe:
@@ -270,7 +272,12 @@ async def _serve(descriptor: int) -> None:
                 tasks[number].cancel()
             continue
         if mounts != known:
-            pickle.loads(mounts)  # noqa: S301 - from our parent; it mounts the stores here
+            try:
+                pickle.loads(mounts)  # noqa: S301 - from our parent; it mounts the stores here
+            except Exception as error:  # noqa: BLE001 - options of users may be objects of any class
+                reason = f"the options of {shown(path)} cannot be read in a helper process ({error})"
+                writer.write(_frame((number, "error", _unsafe(reason))))
+                continue
             known = mounts
         task = asyncio.create_task(_answer(writer, number, path, method, arguments))
         tasks[number] = task

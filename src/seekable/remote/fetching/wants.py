@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from seekable._cached import cached
 from seekable.remote.cache.object_key import object_key
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ObjectRef:
     pin: Pin
     """The size and the version that each answer must have; the first answer fills in its etag."""
 
-    @cached_property
+    @cached
     def key(self) -> str:
         """The name of the object in caches, in memory and on disk: a digest of path, identity and size."""
         return object_key(self.path, size=self.pin.size, identity=self.pin.identity)

@@ -12,7 +12,7 @@ from seekable.remote.listing import folder, glob_keys
 from seekable.remote.listing.kept import has_kept, listing_name, read_kept, write_kept
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.storage import listing
-from seekable.storage.asked import checked_asked
+from seekable.storage.asked import PLAIN, checked_asked
 from seekable.storage.braces import expanded, has_braces
 from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from seekable.storage.listing import Arrange, Inspect
 
 __all__ = ["find_files", "is_plain", "sizes", "statuses"]
-
-_PLAIN = "any"
-"""The kind of a source that is neither a spec nor of a format that the user names."""
 
 _WORTH_LISTING = 100
 """From this many files of one folder on, the folder is listed; for fewer, each is asked for."""
@@ -124,7 +121,7 @@ def is_plain(path: str) -> bool:
     known = known_listings()
     if MAGIC.search(path):
         return True
-    return known.kept is not None and not known.refresh and has_kept(known.kept, [path], _PLAIN)
+    return known.kept is not None and not known.refresh and has_kept(known.kept, [path], PLAIN)
 
 
 def statuses(root: str, names: Sequence[str]) -> list[tuple[int, int]]:

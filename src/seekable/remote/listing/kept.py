@@ -80,6 +80,8 @@ def read_kept(path: str, known: Known) -> tuple[Found, ...] | None:
         return None
     line, _, rest = data.partition(b"\n")
     head = msgspec.json.decode(line, type=_Head)
+    if head.seekable_listing != _VERSION:
+        return None
     count = sum(some for _, some in head.roots)
     sizes, identities = np.frombuffer(rest[: 2 * _WIDTH * count], "<i8").reshape(2, count).tolist()
     names = iter(rest[2 * _WIDTH * count :].decode("utf-8", "surrogateescape").split("\0"))
