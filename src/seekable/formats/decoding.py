@@ -76,7 +76,7 @@ class Decoder:
     """The reader of the entries of Kaldi's tables; None for other formats."""
 
     utterances: Utterances | None = None
-    """How the utterances of a data directory of Kaldi are read; None for other formats."""
+    """The reader of the utterances of a data directory of Kaldi; None for other formats."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, because some decoders are functions of C extensions."""

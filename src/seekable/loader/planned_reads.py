@@ -25,7 +25,7 @@ class FileNumbers:
     """One numbering of the files of all sources."""
 
     def __init__(self) -> None:
-        """Begin without files."""
+        """Begin a numbering without files."""
         self._sets: dict[int, tuple[DataFiles, int]] = {}
         self._others: dict[str, int] = {}
         self._sizes: list[Int64s] = []

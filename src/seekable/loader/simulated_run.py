@@ -82,7 +82,7 @@ class SimulatedRun:
 
 @dataclass(frozen=True)
 class _Transfer:
-    """What one node fetches, by epoch."""
+    """The bytes and the requests of one node, by epoch."""
 
     requests: Requests
     """The requests that were resolved, in the order of need."""

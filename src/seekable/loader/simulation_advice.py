@@ -1,4 +1,4 @@
-"""What to change in a run over object stores, each with what it gives."""
+"""Advice on a run over object stores: changes, each with the bytes and requests that it saves."""
 
 from __future__ import annotations
 

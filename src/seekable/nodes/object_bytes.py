@@ -39,11 +39,11 @@ _CHUNK_ROWS = 256
 """The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
 
 _MOST_ROWS, _BUDGETS = 1 << 16, 2
-"""How far plans are made ahead: so many records, or so many times the bytes that are fetched ahead. The
-windows of a shuffle are then known as a whole."""
+"""The most records that plans are made ahead for, and the most bytes of their ranges, as a multiple of the
+bytes that are fetched ahead. The windows of a shuffle are then known as a whole."""
 
 _ROWS_BETWEEN, _BYTES_BETWEEN = 1 << 13, 16 << 20
-"""How much is read before the ranges ahead are given anew, so that those further away move nearer."""
+"""The records, or the bytes, after which the ranges ahead are given anew, so that more are reached."""
 
 _NEAR_BYTES, _TOGETHER_BYTES = 4 << 10, 256 << 10
 """Ranges with at most so many bytes between them count as one, so that there are fewer of them; but not those
@@ -185,7 +185,7 @@ class Holding:
     __slots__ = ("_held", "_ranges")
 
     def __init__(self, ranges: Iterable[FileRanges]) -> None:
-        """Fetch nothing yet."""
+        """Take ranges; entering the context fetches them."""
         self._ranges = ranges
         self._held: Held | None = None
 
@@ -194,5 +194,5 @@ class Holding:
         self._held = fetched(self._ranges)
 
     def __exit__(self, *_: object) -> None:
-        """Let the bytes go."""
+        """Drop the reference that keeps the bytes in memory."""
         self._held = None

@@ -1,4 +1,4 @@
-"""What reading a dataset fetches of object stores, in words: sizes of requests, and what is open."""
+"""The requests that reading a dataset sends to object stores, in words: their sizes, and the open blocks."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class _Version(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """The number of bytes of the object."""
 
     @property
     def mtime_ns(self) -> int:

@@ -70,7 +70,7 @@ _END = fnmatch.translate("").removeprefix("(?s:").removeprefix(")")
 
 _WORTH_LISTING = 100
 HIDDEN = (".", "_")
-"""How names begin that are skipped in folders."""
+"""The first characters of names that are skipped in folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Rules:
     """The rules for folders and globs; see ``find_files``."""
 
     suffixes: tuple[str, ...]
-    """How names of data files in a folder end, in lower case."""
+    """The ends of names of data files in a folder, in lower case."""
 
     inspect: Inspect | None
     """Returns the files that are never data."""

@@ -61,7 +61,7 @@ _GRACE_SECONDS = 3600
 _WEEK_SECONDS = 7 * 24 * 3600
 
 _PART = "part-"
-"""How names of finished parts begin, which are kept for a week for a build that goes on from there."""
+"""The beginning of the names of finished parts. They are kept for a week, for a build that goes on."""
 
 _OURS = re.compile(
     rf"(files|offsets|points|schema|pages|part)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}",

@@ -27,7 +27,7 @@ __all__ = ["DataFile", "LocalFile", "opened_file"]
 
 
 class DataFile(Protocol):
-    """An open data file."""
+    """A data file that is open, on this machine or in a store."""
 
     @property
     def version(self) -> tuple[int, int]:

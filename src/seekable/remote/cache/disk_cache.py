@@ -68,7 +68,7 @@ _CLAIMS = (1 << 62) - 1
 
 
 class CacheCounts(msgspec.Struct):
-    """What a process did with its cache.
+    """The counts of one process that uses a cache.
 
     Attributes:
         hits: the units that were found.

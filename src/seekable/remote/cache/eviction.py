@@ -1,4 +1,4 @@
-"""What goes when a cache on disk is full: whole extents, those first that were not used for the longest time.
+"""The eviction of whole extents from a full cache on disk: first those that were unused for the longest time.
 
 Extents with units that a running plan still needs go last, those that it needs latest first.
 """
@@ -33,7 +33,7 @@ class _OnDisk(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """What a sweep did: the bytes that are left, the bytes and the extents that it removed."""
+    """The result of a sweep: the bytes that are left, the bytes and the extents that it removed."""
 
     left: int
     size: int

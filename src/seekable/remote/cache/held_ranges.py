@@ -47,7 +47,7 @@ class Held:
     __slots__ = ("_blocks",)
 
     def __init__(self, blocks: Iterable[Block]) -> None:
-        """Hold some blocks."""
+        """Keep some blocks in memory."""
         self._blocks = tuple(blocks)
 
     @property

@@ -1,4 +1,4 @@
-"""What the readers of a process need: how much, how fast, of how much data. It sets the sizes of requests."""
+"""The needs of the readers of a process, by which requests are sized: their rate, the size of their data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Appetite:
     """Figures of what readers need. Readers in several threads may call it; a lost count does no harm."""
 
     def __init__(self) -> None:
-        """Assume nothing yet."""
+        """Begin with a rate of 0 and no data."""
         self._rate = 0.0
         self._last: float | None = None
         self._waited = 0.0

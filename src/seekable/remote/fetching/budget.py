@@ -1,4 +1,4 @@
-"""How many bytes and requests hide the latency of a store: pure arithmetic on measured figures."""
+"""The bytes and the requests that hide the latency of a store: pure arithmetic on measured figures."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class Fetcher:
 
     @property
     def is_closed(self) -> bool:
-        """True after `close`."""
+        """True if `close` was called."""
         return self._loop.is_closed
 
     def plan(self, wants: Wants) -> list[PlannedRange]:
@@ -198,7 +198,7 @@ class Fetcher:
         return self._transfers.begin(wanted)
 
     def leave(self, flights: Sequence[Flight]) -> None:
-        """Lose interest in flights of a look-ahead; in the loop."""
+        """Give flights of a look-ahead up; in the loop."""
         self._transfers.leave(flights)
 
     def pump(self) -> None:

@@ -84,7 +84,7 @@ class Flights:
         return found
 
     def leave(self, flights: Iterable[Flight], *, demanded: bool) -> None:
-        """Lose interest in flights, with the ``demanded`` of `board`; one that nobody wants is cancelled."""
+        """Give flights up, with the ``demanded`` of `board`; one without other readers is cancelled."""
         for flight in flights:
             flight.watchers -= 1
             flight.waiting -= demanded

@@ -21,7 +21,7 @@ _COUNT_SHARE = 10
 
 
 class Readers(Protocol):
-    """What a look-ahead needs of its fetcher. All but ``plan`` and ``post`` are called in the loop."""
+    """The part of a fetcher that look-aheads use. All but ``plan`` and ``post`` are called in the loop."""
 
     def plan(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests for some ranges, in the order of first need."""
@@ -33,7 +33,7 @@ class Readers(Protocol):
         """Return the blocks of a range that are here, and flights that bring the rest."""
 
     def leave(self, flights: Sequence[Flight]) -> None:
-        """Lose interest in flights."""
+        """Give flights up; one that no other reader needs is cancelled."""
 
     def pump(self) -> None:
         """Begin further ranges of all look-aheads where there is a place."""

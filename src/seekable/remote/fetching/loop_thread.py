@@ -57,7 +57,7 @@ class LoopThread:
 
     @property
     def is_closed(self) -> bool:
-        """True after `close`."""
+        """True if `close` was called."""
         return self._is_closed
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""What requests have shown of a store and the way to it: latencies by size, and the rate of all together."""
+"""Figures of a store and the way to it, measured by requests: latencies by size, and the rate of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests a second a store gets: a pure state machine, time is an argument."""
+"""The requests a second that a store gets: a pure state machine, time is an argument."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Places:
             raise
 
     def give_back(self) -> None:
-        """Free a place."""
+        """Free a place, which goes to the first request that waits."""
         self._open -= 1
         self._fill()
 

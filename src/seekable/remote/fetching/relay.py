@@ -107,7 +107,7 @@ class Helper:
     """The helper process of this one, which starts with the first call. All calls are made in one loop."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
+        """Start no process before the first call."""
         self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -150,7 +150,7 @@ class Helper:
         return None if self._process is None else self._process.pid
 
     def close(self) -> None:
-        """End the helper process."""
+        """End the helper process, if there is one."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

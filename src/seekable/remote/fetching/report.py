@@ -1,4 +1,4 @@
-"""What the requests of a process were: counts, bytes, waits and latencies."""
+"""The report on the requests of a process: counts, bytes, waits and latencies."""
 
 from __future__ import annotations
 

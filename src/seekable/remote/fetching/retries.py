@@ -1,4 +1,4 @@
-"""How often a request is sent again, and how long it waits before: a pure state machine."""
+"""The tries of a request and the waits between them: a pure state machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SLOWEST_LINK = 250e3
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long to try for one request."""
+    """The bounds of the tries of one request."""
 
     tries: int = 8
     """The most times that the request is sent."""

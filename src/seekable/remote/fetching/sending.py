@@ -51,7 +51,7 @@ class Request:
     may_hedge: bool
     """True if it may be sent a second time when it is late."""
     patience: Patience
-    """How long to try."""
+    """The bounds of its tries."""
     demanded: Callable[[], bool]
     """Returns True if somebody waits for the answer."""
 
@@ -59,7 +59,7 @@ class Request:
 @final
 @dataclass(slots=True)
 class _Manner:
-    """How requests to one store are sent."""
+    """The pace and the measured figures of requests to one store."""
 
     pace: Pace
     measured: Measured = field(default_factory=lambda: Measured(latency=_LATENCY, link=_LINK))

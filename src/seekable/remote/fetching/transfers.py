@@ -129,7 +129,7 @@ class Transfers:
         return self._boarded(wanted, self._disk() if wanted.by_units else None, demanded=False)
 
     def leave(self, flights: Sequence[Flight]) -> None:
-        """Lose interest in flights of a look-ahead."""
+        """Give flights of a look-ahead up."""
         self._flights.leave(flights, demanded=False)
 
     def pump(self) -> None:

@@ -29,7 +29,7 @@ _MOST_DUPLICATES = 50
 @final
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """One request."""
+    """A range of an object that one request fetches."""
 
     ref: ObjectRef
     start: int

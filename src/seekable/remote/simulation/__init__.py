@@ -1,1 +1,1 @@
-"""What a run over object stores will transfer, computed from its plan alone: nothing of the data is read."""
+"""The transfers of a run over object stores, computed from its plan alone: nothing of the data is read."""

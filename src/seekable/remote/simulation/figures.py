@@ -9,7 +9,7 @@ __all__ = ["EpochTransfer", "Simulation"]
 
 @dataclass(frozen=True, slots=True)
 class EpochTransfer:
-    """What one epoch transfers.
+    """The transfers of one epoch.
 
     Attributes:
         epoch: the number of the epoch, from 0.

@@ -35,7 +35,7 @@ _MEMORY_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """The bounds of requests."""
+    """The bounds of requests and of the cache."""
 
     most_bytes: int
     """The most bytes of a request."""
@@ -78,7 +78,7 @@ class RankMemory:
     """The bytes that the process of a rank has in memory: those that it fetched or read last."""
 
     def __init__(self) -> None:
-        """Begin without bytes."""
+        """Begin with an empty memory."""
         self._units: Int64s = np.zeros(0, np.int64)
         self._spans: Int64s = np.zeros((3, 0), np.int64)
 

@@ -1,4 +1,4 @@
-"""How many units a whole epoch touches, from the touches of a sample of its records.
+"""The number of units that a whole epoch touches, from the touches of a sample of its records.
 
 In a full shuffle one of M nodes has touched ``1 - exp(-x r / M)`` of the units of ``r`` records each, after a
 share ``x`` of an epoch. The number of times that a sample touches a unit follows Poisson's law; units that it

@@ -39,7 +39,7 @@ _NO_CREDENTIALS = re.compile(
     r"169\.254\.|/latest/(?:api/token|meta-data)|metadata\.google|computeMetadata|token request|credential",
     re.IGNORECASE,
 )
-"""What only the search for credentials says: the address of a metadata service."""
+"""Words of errors of the search for credentials alone, such as the address of a metadata service."""
 
 _CUT = re.compile(r"header|invalid list response", re.IGNORECASE)
 """What is said of an answer without a header that it must have, and of the XML of a page that was cut off."""
