@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 
 from seekable.errors import IndexStale, InvalidArgument
+from seekable.index.build.commit import folder_lock
 from seekable.remote.listing import folder as requests
 from seekable.storage.files import write_atomically
 
@@ -82,7 +83,7 @@ def keep_versions(folder: str, root: str, names: Sequence[str], identities: Sequ
         OSError: the index folder cannot be written.
     """
     path = os.path.join(folder, _FILE)
-    kept = dict(_read(path))
+    kept, fresh = _read(path), _Versions()
     wanted = dict(zip(names, identities, strict=True))
     missing = [name for name, identity in wanted.items() if kept.get(name, (-1, ""))[0] != identity]
     found = requests.stat_each([f"{root}/{name}" for name in missing])
@@ -98,10 +99,12 @@ def keep_versions(folder: str, root: str, names: Sequence[str], identities: Sequ
                 f"none: leave pin= out, or turn versions on for the bucket and write the objects again"
             )
             raise InvalidArgument(message)
-        kept[name] = wanted[name], str(stat.version)
-    if missing:
-        write_atomically(path, msgspec.json.encode(kept))
-        _decoded.cache_clear()
+        fresh[name] = wanted[name], str(stat.version)
+    if fresh:
+        with folder_lock(folder):
+            _decoded.cache_clear()
+            write_atomically(path, msgspec.json.encode(_read(path) | fresh))
+            _decoded.cache_clear()
 
 
 def version_of(folder: str, name: str, identity: int) -> str:
