@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 
 from seekable.errors import IndexStale, InvalidArgument
-from seekable.index.build.commit import folder_lock
 from seekable.remote.listing import folder as requests
-from seekable.storage.files import write_atomically
+from seekable.storage.files import locked, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +100,7 @@ def keep_versions(folder: str, root: str, names: Sequence[str], identities: Sequ
             raise InvalidArgument(message)
         fresh[name] = wanted[name], str(stat.version)
     if fresh:
-        with folder_lock(folder):
+        with locked(f"{path}.lock", waiting=lambda: None):
             _decoded.cache_clear()
             write_atomically(path, msgspec.json.encode(_read(path) | fresh))
             _decoded.cache_clear()
