@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import fsspec  # type: ignore[import-untyped]
 import pytest
-from tests.cli.command import documents, output, run
+from tests.cli.command import SEEKABLE, documents, environment, output, run
+from tests.remote.proxy import Fault
 
 import seekable as sk
 
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.remote.proxy import Front
     from tests.remote.servers.bucket import Bucket
+    from tests.remote.servers.nginx import Nginx
 
 GROUPS = ("store", "data")
 ROOT = "memory://commands"
@@ -108,6 +113,30 @@ def test_tables_of_kaldi_are_read() -> None:
     assert documents("kaldi", "validate", table, "--holder", "vector", "--no-progress")[0]["good"]
 
 
+@pytest.mark.parametrize("scheme", ["", "kaldi:"])
+def test_a_data_directory_of_kaldi_is_validated(scheme: str) -> None:
+    tables = {"text": b"s-1 a\n", "wav.scp": b"s-1 x.wav\n", "utt2spk": b"s-1 s\n", "spk2utt": b"s s-1\n"}
+    fsspec.filesystem("memory").pipe({f"/commands/data/{name}": table for name, table in tables.items()})
+    assert documents("kaldi", "validate", f"{scheme}{ROOT}/data")[0]["good"]
+
+
+@pytest.mark.exhaustive
+def test_an_interrupt_ends_a_command_that_waits_for_a_store(
+    nginx: Nginx, front: Front, tmp_path: Path
+) -> None:
+    bucket = nginx.bucket()
+    bucket.upload(FILES)
+    address = f"{bucket.behind(front).url}/corpus/part-0.jsonl"
+    more = environment({"XDG_CACHE_HOME": str(tmp_path), "SEEKABLE_REMOTE_DIR": str(tmp_path / "remote")})
+    front.always(Fault(hang=True))
+    with subprocess.Popen([SEEKABLE, "head", address], env=more, stderr=subprocess.PIPE) as process:
+        front.wait(1)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert told.startswith(b"seekable: interrupted; what was indexed so far is kept")
+
+
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
@@ -160,6 +189,13 @@ def test_a_published_index_and_the_bytes_on_disk_are_shown(bucket: Bucket, tmp_p
     assert f"published index  {corpus}/.seekable\n" in shown
 
 
+def test_options_without_an_address_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    done = run("head", tmp_path / "a.txt", "--storage-option", "region=x")
+    assert (done.returncode, done.stdout) == (0, b"one\n")
+    assert b"--storage-option has no effect" in done.stderr
+
+
 def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) -> None:
     bucket.upload(FILES)
     corpus, more = f"{bucket.url}/corpus", {"XDG_CACHE_HOME": str(tmp_path)}
@@ -171,7 +207,9 @@ def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) 
     assert [json.loads(done.stdout)["records"] for done in (kept, listed)] == [120, 121]
 
 
-def test_a_doctor_looks_at_a_store(bucket: Bucket, tmp_path: Path) -> None:
+def test_a_doctor_looks_at_a_store(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seekable.cli.store_checks._RANGES", 2)
+    monkeypatch.setattr("seekable.cli.store_checks._LATENCY_TRIES", 2)
     bucket.upload({**FILES, "corpus/empty.jsonl": b""})
     more = {"XDG_CACHE_HOME": str(tmp_path)}
     done = run("doctor", f"{bucket.url}/corpus", "--json", *options(bucket), more=more)

@@ -36,8 +36,10 @@ def takes_addresses(command: Callable[..., None]) -> Callable[..., None]:
             return
         from seekable.remote.mounts import default_options
 
-        with default_options(given):
+        with default_options(given) as options:
             command(**arguments)
+        if not options.are_used:
+            typer.echo("seekable: --storage-option has no effect: the command has met no address", err=True)
 
     whole = inspect.signature(command, eval_str=True)
     option = inspect.Parameter(_NAME, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_OPTION)

@@ -54,10 +54,22 @@ def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
         findings = [*store_findings(_folder(str(renamed)))]
         if all(finding.level != "bad" for finding in findings):
             try:
-                findings += _found_files(str(renamed), index_dir=index_dir)
+                findings += _found_files(_without_scheme(str(renamed)), index_dir=index_dir)
             except (SeekableError, OSError) as error:
                 findings.append(graded("data", "files", "not found", bad=str(error)))
         yield from sorted(findings, key=lambda finding: finding.group == "data")
+
+
+def _without_scheme(source: str) -> str:
+    """Return the address behind the scheme of a spec; of data of tokens the spec itself."""
+    is_tokens = source.startswith((MEGATRON_SCHEME, TOKENS_SCHEME))
+    return source if is_tokens else _address_in(source)
+
+
+def _address_in(source: str) -> str:
+    """Return the address in a source, which is all of it or stands behind the scheme of a spec."""
+    found = _SCHEME.search(source)
+    return source[found.start() :] if found else source
 
 
 def _folder(source: str) -> str:
@@ -67,7 +79,7 @@ def _folder(source: str) -> str:
         >>> _folder("scp:s3://bucket/feats.scp"), _folder("s3://bucket/web/*.jsonl"), _folder("s3://bucket/web")
         ('s3://bucket', 's3://bucket/web', 's3://bucket/web')
     """
-    address = source[_SCHEME.search(source).start() :]  # type: ignore[union-attr]  # callers have looked
+    address = _address_in(source)
     fixed = _MAGIC.split(address)[0]
     folder, _, name = fixed.rpartition("/")
     is_file = fixed != address or ("." in name and not folder.endswith("/"))

@@ -58,8 +58,18 @@ class _Mount:
         return self.options.place(self.address.scheme)
 
 
+@final
+@dataclass(slots=True)
+class DefaultOptions:
+    """Options for stores that are mounted without any."""
+
+    options: Mapping[str, Any]
+    are_used: bool = False
+    """True if a store was mounted with them."""
+
+
 _lock = threading.RLock()
-_defaults: Mapping[str, Any] | None = None
+_defaults: DefaultOptions | None = None
 _mounts: dict[str, _Mount] = {}
 _stores: dict[tuple[str, int], Store] = {}
 _signed: OrderedDict[tuple[str, str, int], Store] = OrderedDict()
@@ -85,7 +95,7 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
     """
     if storage is not None and not is_address(address):
         address = f"{protocol_of(storage)}://{address.lstrip('/')}"
-    options = options if options is not None or storage is not None else _defaults
+    options = _default_options() if options is None and storage is None else options
     found, secrets = parse(address), secrets_of(address)
     checked = checked_options(found.scheme, options, storage)
     with _lock:
@@ -100,14 +110,21 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
 
 
 @contextlib.contextmanager
-def default_options(options: Mapping[str, Any]) -> Iterator[None]:
+def default_options(options: Mapping[str, Any]) -> Iterator[DefaultOptions]:
     """Inside of the block, give options to all stores that are mounted without any."""
     global _defaults  # noqa: PLW0603 - one table of a process, as the mounts are
-    before, _defaults = _defaults, options
+    before, _defaults = _defaults, DefaultOptions(options)
     try:
-        yield
+        yield _defaults
     finally:
         _defaults = before
+
+
+def _default_options() -> Mapping[str, Any] | None:
+    if _defaults is None:
+        return None
+    _defaults.are_used = True
+    return _defaults.options
 
 
 def store_of(path: str) -> tuple[Store, str]:
@@ -122,7 +139,9 @@ def store_of(path: str) -> tuple[Store, str]:
         record = _mounts.get(found.mount)
         if record is None:
             record = _Mount(
-                found._replace(key=""), checked_options(found.scheme, _defaults), secrets_of(path).userinfo
+                found._replace(key=""),
+                checked_options(found.scheme, _default_options()),
+                secrets_of(path).userinfo,
             )
             _mounts[found.mount] = record
         if found.key in record.queries and found.scheme != "az":

@@ -62,14 +62,15 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
     """
     import os
 
-    from seekable.cli.kaldi.targets import as_rspecifier
+    from seekable.cli.kaldi.targets import as_rspecifier, looks_like_a_table
+    from seekable.remote.paths import is_folder
 
     if script is not None and not repair:
         raise typer.BadParameter("--script is for --repair", param_hint="--script")
     if repair:
         _repair(path, holder, script, quiet=quiet or as_json)
     folder = path if os.path.isdir(path) else path.removeprefix("kaldi:")
-    if folder != path or os.path.isdir(path):
+    if folder != path or (not looks_like_a_table(path) and is_folder(path)):
         found = _checked_directory(folder)
     else:
         rspecifier = as_rspecifier(path)
