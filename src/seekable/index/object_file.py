@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.remote.cache.held_ranges import Held
+    from seekable.remote.cache.held_ranges import Held, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import RangeSource
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64] | NDArray[np.uint64]
 
-__all__ = ["MappedFiles", "ObjectFile", "fetch_objects", "wants_of"]
+__all__ = ["MappedFiles", "ObjectFile", "ObjectSlices", "fetch_objects", "wants_of"]
 
 _NO_DESCRIPTOR = -1
 
@@ -170,3 +170,55 @@ def fetch_objects(files: MappedFiles, which: Int64s, starts: Numbers, ends: Numb
     """
     wants = wants_of(files, which, starts, ends)
     return fetcher().need(wants) if len(wants) else None
+
+
+@final
+class ObjectSlices:
+    """Slices of some files for readers of many records: those in memory are found by whole arrays."""
+
+    __slots__ = ("_files", "_firsts", "_memory")
+
+    def __init__(self, files: MappedFiles, count: int) -> None:
+        """Open no file yet.
+
+        Args:
+            files: the files, some of which are objects of stores.
+            count: the number of the files.
+        """
+        self._files = files
+        self._firsts = np.full(count, -1, np.int64)
+        self._memory: HeldRanges | None = None
+
+    def read(self, which: Int64s, starts: Numbers, ends: Numbers) -> list[memoryview]:
+        """Return the bytes of ranges, after fetching together those that are not here; see `wants_of`.
+
+        Raises:
+            IndexStale: a file is of another version than the one that was indexed.
+            DataNotFound, AccessDenied, Unreachable: bytes cannot be fetched.
+        """
+        reading, first, last = fetcher(), starts.astype(np.int64), ends.astype(np.int64)
+        if reading.memory is not self._memory:  # In a forked child, and after the end of a fetcher.
+            self._memory = reading.memory
+            self._firsts[:] = -1
+        found = reading.memory.cells.find(self._firsts[which], first, last)
+        missing = found.missing
+        if not missing.size:
+            reading.note_reads(len(which), int((last - first).sum()))
+            return found.views()  # type: ignore[return-value]
+        return self._fetched(which, first, last, missing)
+
+    def _fetched(self, which: Int64s, starts: Int64s, ends: Int64s, missing: Int64s) -> list[memoryview]:
+        held = fetch_objects(self._files, which, starts, ends)
+        cells = fetcher().memory.cells
+        for file in np.unique(which[missing]).tolist():
+            mapped = self._files.mapped(file)
+            mapped.check()
+            if isinstance(mapped, ObjectFile) and not mapped.is_compressed:
+                self._firsts[file] = cells.first(mapped.ref.key)
+        views = cells.find(self._firsts[which], starts, ends).views()
+        for row, view in enumerate(views):
+            if view is None:
+                file, start, end = int(which[row]), int(starts[row]), int(ends[row])
+                views[row] = self._files.mapped(file).view[start:end]
+        del held
+        return views  # type: ignore[return-value]

@@ -28,6 +28,9 @@ class _Plan(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def bytes(self) -> int: ...
+
     def slice(self, start: int, stop: int) -> _Plan: ...
 
     def ranges(self) -> Iterator[FileRanges]: ...
@@ -35,17 +38,17 @@ class _Plan(Protocol):
 
 Read = TypeVar("Read", bound=_Plan)
 
-_CHUNK_ROWS = 256
+_FEWEST_CHUNK_ROWS, _MOST_CHUNK_ROWS, _CHUNK_BYTES = 64, 4096, 8 << 20
 """The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
 
 _MOST_ROWS, _BUDGETS = 1 << 16, 2
 """The most records that plans are made ahead for, and the most bytes of their ranges, as a multiple of the
 bytes that are fetched ahead. The windows of a shuffle are then known as a whole."""
 
-_ROWS_BETWEEN, _BYTES_BETWEEN = 1 << 13, 16 << 20
+_ROWS_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
 """The records, or the bytes, after which the ranges ahead are given anew, so that more are reached."""
 
-_NEAR_BYTES, _TOGETHER_BYTES = 4 << 10, 256 << 10
+_NEAR_BYTES, _TOGETHER_BYTES = 16 << 10, 256 << 10
 """Ranges with at most so many bytes between them count as one, so that there are fewer of them; but not those
 that begin in different pieces of so many bytes of an object, which are needed at different times."""
 
@@ -122,7 +125,7 @@ class PlansAhead(Generic[Item, Read]):
         rows, size = self._reading - self._given_at, self._given_bytes - self._wanted_bytes
         if self._has_more or rows >= _ROWS_BETWEEN or size >= _BYTES_BETWEEN:
             self._has_more = False
-            self._look.want(fewer_ranges(Wants.joined([chunk.wants for chunk in self._chunks])))
+            self._look.want(Wants.joined([chunk.wants for chunk in self._chunks]))
             self._given_at, self._given_bytes = self._reading, self._wanted_bytes
 
     @property
@@ -139,25 +142,30 @@ class PlansAhead(Generic[Item, Read]):
 
     def _plan_one(self) -> bool:
         """Make the next plan and find its ranges; return False if there is none."""
-        found = next(self._planned, None)
-        if found is None:
+        planned = next(self._planned, None)
+        if planned is None:
             return False
-        plan = found[1]
+        plan = planned[1]
         for _ in plan.ranges():
             pass  # of tables this fetches the footers of all files together
-        for first in range(0, len(plan), _CHUNK_ROWS):
-            last = min(first + _CHUNK_ROWS, len(plan))
-            chunk = _Chunk(self._planned_rows + last, wants(plan.slice(first, last).ranges()))
+        rows = _CHUNK_BYTES * len(plan) // max(1, plan.bytes)
+        rows = min(max(rows, _FEWEST_CHUNK_ROWS), _MOST_CHUNK_ROWS)
+        for first in range(0, len(plan), rows):
+            last = min(first + rows, len(plan))
+            found = self._fetcher.not_kept(wants(plan.slice(first, last).ranges()))
+            chunk = _Chunk(self._planned_rows + last, fewer_ranges(found))
             self._chunks.append(chunk)
             self._wanted_bytes += chunk.wants.total_bytes
         self._planned_rows += len(plan)
-        self._plans.append(found)
+        self._plans.append(planned)
         self._has_more = True
         return True
 
 
 def fewer_ranges(wanted: Wants) -> Wants:
     """Return fewer ranges, which contain all of the given ones, in the order of first need."""
+    if not len(wanted):
+        return wanted
     order = np.lexsort((wanted.starts, wanted.which))
     which, starts, stops = wanted.which[order], wanted.starts[order], wanted.stops[order]
     # The furthest byte that the ranges of an object before this one reach, on one axis of all objects.

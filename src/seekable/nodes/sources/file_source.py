@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from seekable.formats.decoding import Decoder
     from seekable.formats.source_options import OnError
     from seekable.formats.table_format import TableFormat
-    from seekable.index import remote_file
+    from seekable.index import object_file, remote_file
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
     from seekable.nodes.keys.key import Keys
 else:
+    object_file = lazy("seekable.index.object_file")
     remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["FileSource"]
@@ -206,9 +207,19 @@ class _FilesReader(Reader):
         self.from_stores = self.files.has_objects
         self.on_hub = self.files.has_placeholders
         self.names_objects = any(node.decoder.names_objects for node in nodes)
+        self.slices = object_file.ObjectSlices(self.files, len(self.decoders)) if self.from_stores else None
+        self.reads_more = self.from_stores and (
+            self.names_objects or any(node.decoder.headed for node in nodes)
+        )
+        """True if more is read of objects than the bytes of records: heads, and objects that lines name."""
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
+
+    def decoder(self, file: int) -> Decoder:
+        """Return the decoder of the records of a file that has a record."""
+        decoder = self.decoders[file]
+        return decoder.for_head(_head(self.files, file)) if decoder.headed else decoder
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         rows = self._first_rows[which] + positions % self._lengths[which]
@@ -235,19 +246,30 @@ class _FilesPlan(Plan):
 
     def read(self) -> list[Any]:
         """Read file by file in the order of offsets; return the records in the order of the positions."""
-        with held(self):
-            return self._read()
+        if self.reader.reads_more:
+            with held(self):
+                return self._read()
+        return self._read()
 
     def _read(self) -> list[Any]:
+        before, activity = disk_reads(), self.reader.activity
+        if self.reader.on_hub:
+            remote_file.fetch_records(self.reader.files, self.files, self.starts, self.ends)
+        named = self._fetch_named() if self.reader.names_objects else []
+        if activity.may_wait:
+            self._advise(np.argsort(self.rows))
+        if self.reader.slices is not None:
+            out = self._decoded(self.reader.slices.read(self.files, self.starts, self.ends))
+        else:
+            out = self._decoded_local()
+        del named  # The objects of stores, which are in memory up to here.
+        activity.note(disk_reads() - before)
+        return out
+
+    def _decoded_local(self) -> list[Any]:
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset, activity = self.reader.files, self.reader.activity
-        before = disk_reads()
-        if self.reader.on_hub:
-            remote_file.fetch_records(fileset, files, starts, ends)
-        named = self._fetch_named(files, starts, ends) if self.reader.names_objects else []
-        if activity.may_wait:
-            self._advise(order)
+        fileset = self.reader.files
         out: list[Any] = [None] * order.size
         current = -1
         for place, file, start, end in zip(
@@ -256,34 +278,43 @@ class _FilesPlan(Plan):
             if file != current:
                 current, mapped = file, fileset.mapped(file)
                 mapped.check()
-                decoder = self.reader.decoders[file]
-                if decoder.headed:
-                    decoder = decoder.for_head(_head(fileset, file))
+                decoder = self.reader.decoder(file)
                 view, decode = mapped.view, decoder.fast
             record = view[start:end]
             try:
                 out[place] = decode(record)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
-                row = int(self.rows[place] - fileset.starts[file])
-                out[place] = recovered(
-                    self.reader.errors[file],
-                    decoder,
-                    record,
-                    error,
-                    path=mapped.name,
-                    row=row,
-                    offset=start,
-                )
-        del named  # The objects of stores, which are in memory up to here.
-        activity.note(disk_reads() - before)
+                out[place] = self._recovered(place, decoder, record, error)
         return out
 
-    def _fetch_named(
-        self, files: Int64s, starts: NDArray[np.uint64], ends: NDArray[np.uint64]
-    ) -> list[object]:
+    def _decoded(self, records: list[memoryview]) -> list[Any]:
+        decoders = {file: self.reader.decoder(file) for file in set(self.files.tolist())}
+        out: list[Any] = [None] * len(records)
+        for place, (file, record) in enumerate(zip(self.files.tolist(), records, strict=True)):
+            try:
+                out[place] = decoders[file].fast(record)
+            except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
+                out[place] = self._recovered(place, decoders[file], record, error)
+        return out
+
+    def _recovered(self, place: int, decoder: Decoder, record: memoryview, error: Exception) -> Any:
+        """Return what stands for a record that cannot be decoded, by its place in the plan."""
+        file, files = int(self.files[place]), self.reader.files
+        return recovered(
+            self.reader.errors[file],
+            decoder,
+            record,
+            error,
+            path=files.mapped(file).name,
+            row=int(self.rows[place] - files.starts[file]),
+            offset=int(self.starts[place]),
+        )
+
+    def _fetch_named(self) -> list[object]:
         """Fetch the objects of stores that the lines name, many at a time; return what keeps them."""
         fileset, lines = self.reader.files, dict[int, list[memoryview]]()
-        for file, start, end in zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        columns = (self.files.tolist(), self.starts.tolist(), self.ends.tolist())
+        for file, start, end in zip(*columns, strict=True):
             line = fileset.mapped(file).view[start:end]
             if not lines and not self.reader.from_stores and _SCHEME not in bytes(line):
                 return []

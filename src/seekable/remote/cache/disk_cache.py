@@ -21,8 +21,6 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from seekable.errors import InvalidArgument
 from seekable.remote.cache.claims import Claim, Claims
 from seekable.remote.cache.contents import CachedObject, cached_objects, is_chosen
@@ -30,13 +28,15 @@ from seekable.remote.cache.eviction import remove_until
 from seekable.remote.cache.extents import create_object
 from seekable.remote.cache.ledger import Ledger, Lines, free_bytes
 from seekable.remote.cache.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
-from seekable.remote.cache.open_objects import OpenObjects, folder_of
+from seekable.remote.cache.open_objects import CacheCounts, OpenObjects, folder_of
 from seekable.storage.files import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from typing_extensions import Buffer
+
+    from seekable.remote.cache.extents import Extent
 
 __all__ = [
     "BYTES_VARIABLE",
@@ -66,25 +66,8 @@ _RETRY_SECONDS = 10.0
 
 _CLAIMS = (1 << 62) - 1
 
-
-class CacheCounts(msgspec.Struct):
-    """The counts of one process that uses a cache.
-
-    Attributes:
-        hits: the units that were found.
-        misses: the units that were missing or damaged.
-        damaged: the units whose bytes had another digest.
-        saved: the units that were written.
-        not_kept: the units that were not written, because the disk is full, or cannot be written.
-        evicted_bytes: the bytes on disk that were removed to make room.
-    """
-
-    hits: int = 0
-    misses: int = 0
-    damaged: int = 0
-    saved: int = 0
-    not_kept: int = 0
-    evicted_bytes: int = 0
+_UNITS_TOGETHER, _LARGE_BYTES = 32, 512 << 20
+"""The units that are written under one lock, from a multiple of them on; one in smaller caches."""
 
 
 def remote_folder() -> str:
@@ -196,12 +179,40 @@ class DiskCache:
             stop: the byte behind the last; no more than the size of the object.
         """
         units = range(start // UNIT_BYTES, -(-stop // UNIT_BYTES) if start < stop else start // UNIT_BYTES)
-        found, damaged = self._open_objects.read(ref_key, units, read_bytes=stop - start)
-        hits = sum(unit is not None for unit in found)
+        extents, size = self.extents(ref_key, units), parsed_key(ref_key).size
+        stops = (min((unit + 1) * UNIT_BYTES, size) for unit in units)
+        return [
+            None if of is None else of.data[unit * UNIT_BYTES - of.start : stop - of.start]
+            for unit, stop, of in zip(units, stops, extents, strict=True)
+        ]
+
+    def extents(self, ref_key: str, units: range) -> list[Extent | None]:
+        """Return the maps that have some units of an object; None for a missing or damaged one.
+
+        Args:
+            ref_key: the object, as `object_key` names it.
+            units: the numbers of the units, in their order.
+        """
+        found, damaged = self._open_objects.read(ref_key, units, read_bytes=len(units) * UNIT_BYTES)
+        hits = sum(extent is not None for extent in found)
         self.counts.hits += hits
         self.counts.misses += len(found) - hits
         self.counts.damaged += damaged
         return found
+
+    def note_reads(self, read_bytes: int, read_units: Mapping[str, Sequence[int]]) -> None:
+        """Note what was read of maps, and drop the maps of files that others have removed.
+
+        Args:
+            read_bytes: the number of bytes.
+            read_units: the units of each object; their times of last use are written.
+        """
+        self._open_objects.note_read(read_bytes)
+        self._open_objects.compare_all()
+        for ref_key, units in read_units.items():
+            kept = self._open_objects.open(ref_key)
+            if kept is not None:
+                kept.note_use(units, int(time.time()))
 
     def save(self, ref_key: str, unit: int, data: Buffer, *, etag: str | None = None) -> None:
         """Keep a unit; a disk that is full or cannot be written is no error.
@@ -220,14 +231,33 @@ class DiskCache:
         if not 0 < count == key.unit_bytes(unit):
             message = f"unit {unit} of {key.address} has {key.unit_bytes(unit)} bytes (got {count})"
             raise ValueError(message)
-        try:
-            kept = time.monotonic() >= self._full_until and self._save(ref_key, key, unit, data, etag)
-        except OSError:
-            kept = False
-        if kept:
-            self.counts.saved += 1
-        else:
-            self.counts.not_kept += 1
+        self.save_units(ref_key, unit, data, etag=etag)
+
+    def save_units(self, ref_key: str, first: int, data: Buffer, *, etag: str | None = None) -> None:
+        """Keep consecutive units; a disk that is full or cannot be written is no error.
+
+        Args:
+            ref_key: the object, as `object_key` names it.
+            first: the number of the first unit.
+            data: all their bytes.
+            etag: the etag of the object, for people.
+        """
+        key, left = parsed_key(ref_key), memoryview(data).cast("B")
+        limit = self._most_bytes or _LARGE_BYTES
+        together = _UNITS_TOGETHER if limit >= _LARGE_BYTES else 1
+        while left:
+            count = min(together - first % together, -(-left.nbytes // UNIT_BYTES))
+            part, left = left[: count * UNIT_BYTES], left[count * UNIT_BYTES :]
+            units = range(first, first + count)
+            try:
+                kept = time.monotonic() >= self._full_until and self._save(ref_key, key, units, part, etag)
+            except OSError:
+                kept = False
+            if kept:
+                self.counts.saved += count
+            else:
+                self.counts.not_kept += count
+            first += count
 
     def claim(self, ref_key: str, unit: int) -> Claim | None:
         """Claim the right to fetch a unit, None if another thread or process is fetching it.
@@ -297,8 +327,8 @@ class DiskCache:
             self._sweep(lines, limit)
             return lines.used or 0
 
-    def _save(self, ref_key: str, key: ObjectKey, unit: int, data: Buffer, etag: str | None) -> bool:
-        """Keep a unit; return False if there is no room.
+    def _save(self, ref_key: str, key: ObjectKey, units: range, data: memoryview, etag: str | None) -> bool:
+        """Keep units of one extent; return False if there is no room.
 
         Raises:
             OSError: the disk is full, or cannot be written.
@@ -307,9 +337,9 @@ class DiskCache:
         with self._ledger.locked() as lines:
             self._open_objects.compare(ref_key)
             kept = self._open_objects.open(ref_key)
-            if kept is not None and kept.has(unit):
+            if kept is not None and all(kept.has(unit) for unit in units):
                 return True
-            size = -(-key.unit_bytes(unit) // _PAGE) * _PAGE + (0 if kept else _overhead(key))
+            size = -(-data.nbytes // _PAGE) * _PAGE + (0 if kept else _overhead(key))
             if not self._has_room(lines, size):
                 self._full_until = time.monotonic() + _RETRY_SECONDS
                 return False
@@ -318,10 +348,10 @@ class DiskCache:
             assert lines.used is not None
             lines.used += size
             if kept is None:
-                units = extent_units(self._limit(lines))
-                kept = create_object(folder_of(self._objects_folder, key), key, extent_units=units, etag=etag)
+                limit = extent_units(self._limit(lines))
+                kept = create_object(folder_of(self._objects_folder, key), key, extent_units=limit, etag=etag)
                 self._open_objects.add(ref_key, kept)
-            kept.write(unit, data, second)
+            kept.write(units, data, second)
         return True
 
     def _has_room(self, lines: Lines, size: int) -> bool:

@@ -18,7 +18,7 @@ import contextlib
 import os
 import struct
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import numpy as np
@@ -28,7 +28,7 @@ from seekable.remote.cache.object_key import UNIT_BYTES, unit_count
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
     from typing_extensions import Buffer
@@ -41,6 +41,7 @@ __all__ = [
     "EXTENT_SUFFIX",
     "HEADER",
     "SIDE",
+    "Extent",
     "KeptObject",
     "create_object",
     "read_entries",
@@ -81,12 +82,20 @@ def read_entries(folder: str) -> tuple[int, NDArray[np.void]] | None:
     return units, np.frombuffer(text, _DTYPE, whole, HEADER.size)
 
 
-class _Extent:
-    """One extent, mapped, and a flag for each unit whose digest was checked."""
+class Extent:
+    """One extent, mapped, and a flag for each unit whose digest was checked.
 
-    __slots__ = ("checked", "inode", "looked", "view")
+    Attributes:
+        start: the offset of its first byte in the object.
+        stop: the offset of the byte behind its last.
+        data: its bytes; those of units that are not there are of no use.
+    """
 
-    def __init__(self, path: str, size: int, units: int) -> None:
+    is_kept: ClassVar[bool] = True
+
+    __slots__ = ("__weakref__", "checked", "data", "inode", "looked", "start", "stop")
+
+    def __init__(self, path: str, start: int, size: int, units: int) -> None:
         """Map a file.
 
         Raises:
@@ -100,9 +109,10 @@ class _Extent:
                 message = f"{path!r} has {status.st_size} bytes; expected {size}"
                 raise OSError(message)
             self.inode = status.st_ino
-            self.view = map_file(descriptor, size, random=True)
+            self.data = map_file(descriptor, size, random=True)
         finally:
             os.close(descriptor)
+        self.start, self.stop = start, start + size
         self.checked = bytearray(units)
         self.looked = 0
         """The look of the object at which the file was compared with the one on disk."""
@@ -149,7 +159,7 @@ class KeptObject:
         self._seconds = mapped.cast("I")
         self._size = size
         self._extent_units = units
-        self._extents: dict[int, _Extent] = {}
+        self._extents: dict[int, Extent] = {}
         self._look = 1
         self.compared_at = time.monotonic()
 
@@ -161,7 +171,7 @@ class KeptObject:
     @property
     def views(self) -> list[memoryview]:
         """The maps of the extents."""
-        return [extent.view for extent in list(self._extents.values())]
+        return [extent.data for extent in list(self._extents.values())]
 
     def is_current(self) -> bool:
         """Return True if the open file of entries is still the one on disk.
@@ -176,12 +186,18 @@ class KeptObject:
         self.compared_at = time.monotonic()
         return status.st_ino == self._inode and status.st_size == self._size
 
+    def drop_old_extents(self) -> None:
+        """Drop the maps of extents that are no longer the files on disk."""
+        for number, extent in list(self._extents.items()):
+            if not self._is_on_disk(number, extent):
+                self._extents.pop(number, None)
+
     def has(self, unit: int) -> bool:
         """Return True if there is an entry for a unit; its bytes may be damaged all the same."""
         return bool(self._digests[2 * unit + 2])
 
-    def read(self, unit: int) -> memoryview | None:
-        """Return the bytes of a unit, None if it is missing or damaged.
+    def read(self, unit: int) -> Extent | None:
+        """Return the extent that has a unit, None if the unit is missing or damaged.
 
         The digest is checked once for each map of an extent.
         """
@@ -192,16 +208,13 @@ class KeptObject:
         extent = self._extents.get(number)
         if extent is None or extent.looked != self._look or not extent.checked[within]:
             extent = self._checked(unit, digest)
-            if extent is None:
-                return None
-        start = within * UNIT_BYTES
-        return extent.view[start : start + self.key.unit_bytes(unit)]
+        return extent
 
     def used_before(self, unit: int, second: int) -> bool:
         """Return True if the last noted use of a unit was before a time in seconds since 1970."""
         return self._seconds[4 * unit + 6] < second
 
-    def note_use(self, units: range, second: int) -> None:
+    def note_use(self, units: Iterable[int], second: int) -> None:
         """Write the time of last use of some units; a folder that cannot be written is no error."""
         self._write_fields(units, _USED_AT, second)
 
@@ -209,25 +222,33 @@ class KeptObject:
         """Write the time of last need of some units; a folder that cannot be written is no error."""
         self._write_fields(units, _NEEDED_AT, second)
 
-    def write(self, unit: int, data: Buffer, second: int) -> None:
-        """Write a unit and then its entry. Only the holder of the ledger's lock may call this.
+    def write(self, units: range, data: Buffer, second: int) -> None:
+        """Write units and then their entries. Only the holder of the ledger's lock may call this.
 
         Args:
-            unit: the number of the unit.
-            data: all of its bytes.
+            units: the numbers of the units, which follow each other.
+            data: all of their bytes.
             second: the time of use, in seconds since 1970.
 
         Raises:
-            OSError: the disk is full, or cannot be written; the unit has no entry then.
+            OSError: the disk is full, or cannot be written; units whose bytes were not written have no entry.
         """
-        number, within = divmod(unit, self._extent_units)
-        self._write_unit(number, within * UNIT_BYTES, data)
+        whole, first = memoryview(data).cast("B"), units.start
+        parts = [whole[at : at + UNIT_BYTES] for at in range(0, whole.nbytes, UNIT_BYTES)]
+        while first < units.stop:
+            number, within = divmod(first, self._extent_units)
+            stop = min(units.stop, first + self._extent_units - within)
+            low, high = (first - units.start) * UNIT_BYTES, (stop - units.start) * UNIT_BYTES
+            self._write_bytes(number, within * UNIT_BYTES, whole[low:high])
+            first = stop
+        entries = b"".join(
+            ENTRY.pack(self._digest(unit, part), second, self._seconds[4 * unit + 7])
+            for unit, part in zip(units, parts, strict=True)
+        )
         with _opened(self._side, os.O_WRONLY) as side:
-            needed = self._seconds[4 * unit + 7]
-            entry = ENTRY.pack(self._digest(unit, data), second, needed)
-            os.pwrite(side, entry, HEADER.size + ENTRY.size * unit)
+            os.pwrite(side, entries, HEADER.size + ENTRY.size * units.start)
 
-    def _write_unit(self, number: int, start: int, data: Buffer) -> None:
+    def _write_bytes(self, number: int, start: int, data: Buffer) -> None:
         size = self._extent_bytes(number)
         with _opened(self._extent_path(number), os.O_RDWR | os.O_CREAT) as file:
             if os.fstat(file).st_size != size:
@@ -237,13 +258,13 @@ class KeptObject:
                 count = os.pwrite(file, left, start)
                 left, start = left[count:], start + count
 
-    def _checked(self, unit: int, digest: int) -> _Extent | None:
+    def _checked(self, unit: int, digest: int) -> Extent | None:
         """Return the extent of a unit after a check of the unit's digest, None if it does not fit."""
         number, within = divmod(unit, self._extent_units)
         try:
             extent = self._current_extent(number)
             start = within * UNIT_BYTES
-            data = extent.view[start : start + self.key.unit_bytes(unit)]
+            data = extent.data[start : start + self.key.unit_bytes(unit)]
             fits = bool(extent.checked[within]) or self._digest(unit, data) == digest
         except FileNotFoundError:  # It was evicted meanwhile, or someone has deleted it.
             self._drop_entry(unit, digest)
@@ -257,7 +278,7 @@ class KeptObject:
         extent.checked[within] = 1
         return extent
 
-    def _current_extent(self, number: int) -> _Extent:
+    def _current_extent(self, number: int) -> Extent:
         """Return an extent of which the map is of the file that is on disk now.
 
         Raises:
@@ -266,15 +287,22 @@ class KeptObject:
         extent = self._extents.get(number)
         size, path = self._extent_bytes(number), self._extent_path(number)
         looked = self._look
-        if extent is not None:
-            status = os.stat(path)
-            # A map of a file that was cut would end the process at the first read behind its end.
-            if status.st_ino != extent.inode or status.st_size != size:
-                extent = None
+        if extent is not None and not self._is_on_disk(number, extent):
+            extent = None
         if extent is None:
-            extent = self._extents[number] = _Extent(path, size, self._extent_units)
+            extent = self._extents[number] = Extent(
+                path, number * self._extent_units * UNIT_BYTES, size, self._extent_units
+            )
         extent.looked = looked
         return extent
+
+    def _is_on_disk(self, number: int, extent: Extent) -> bool:
+        try:
+            status = os.stat(self._extent_path(number))
+        except OSError:
+            return False
+        # A map of a file that was cut would end the process at the first read behind its end.
+        return status.st_ino == extent.inode and status.st_size == extent.stop - extent.start
 
     def _drop_entry(self, unit: int, digest: int) -> None:
         if self._digests[2 * unit + 2] == digest:
@@ -282,7 +310,7 @@ class KeptObject:
                 if os.fstat(side).st_ino == self._inode:
                     os.pwrite(side, bytes(8), HEADER.size + ENTRY.size * unit)
 
-    def _write_fields(self, units: range, at: int, second: int) -> None:
+    def _write_fields(self, units: Iterable[int], at: int, second: int) -> None:
         text = struct.pack("<I", second)
         with contextlib.suppress(OSError), _opened(self._side, os.O_WRONLY) as side:
             if os.fstat(side).st_ino == self._inode:

@@ -9,35 +9,58 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, ClassVar, final
+
+from seekable.remote.cache.cells import CELL_BYTES, Cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Block", "Held", "HeldRanges"]
+    from seekable.remote.cache.cells import Bytes
 
-_CELL_BYTES = 64 << 10
-"""Blocks are looked up by the 64 KiB of the object that a range starts in."""
+__all__ = ["Block", "Held", "HeldRanges"]
 
 
 @final
 class Block:
     """Consecutive bytes of an object."""
 
-    __slots__ = ("__weakref__", "data", "is_open", "start", "stop")
+    is_kept: ClassVar[bool] = False
 
-    def __init__(self, start: int, data: memoryview) -> None:
+    __slots__ = ("__weakref__", "_cells", "_low", "_source", "data", "start", "stop")
+
+    def __init__(
+        self,
+        start: int,
+        data: memoryview,
+        *,
+        cells: Cells | None = None,
+        first: int = -1,
+        source: Bytes | None = None,
+    ) -> None:
         """Take bytes over.
 
         Args:
             start: the offset of the first byte in the object.
             data: the bytes, read-only.
+            cells: note what is read of the object.
+            first: the first cell of the object.
+            source: what is kept as long as the block: the map that the bytes are a part of.
         """
         self.start = start
         self.stop = start + len(data)
         self.data = data
-        self.is_open = False
+        self._cells = cells
+        self._low = first
+        self._source = source
+
+    @property
+    def is_open(self) -> bool:
         """True if a reader has taken bytes of it: what it still needs of the block is not ahead of it."""
+        if self._cells is None or self._low < 0:
+            return False
+        low, high = self.start // CELL_BYTES, (self.stop - 1) // CELL_BYTES + 1
+        return self._cells.is_read(self._low + low, self._low + high)
 
 
 @final
@@ -46,7 +69,7 @@ class Held:
 
     __slots__ = ("_blocks",)
 
-    def __init__(self, blocks: Iterable[Block]) -> None:
+    def __init__(self, blocks: Iterable[Bytes]) -> None:
         """Keep some blocks in memory."""
         self._blocks = tuple(blocks)
 
@@ -69,6 +92,9 @@ class _BlockRef(weakref.ref[Block]):
 class HeldRanges:
     """The blocks of this process that are in memory, by object and offset. Safe from threads.
 
+    Attributes:
+        cells: the same blocks for lookups of many ranges at once, and maps of the cache on disk.
+
     Example:
         >>> ranges = HeldRanges(recent_bytes=100)
         >>> block = ranges.put("key", 10, b"abcdef")
@@ -84,6 +110,7 @@ class HeldRanges:
         Args:
             recent_bytes: the blocks that came last stay in memory up to this many bytes, held or not.
         """
+        self.cells = Cells()
         self._most = recent_bytes
         self._recent: deque[Block] = deque()
         self._recent_bytes = 0
@@ -101,11 +128,13 @@ class HeldRanges:
             start: the offset of the first byte.
             data: the bytes; not copied.
         """
-        block = Block(start, memoryview(data).toreadonly())
+        first = self.cells.first(key)
+        block = Block(start, memoryview(data).toreadonly(), cells=self.cells, first=first)
         if not len(block.data):
             return block
+        self.cells.mark(first, block, start, block.stop)
         reference = _BlockRef(block, self._dead.append)
-        reference.cells = key, start // _CELL_BYTES, (block.stop - 1) // _CELL_BYTES
+        reference.cells = key, start // CELL_BYTES, (block.stop - 1) // CELL_BYTES
         with self._lock:
             self._forget_dead()
             for cell in _cells_of(reference):
@@ -113,8 +142,25 @@ class HeldRanges:
             self._keep_recent(block)
         return block
 
+    def put_part(self, key: str, source: Bytes, start: int, stop: int) -> Block:
+        """Note that a map of a file has some bytes of an object, and return their block.
+
+        Args:
+            key: the key of the object.
+            source: the map, which somebody else keeps; parts of it may have no bytes of the object.
+            start: the offset of the first byte in the object.
+            stop: the offset of the byte behind the last.
+        """
+        first = self.cells.first(key)
+        self.cells.mark(first, source, start, stop)
+        data = source.data[start - source.start : stop - source.start]
+        return Block(start, data, cells=self.cells, first=first, source=source)
+
     def view(self, key: str, start: int, stop: int) -> memoryview | None:
         """Return some bytes; a copy where they lie in several blocks. None if some are not in memory."""
+        found = self.cells.block(self.cells.first(key), start, stop)
+        if found is not None:
+            return found.data[start - found.start : stop - found.start]
         block = self._reaching_furthest(key, start)
         if block is None:
             return None
@@ -154,17 +200,24 @@ class HeldRanges:
     def _reaching_furthest(self, key: str, start: int) -> Block | None:
         """Return the block with the byte at ``start`` that ends last."""
         best = None
-        for reference in self._cells.get((key, start // _CELL_BYTES), ()):
+        for reference in self._cells.get((key, start // CELL_BYTES), ()):
             block = reference()
             if block is None or not block.start <= start < block.stop:
                 continue
             if best is None or block.stop > best.stop:
                 best = block
+        if best is None:
+            first = self.cells.first(key)
+            found = self.cells.reach(first, start)
+            if found is not None:
+                source, low, high = found
+                data = source.data[low - source.start : high - source.start]
+                return Block(low, data, cells=self.cells, first=first, source=source)
         return best
 
     def _next_start(self, key: str, start: int, stop: int) -> int:
         """Return where the first block after ``start`` begins, at most ``stop``."""
-        for cell in range(start // _CELL_BYTES, (stop - 1) // _CELL_BYTES + 1):
+        for cell in range(start // CELL_BYTES, (stop - 1) // CELL_BYTES + 1):
             blocks = (reference() for reference in self._cells.get((key, cell), ()))
             starts = [block.start for block in blocks if block is not None and block.start > start]
             if starts:

@@ -8,16 +8,18 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from seekable.remote.cache.extents import KeptObject
+import msgspec
+
+from seekable.remote.cache.extents import Extent, KeptObject
 from seekable.remote.cache.object_key import parsed_key
 from seekable.storage.map_file import drop_pages
 
 if TYPE_CHECKING:
     from seekable.remote.cache.object_key import ObjectKey
 
-__all__ = ["OpenObjects", "folder_of"]
+__all__ = ["CacheCounts", "OpenObjects", "folder_of"]
 
-_MOST_OBJECTS = 1024
+_MOST_OBJECTS = 4096
 _MOST_MAPS = 16384
 """The system allows 65,530 maps a process. They are counted at each so many reads:"""
 
@@ -31,6 +33,26 @@ _COMPARE_SECONDS = 0.5
 
 _USE_SECONDS = 30
 """The precision of the time of last use."""
+
+
+class CacheCounts(msgspec.Struct):
+    """The counts of one process that uses a cache.
+
+    Attributes:
+        hits: the units that were found.
+        misses: the units that were missing or damaged.
+        damaged: the units whose bytes had another digest.
+        saved: the units that were written.
+        not_kept: the units that were not written, because the disk is full, or cannot be written.
+        evicted_bytes: the bytes on disk that were removed to make room.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    damaged: int = 0
+    saved: int = 0
+    not_kept: int = 0
+    evicted_bytes: int = 0
 
 
 class OpenObjects:
@@ -48,8 +70,10 @@ class OpenObjects:
         self._reads = 0
         self._resident = 0
 
-    def read(self, ref_key: str, units: range, *, read_bytes: int) -> tuple[list[memoryview | None], int]:
-        """Return units of an object, None for each missing or damaged one, and the number of damaged ones.
+    def read(self, ref_key: str, units: range, *, read_bytes: int) -> tuple[list[Extent | None], int]:
+        """Return the extents of units of an object, None for each missing or damaged unit.
+
+        The number of damaged units comes second.
 
         Args:
             ref_key: the object.
@@ -60,7 +84,7 @@ class OpenObjects:
         if not all(found) and self.compare(ref_key):
             found, more = self._found(ref_key, units)
             damaged += more
-        self._bound(read_bytes)
+        self.note_read(read_bytes)
         return found, damaged
 
     def open(self, ref_key: str) -> KeptObject | None:
@@ -94,7 +118,13 @@ class OpenObjects:
             self._objects.pop(ref_key, None)
         return True
 
-    def _found(self, ref_key: str, units: range) -> tuple[list[memoryview | None], int]:
+    def compare_all(self) -> None:
+        """Drop all open objects, and maps of extents, whose files on disk are others by now."""
+        for ref_key, kept in list(self._objects.items()):
+            if not self.compare(ref_key):
+                kept.drop_old_extents()
+
+    def _found(self, ref_key: str, units: range) -> tuple[list[Extent | None], int]:
         kept = self.open(ref_key)
         if kept is None:
             return [None] * len(units), 0
@@ -105,8 +135,11 @@ class OpenObjects:
             kept.note_use(units, now)
         return found, kept.damaged - before
 
-    def _bound(self, read_bytes: int) -> None:
-        """Give pages back to the system after many bytes, and drop all objects that have too many maps."""
+    def note_read(self, read_bytes: int) -> None:
+        """Note that bytes are read.
+
+        After many bytes pages are given back to the system, and objects with too many maps are dropped.
+        """
         self._resident += read_bytes
         if self._resident > _RESIDENT_BYTES:
             self._resident = 0

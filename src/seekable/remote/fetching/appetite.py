@@ -43,12 +43,12 @@ class Appetite:
         self._seen_bytes = 0
         self._duplicate_bytes = 0
 
-    def wanted(self, wants: Wants, now: float) -> None:
-        """Take note of ranges that a reader needs now."""
+    def wanted(self, wanted_bytes: int, now: float) -> None:
+        """Take note of bytes that a reader needs now."""
         if self._last is not None:
             # The time in which the reader worked: what it would need of a store without latency.
             busy = max(0.001, now - self._last - self._waited)
-            self._rate += _SMOOTHING * (wants.total_bytes / busy - self._rate)
+            self._rate += _SMOOTHING * (wanted_bytes / busy - self._rate)
         self._last, self._waited = now, 0.0
 
     def waited(self, seconds: float) -> None:

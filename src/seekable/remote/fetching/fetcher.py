@@ -14,6 +14,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
+from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
 from seekable.remote.cache.object_key import UNIT_BYTES
@@ -25,7 +26,7 @@ from seekable.remote.fetching.places import Places
 from seekable.remote.fetching.report import FetchCounts
 from seekable.remote.fetching.retries import Patience
 from seekable.remote.fetching.sending import Sender
-from seekable.remote.fetching.transfers import Transfers, blocks_here
+from seekable.remote.fetching.transfers import Transfers, blocks_here, units_here
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from seekable.remote import mounts
+    from seekable.remote.cache.cells import Bytes
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
@@ -53,6 +55,9 @@ T = TypeVar("T")
 _RECENT_BYTES: Final = 64 << 20
 _MOST_BYTES: Final = 8 << 20
 _UNKNOWN_BYTES: Final = 1 << 62
+_PUMP_BYTES: Final = 1 << 20
+_NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50
+"""The time after which files on disk are compared with their maps, and that of the notes of last use."""
 _CHUNK_BYTES: Final = 1 << 20
 """The least request of a look-ahead by units: four units together take little longer than one."""
 
@@ -83,6 +88,8 @@ class Fetcher:
         places = Places(at_once=64)
         self._sender = Sender(places, self._counts, processes=processes)
         self._appetite = Appetite()
+        self._unnoted_bytes = self._unpumped_bytes = 0
+        self._note_at = self._use_at = 0.0
         stores = GuardedStores(store_of)
         self._transfers = Transfers(
             stores.store_of,
@@ -107,17 +114,48 @@ class Fetcher:
             AccessDenied: the credentials do not permit the reads.
         """
         _check(wants)
-        self._appetite.wanted(wants, time.monotonic())
         blocks, missing = self._here(wants)
-        self._counts.hits += len(wants) - len(missing)
         if len(missing):
-            self._counts.misses += len(missing)
             blocks += self._waited(self._transfers.bring(self._planned_now(missing)))
-        if not all(block.is_open for block in blocks):
-            for block in blocks:
-                block.is_open = True
-            self._loop.post(self._transfers.pump)
+        self.note_reads(len(wants), wants.total_bytes, missing=len(missing))
         return Held(blocks)
+
+    def note_reads(self, count: int, read_bytes: int, *, missing: int = 0) -> None:
+        """Note that a reader takes bytes, so that others are fetched ahead, and the oldest are evicted.
+
+        Args:
+            count: the number of ranges.
+            read_bytes: their bytes.
+            missing: the number of ranges that were not here.
+        """
+        now = time.monotonic()
+        self._counts.hits += count - missing
+        self._counts.misses += missing
+        self._appetite.wanted(read_bytes, now)
+        self._unnoted_bytes += read_bytes
+        self._unpumped_bytes += read_bytes
+        if self._unpumped_bytes > _PUMP_BYTES and self._transfers.is_pending:
+            self._unpumped_bytes = 0
+            self._loop.post(self._transfers.pump)
+        if now >= self._note_at:
+            self._note_on_disk(now)
+
+    def _note_on_disk(self, now: float) -> None:
+        self._note_at = now + _NOTE_SECONDS
+        disk = self._disk()
+        if disk is None:
+            return
+        used: dict[str, list[int]] = {}
+        if now >= self._use_at:
+            self._use_at = now + _USE_SECONDS
+            step = UNIT_BYTES // CELL_BYTES
+            cells = self._memory.cells.read_lately()
+            used = {key: np.unique(some // step).tolist() for key, some in cells.items()}
+        read_bytes, self._unnoted_bytes = self._unnoted_bytes, 0
+        disk.note_reads(read_bytes, used)
+        # Where many files are open, the comparison takes a fiftieth of the time at most.
+        ended = time.monotonic()
+        self._note_at = ended + max(_NOTE_SECONDS, _NOTE_SHARE * (ended - now))
 
     def range(self, ref: ObjectRef, start: int, stop: int) -> memoryview:
         """Return some bytes of an object, read-only: those in memory or on disk, or fetched now.
@@ -175,6 +213,11 @@ class Fetcher:
         self._loop.close()
 
     @property
+    def memory(self) -> HeldRanges:
+        """The bytes of objects that are in memory."""
+        return self._memory
+
+    @property
     def held_bytes(self) -> int:
         """The number of bytes of objects that are in memory."""
         return self._memory.total_bytes
@@ -184,8 +227,16 @@ class Fetcher:
         """True if `close` was called."""
         return self._loop.is_closed
 
+    def not_kept(self, wants: Wants) -> Wants:
+        """Return those ranges that no open map of the cache on disk has."""
+        cells = self._memory.cells
+        firsts = np.array([cells.first(ref.key) for ref in wants.objects], np.int64)[wants.which]
+        return wants.take(np.flatnonzero(~cells.are_kept(firsts, wants.starts, wants.stops)))
+
     def plan(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests of a look-ahead, in the order of first need."""
+        if not len(wants):
+            return []
         _check(wants)
         return self._planned(wants, align_bytes=_CHUNK_BYTES, room=self._room_bytes())
 
@@ -209,18 +260,26 @@ class Fetcher:
         """Return how many bytes ahead of a reader to fetch."""
         return self._appetite.ahead_bytes(self._sender.measured)
 
-    def _here(self, wants: Wants) -> tuple[list[Block], Wants]:
+    def _here(self, wants: Wants) -> tuple[list[Bytes], Wants]:
         """Return the blocks that are here, and the ranges that are not here as a whole."""
-        disk = self._disk()
-        blocks: list[Block] = []
-        missing: list[int] = []
-        columns = (wants.which.tolist(), wants.starts.tolist(), wants.stops.tolist())
-        for row, (number, start, stop) in enumerate(zip(*columns, strict=True)):
-            found, gaps = blocks_here(disk, self._memory, wants.objects[number], start, stop)
-            blocks += found
+        disk, memory = self._disk(), self._memory
+        firsts = np.array([memory.cells.first(ref.key) for ref in wants.objects], np.int64)[wants.which]
+        found = memory.cells.find(firsts, wants.starts, wants.stops)
+        missing = found.missing
+        if missing.size and disk is not None:
+            units_here(disk, memory, wants.take(missing))
+            found = memory.cells.find(firsts, wants.starts, wants.stops)
+            missing = found.missing
+        blocks = found.blocks
+        left: list[int] = []
+        columns = (column[missing].tolist() for column in (wants.which, wants.starts, wants.stops))
+        for row, number, start, stop in zip(missing.tolist(), *columns, strict=True):
+            # A range may lie in several blocks.
+            parts, gaps = blocks_here(disk, memory, wants.objects[number], start, stop)
+            blocks += parts
             if gaps:
-                missing.append(row)
-        return blocks, wants.take(np.array(missing, np.int64))
+                left.append(row)
+        return blocks, wants.take(np.array(left, np.int64))
 
     def _planned(self, wants: Wants, *, align_bytes: int, room: int) -> list[PlannedRange]:
         return planned(

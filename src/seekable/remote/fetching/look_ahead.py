@@ -85,6 +85,11 @@ class LookAhead:
         return max(0, self._wanted_bytes - self._here_bytes)
 
     @property
+    def is_pending(self) -> bool:
+        """True if some ranges of the last call were not begun."""
+        return self._next < len(self._ranges)
+
+    @property
     def open_flights(self) -> int:
         """The number of flights that this look-ahead wants and that are under way; read in the loop."""
         return len(self._flights)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Requests", "merged"]
 
+_CELL_BITS = 40
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -59,25 +60,86 @@ def merged(wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int) -
     """
     rows = np.flatnonzero(wants.stops > wants.starts)
     which, starts, stops = wants.which[rows], wants.starts[rows], wants.stops[rows]
+    if not rows.size:
+        return Requests(*np.zeros((4, 0), np.int64))
     if align_bytes > 1:
+        columns = _aligned(which, starts, stops, rows, (gap_bytes, most_bytes, align_bytes))
         sizes = np.array([ref.pin.size for ref in wants.objects], np.int64)
-        starts = starts - starts % align_bytes
-        stops = np.minimum(stops + -stops % align_bytes, sizes[which])
+        columns[2] = np.minimum(columns[2], sizes[columns[0]])
+    else:
+        columns = _exact(which, starts, stops, rows, (gap_bytes, most_bytes))
+    return Requests(*columns[:, np.argsort(columns[3], kind="stable")].copy())
+
+
+def _aligned(
+    which: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, bounds: tuple[int, int, int]
+) -> Int64s:
+    """Return requests for cells of so many bytes: object, first byte, byte behind the last, first need.
+
+    Args:
+        which: the object of each range.
+        starts: its first byte.
+        stops: the byte behind its last.
+        rows: its number, ascending.
+        bounds: the most bytes of a gap and of a request, and the bytes of a cell.
+    """
+    gap_bytes, most_bytes, align_bytes = bounds
+    first = starts // align_bytes
+    counts = (stops - 1) // align_bytes - first + 1
+    owner = np.repeat(np.arange(rows.size), counts)
+    within = np.arange(owner.size) - (np.cumsum(counts) - counts)[owner]
+    places, at = np.unique((which[owner] << _CELL_BITS) + first[owner] + within, return_index=True)
+    needs = rows[owner[at]]
+    # The cells of two objects are never neighbours: a gap of 2^40 cells is never joined.
+    new = np.ones(places.size, np.bool_)
+    new[1:] = np.diff(places) > 1 + gap_bytes // align_bytes
+    new[1:] |= np.diff((places & (1 << _CELL_BITS) - 1) // (most_bytes // align_bytes)) != 0
+    heads = np.flatnonzero(new)
+    lasts = np.append(heads[1:], places.size) - 1
+    objects = places[heads] >> _CELL_BITS
+    cells = objects << _CELL_BITS
+    begins, ends = (places[heads] - cells) * align_bytes, (places[lasts] - cells + 1) * align_bytes
+    return np.stack([objects, begins, ends, np.minimum.reduceat(needs, heads)])
+
+
+def _exact(which: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, bounds: tuple[int, int]) -> Int64s:
+    """Return requests for the ranges and the gaps between them alone; see `_aligned`."""
+    gap_bytes, most_bytes = bounds
     order = np.lexsort((starts, which))
     which, starts, stops, rows = which[order], starts[order], stops[order], rows[order]
-    grid = most_bytes if align_bytes > 1 else 0
+    # The furthest byte so far, in each object: those of one object lie below those of the next.
+    step = int(stops.max()) + 1
+    base = which * np.int64(step)
+    reach = np.maximum.accumulate(stops + base) - base
+    new = np.ones(rows.size, np.bool_)
+    new[1:] = (np.diff(which) != 0) | (starts[1:] - reach[:-1] > gap_bytes)
+    heads = np.flatnonzero(new)
+    edges = np.append(heads, rows.size)
+    ends = np.maximum.reduceat(stops, heads)
+    columns = np.stack([which[heads], starts[heads], ends, np.minimum.reduceat(rows, heads)])
+    is_long = ends - starts[heads] > most_bytes
+    if not is_long.any():
+        return columns
+    parts = [columns[:, ~is_long]]
+    for number in np.flatnonzero(is_long).tolist():
+        here = slice(edges[number], edges[number + 1])
+        parts.append(_cut(starts[here], stops[here], rows[here], int(which[here.start]), bounds))
+    return np.concatenate(parts, axis=1)
+
+
+def _cut(starts: Int64s, stops: Int64s, rows: Int64s, number: int, bounds: tuple[int, int]) -> Int64s:
+    """Return the requests of ranges of one object that are too long for one; the ranges are sorted."""
+    gap_bytes, most_bytes = bounds
     requests: list[list[int]] = []
-    for number, start, stop, row in zip(
-        *(part.tolist() for part in (which, starts, stops, rows)), strict=True
-    ):
-        _add(requests, number, start, stop, gap_bytes=gap_bytes, most_bytes=most_bytes, grid=grid)
+    columns = (part.tolist() for part in (starts, stops, rows))
+    for start, stop, row in zip(*columns, strict=True):
+        _add(requests, number, start, stop, gap_bytes=gap_bytes, most_bytes=most_bytes)
         for request in reversed(requests):
-            if request[0] != number or request[2] <= start:
+            if request[2] <= start:
                 break
             if request[1] < stop:
                 request[3] = min(request[3], row)
-    requests.sort(key=lambda request: request[3])
-    return Requests(*np.array(requests, np.int64).reshape(-1, 4).T.copy())
+    return np.array(requests, np.int64).reshape(-1, 4).T
 
 
 def _add(
@@ -88,7 +150,6 @@ def _add(
     *,
     gap_bytes: int,
     most_bytes: int,
-    grid: int,
 ) -> None:
     """Add a range to sorted requests (object, start, stop, first need): to the last one, or as new ones.
 
@@ -99,16 +160,13 @@ def _add(
         stop: the byte behind its last.
         gap_bytes: as of `merged`.
         most_bytes: as of `merged`.
-        grid: requests contain no multiple of this but at their start; 0 for no such rule.
     """
-    if requests and requests[-1][0] == number:
+    if requests:
         start = max(start, requests[-1][2])
     while start < stop:
-        end = min(stop, start - start % grid + grid if grid else start + most_bytes)
-        last = requests[-1] if requests else [-1, 0, 0, 0]
-        is_near = last[0] == number and start - last[2] <= gap_bytes
-        fits = last[1] // grid == (end - 1) // grid if grid else end - last[1] <= most_bytes
-        if is_near and fits:
+        end = min(stop, start + most_bytes)
+        last = requests[-1] if requests else None
+        if last and start - last[2] <= gap_bytes and end - last[1] <= most_bytes:
             last[2] = end
         else:
             requests.append([number, start, end, _NEVER])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, final
+
+import numpy as np
 
 from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.flights import Flights
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from seekable.remote.cache.disk_cache import DiskCache
+    from seekable.remote.cache.extents import Extent
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.look_ahead import LookAhead
@@ -26,13 +31,14 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.retries import Patience
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.fetching.units import PlannedRange
-    from seekable.remote.fetching.wants import ObjectRef
+    from seekable.remote.fetching.wants import ObjectRef, Wants
     from seekable.remote.stores.store import Store
 
-__all__ = ["Transfers", "blocks_here"]
+__all__ = ["Transfers", "blocks_here", "units_here"]
 
 T = TypeVar("T")
 
+_UNIT_BITS = 40
 _FIRST_POLL, _LONGEST_POLL = 0.001, 0.02
 _OTHERS_SECONDS = 10.0
 """The most time to wait for a unit that another process fetches, which may have been stopped."""
@@ -50,10 +56,10 @@ def blocks_here(
         return blocks, gaps
     left: list[tuple[int, int]] = []
     for gap_start, gap_stop in gaps:
-        first = gap_start // UNIT_BYTES
-        for unit, data in enumerate(disk.load(ref.key, gap_start, gap_stop), first):
-            if data is not None:
-                blocks.append(memory.put(ref.key, unit * UNIT_BYTES, data))
+        units = range(gap_start // UNIT_BYTES, -(-gap_stop // UNIT_BYTES))
+        for unit, extent in zip(units, disk.extents(ref.key, units), strict=True):
+            if extent is not None:
+                blocks.append(_unit_block(memory, ref, unit, extent))
                 continue
             part = max(gap_start, unit * UNIT_BYTES), min(gap_stop, (unit + 1) * UNIT_BYTES)
             if left and left[-1][1] == part[0]:
@@ -93,7 +99,11 @@ class Transfers:
         self._places = places
         self._sender = sender
         self._flights = Flights(self._fly)
+        # One thread: writers of one cache wait for each other anyway.
+        self._writer = ThreadPoolExecutor(1, "seekable-cache")
         self._aheads: list[weakref.ref[LookAhead]] = []
+        self.is_pending = False
+        """True if a look-ahead had ranges to begin when `pump` was called last."""
 
     async def bring(self, wanted: Iterable[PlannedRange]) -> list[Block]:
         """Return the blocks of ranges that a reader waits for.
@@ -136,6 +146,7 @@ class Transfers:
         """Begin further ranges of all look-aheads, in turns, where there is a place."""
         aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
         self._aheads = [weakref.ref(ahead) for ahead in aheads]
+        self.is_pending = any(ahead.is_pending for ahead in aheads)
         while aheads and sum(ahead.open_flights for ahead in aheads) < self._places.at_once:
             aheads = [ahead for ahead in aheads if ahead.begin_next()]
 
@@ -180,11 +191,11 @@ class Transfers:
     def _saved_units(self, disk: DiskCache, flight: Flight, units: Iterable[int]) -> dict[int, Block]:
         """Return the units of a flight that are on disk."""
         ref, blocks = flight.wanted.ref, {}
-        for unit in units:
-            start = unit * UNIT_BYTES
-            [data] = disk.load(ref.key, start, min(start + UNIT_BYTES, ref.pin.size))
-            if data is not None:
-                blocks[unit] = self._memory.put(ref.key, start, data)
+        for run in _consecutive(list(units)):
+            among = range(run[0], run[-1] + 1)
+            for unit, extent in zip(among, disk.extents(ref.key, among), strict=True):
+                if extent is not None:
+                    blocks[unit] = _unit_block(self._memory, ref, unit, extent)
         return blocks
 
     async def _fetched_units(self, disk: DiskCache, flight: Flight, units: list[int]) -> dict[int, Block]:
@@ -196,12 +207,25 @@ class Transfers:
         ]
         blocks: dict[int, Block] = {}
         for fetched in await _all(self._fetch(flight, start, stop) for start, stop in spans):
-            for at in range(fetched.start, fetched.stop, UNIT_BYTES):
-                data = fetched.data[at - fetched.start : at - fetched.start + UNIT_BYTES]
-                disk.save(ref.key, at // UNIT_BYTES, data, etag=ref.pin.etag)
-                blocks[at // UNIT_BYTES] = fetched
+            first = fetched.start // UNIT_BYTES
+            await self._written(partial(disk.save_units, ref.key, first, fetched.data, etag=ref.pin.etag))
+            blocks |= dict.fromkeys(range(first, -(-fetched.stop // UNIT_BYTES)), fetched)
         # What is on disk now need not stay in memory as it came.
         return blocks | self._saved_units(disk, flight, units)
+
+    async def _written(self, work: Callable[[], object]) -> None:
+        """Write files in a thread, so that the loop goes on; in the loop where no thread starts any more."""
+        try:
+            done = asyncio.get_running_loop().run_in_executor(self._writer, work)
+        except RuntimeError:  # The interpreter ends.
+            work()
+        else:
+            try:
+                await asyncio.shield(done)
+            except asyncio.CancelledError:
+                # The bytes are here: others who want the units shall find them when the claims are released.
+                await asyncio.wait([done])
+                raise
 
     async def _fetch(self, flight: Flight, start: int, stop: int) -> Block:
         ref = flight.wanted.ref
@@ -223,6 +247,30 @@ class Transfers:
 
         view = await self._sender.send(request, read)
         return self._memory.put(ref.key, start, view)
+
+
+def units_here(disk: DiskCache, memory: HeldRanges, wants: Wants) -> None:
+    """Note in memory which units of some ranges are on disk."""
+    first, last = wants.starts // UNIT_BYTES, (wants.stops - 1) // UNIT_BYTES
+    counts = np.maximum(last - first + 1, 0)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    units = first[owner] + np.arange(owner.size) - (np.cumsum(counts) - counts)[owner]
+    places = np.unique((wants.which[owner] << _UNIT_BITS) | units)
+    if not places.size:
+        return
+    heads = np.flatnonzero(np.diff(places, prepend=-2) != 1).tolist()
+    numbers = places.tolist()
+    for low, high in zip(heads, [*heads[1:], len(numbers)], strict=True):
+        ref, start = wants.objects[numbers[low] >> _UNIT_BITS], numbers[low] & (1 << _UNIT_BITS) - 1
+        run = range(start, start + high - low)
+        for unit, extent in zip(run, disk.extents(ref.key, run), strict=True):
+            if extent is not None:
+                _unit_block(memory, ref, unit, extent)
+
+
+def _unit_block(memory: HeldRanges, ref: ObjectRef, unit: int, extent: Extent) -> Block:
+    start = unit * UNIT_BYTES
+    return memory.put_part(ref.key, extent, start, min(start + UNIT_BYTES, ref.pin.size))
 
 
 def _is_claimed(disk: DiskCache, key: str, unit: int, claims: ExitStack) -> bool:

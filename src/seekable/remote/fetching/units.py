@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PlannedRange", "are_records_first", "are_units_better", "planned"]
 
 _ROUND_TRIPS = 3
+_NO_CUT = 1 << 60
 _FEWEST_DUPLICATE_BYTES = 16 << 20
 _MOST_DUPLICATES = 50
 """One byte in so many may be fetched as part of a record first, and of its unit later."""
@@ -116,10 +117,10 @@ def planned(
         data_bytes: the bytes of all objects that the process reads.
         room_bytes: the most bytes that the cache on disk keeps; 0 without one.
     """
-    exact = merged(wants, gap_bytes=0, most_bytes=most_bytes, align_bytes=1)
     by_units = np.zeros(len(wants.objects), np.bool_)
     if room_bytes:
-        units = merged(wants, gap_bytes=0, most_bytes=most_bytes, align_bytes=UNIT_BYTES)
+        exact = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=1)
+        units = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=UNIT_BYTES)
         totals = zip(_totals(exact, len(by_units)), _totals(units, len(by_units)), strict=True)
         for number, (wanted, whole) in enumerate(totals):
             by_units[number] = are_units_better(

@@ -75,8 +75,10 @@ class Wants:
         numbers: dict[ObjectRef, int] = {}
         columns: list[tuple[Int64s, Int64s, Int64s]] = []
         for part in parts:
+            if not len(part):
+                continue
             renumbered = np.array([numbers.setdefault(ref, len(numbers)) for ref in part.objects], np.int64)
-            which = renumbered[part.which] if len(part.which) else part.which
+            which = renumbered[part.which]
             columns.append((which, part.starts, part.stops))
         if not columns:
             return cls((), *np.zeros((3, 0), np.int64))
