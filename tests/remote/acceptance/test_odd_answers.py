@@ -53,7 +53,8 @@ def test_a_status_of_a_condition_that_was_not_sent_is_asked_for_again(
 
 def test_a_listing_that_was_cut_off_is_asked_for_again(listed: tuple[Corpus, Front]) -> None:
     corpus, front = listed
-    front.rule(Fault(lie=40), target="^GET .*list-type", count=2)
+    front.rule(Fault(lie=40), target="^GET .*list-type")
+    front.rule(Fault(status=412), target="^GET .*list-type")
     options = {**corpus.bucket.options, **QUICK}
     dataset = sk.open(f"{corpus.bucket.url}/corpus", storage_options=options, index_dir=corpus.index_dir)
     assert list(dataset) == list(corpus.records)
@@ -92,6 +93,18 @@ def test_an_error_of_a_read_names_object_and_range(
     front.rule(Fault(status=status), target="^GET .*part-01", count=1000)
     with pytest.raises(error, match=rf"{re.escape(corpus.keys[1])}.*bytes \d+ to \d+.*{said}"):
         dataset[150]
+
+
+def test_a_conflict_of_writers_is_asked_for_again(listed: tuple[Corpus, Front]) -> None:
+    corpus, front = listed
+    for code in ("OperationAborted", "Conflict"):
+        front.rule(Fault(status=409, code=code), target="^PUT .*part")
+    front.rule(Fault(status=412), target="^PUT .*part")
+    options = {**corpus.bucket.options, **QUICK}
+    written = f"{corpus.bucket.url}/written"
+    sk.from_sequence(list(corpus.records), version=1).write_jsonl(written, jobs=1, storage_options=options)
+    assert list(sk.open(written, storage_options=options)) == list(corpus.records)
+    assert [noted.status for noted in front.log() if noted.fault] == [409, 409, 412]
 
 
 def test_a_key_that_no_client_lists_is_named(bucket: Bucket, tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ _DENIED = frozenset({401, 403})
 _NOT_FOUND = frozenset({404, 410})
 _CONFLICT = 409
 _UNFIT = frozenset({304, 412, 416})
+_UNDER_WAY = re.compile("ConditionalRequestConflict|OperationAborted")
+"""The codes of S3 while another request writes the same object."""
 _UNFIT_RANGE = re.compile(r"invalid range|range was invalid", re.IGNORECASE)
 _EXPIRED = re.compile(r"expired|TokenRefreshRequired|InvalidToken", re.IGNORECASE)
 _NO_CREDENTIALS = re.compile(
@@ -155,6 +157,8 @@ def _not_found(failed: str, address: str, text: str, scheme: str) -> Exception:
 def _of_status(status: int, message: str, action: str) -> Exception:
     if status in _PASSING or (status >= _SERVER_FAULTS and status != _NOT_IMPLEMENTED):
         return Passing(message, refused=status in _REFUSING)
+    if status == _CONFLICT and _UNDER_WAY.search(message):
+        return Passing(message)
     if status == _CONFLICT and action == "written":
         return FileExistsError(message)
     return Unreachable(message)

@@ -171,7 +171,7 @@ class ObstoreStore(Store):
             pages = aiter(stream)
             return pages, await anext(pages, None)
 
-        pages, page = await self._try(folder, "listed", begin, is_list=True)
+        pages, page = await self._unconditional(folder, begin, is_list=True)
         while page is not None:
             yield page
             client = self._connected()
@@ -179,17 +179,18 @@ class ObstoreStore(Store):
                 page = await anext(pages, None)
             except Exception as error:  # noqa: BLE001 - errors of obstore have no root of their own
                 failure = self._failure(error, folder, "listed", is_list=True)
+                if failure.changed:
+                    raise Passing(str(failure.error)) from None
                 if not failure.expired:
-                    raise _raised(failure) from None
+                    raise failure.error from None
                 self._forget(client)
                 raise Passing(str(failure.error)) from None  # The next listing has new credentials.
 
     async def list_folder(self, prefix: str) -> FolderListing:
         """Return the folders and the objects directly below a folder."""
         folder = self._path(prefix.strip("/"))
-        found = await self._try(
+        found = await self._unconditional(
             prefix,
-            "listed",
             lambda store: obstore.list_with_delimiter_async(store, folder or None),
             is_list=True,
         )
@@ -209,8 +210,14 @@ class ObstoreStore(Store):
             done = await self._try(
                 key, "written", lambda store: obstore.put_async(store, path, data, **arguments)
             )
+        except FileExistsError as error:
+            if replacing == "any":  # Another write of this object is under way.
+                raise Passing(str(error)) from None
+            raise
         except _Changed as error:
-            if replacing is None or replacing == "any":
+            if replacing == "any":
+                raise Passing(str(error)) from None
+            if replacing is None:
                 message = f"{self.shown(key)} cannot be written: it exists already"
                 raise FileExistsError(message) from None
             message = (
@@ -229,20 +236,24 @@ class ObstoreStore(Store):
             await self._try(key, "deleted", lambda store: obstore.delete_async(store, path))
         except DataNotFound:
             return
+        except _Changed as error:
+            raise Passing(str(error)) from None
 
     def _connected(self) -> Client:
         if self._client is None:
             self._client = self._connect()
         return self._client
 
-    async def _unconditional(self, key: str, call: Callable[[Any], Awaitable[_T]]) -> _T:
-        """Await a call that has no condition and no range.
+    async def _unconditional(
+        self, key: str, call: Callable[[Any], Awaitable[_T]], *, is_list: bool = False
+    ) -> _T:
+        """Await a call that reads or lists, without a condition or a range.
 
         Raises:
             Passing: the answer is of a condition or a range (304, 412, 416) that was not in the request.
         """
         try:
-            return await self._try(key, "read", call)
+            return await self._try(key, "listed" if is_list else "read", call, is_list=is_list)
         except _Changed as error:
             raise Passing(str(error)) from None
 
