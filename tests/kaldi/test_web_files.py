@@ -35,6 +35,7 @@ class Site:
         self.has_ranges = True
         self.has_length = True
         self.etag = '"one"'
+        self.authorization = ""
         self.statuses: list[int] = []
         """The answers to the next requests, before others succeed."""
         self.short: list[int] = []
@@ -50,6 +51,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         wanted = self.headers.get("Range", "")
+        self.site.authorization = self.headers.get("Authorization", "")
         self.site.requests.append((self.path, wanted))
         data = self.site.files.get(self.path)
         if self.site.statuses and (status := self.site.statuses.pop(0)):
@@ -236,6 +238,20 @@ def test_a_file_that_changes_while_it_is_read(site: Site, ark: str) -> None:
 def test_no_server() -> None:
     with pytest.raises(sk.Unreachable, match="cannot be read from byte 0 on"):
         kaldi.open_rx("http://127.0.0.1:1/x.ark")
+
+
+def test_a_user_and_options_are_sent_and_never_shown(site: Site, ark: str) -> None:
+    address = ark.replace("//", "//me:PLANTED@")
+    with kaldi.open_rx(f"{address}:5") as file:
+        assert file.binary
+        assert "PLANTED" not in f"{file.rxfilename!r}"
+    assert site.authorization == "Basic bWU6UExBTlRFRA=="
+    with pytest.raises(sk.DataNotFound) as caught:
+        kaldi.open_rx(f"{address}-missing?sig=PLANTED")
+    assert "PLANTED" not in str(caught.value)
+    options = {"headers": {"Authorization": "Bearer of-options"}}
+    assert np.array_equal(kaldi.read(f"{ark}:5", "matrix", storage_options=options), MATRIX)
+    assert site.authorization == "Bearer of-options"
 
 
 def test_redirects_and_names_with_spaces(site: Site) -> None:

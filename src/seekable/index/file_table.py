@@ -79,10 +79,22 @@ class Table:
         # Of each string, where it starts; and of one more, where that would.
         ends = np.flatnonzero(np.frombuffer(data, np.uint8, string_bytes, strings_at) == 0)
         self._starts = np.concatenate([[0], ends[: self.files + formats] + 1]) + strings_at
+        if len(self._starts) <= self.files + formats:
+            raise ValueError(f"a table of {self.files} files and {formats} formats lacks names")
         self.formats = [self._string(self.files + number).decode() for number in range(formats)]
         """The formats that its files were scanned as."""
         self.file_name = table_name(data)
         """The file name in the index folder."""
+
+    def check(self) -> None:
+        """Find out whether the table may be read, though its digest is that of its name.
+
+        Raises:
+            ValueError: a file is of a format or a segment that the table does not have.
+        """
+        for name, count in (("format", len(self.formats)), ("segment", len(self.segments))):
+            if self.files and int(self._columns[name].max()) >= count:
+                raise ValueError(f"a file refers to a {name} that the table does not have")
 
     def column(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return a column of numbers, of all rows or of the given ones."""

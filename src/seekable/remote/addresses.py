@@ -78,7 +78,8 @@ def parse(path: str) -> Address:
     ``gcs`` is ``gs``, ``abfs``, ``abfss`` and ``azure`` are ``az``, and so is the URL of a blob of Azure.
 
     Raises:
-        InvalidArgument: the path is no address, or it names no bucket or host.
+        InvalidArgument: the path is no address, it names no bucket or host, or it has a user where the
+            store takes none.
 
     Example:
         >>> parse("s3://bucket/corpus/a.jsonl")
@@ -95,6 +96,12 @@ def parse(path: str) -> Address:
         container, _, host = authority.partition("@")
         account = host.partition(".")[0]
         authority = f"{container}@{account}" if account else container
+    elif scheme in _WITH_BUCKETS and "@" in authority:
+        message = (
+            f"an address of {scheme}:// has no user and no password before its bucket (got ...@"
+            f"{authority.rpartition('@')[2]}): give credentials by the environment or storage_options="
+        )
+        raise InvalidArgument(message)
     elif scheme not in _WITH_BUCKETS and ":" in authority.rpartition("@")[0]:
         userinfo, _, host = authority.rpartition("@")
         authority = f"{userinfo.partition(':')[0]}@{host}"
@@ -137,8 +144,9 @@ def shown(path: str) -> str:
         return path
     try:
         found = parse(path)
-    except InvalidArgument:
-        return path
+    except InvalidArgument:  # It may have a password nevertheless.
+        scheme, _, rest = path.partition("://")
+        return f"{scheme}://{rest.rpartition('@')[2]}"
     return str(found._replace(authority=found.authority.partition(SUFFIX_MARK)[0]))
 
 

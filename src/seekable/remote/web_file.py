@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import io
 import re
@@ -12,6 +13,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, SeekableError, Unreachable
+from seekable.remote.addresses import secrets_of, shown
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -58,8 +60,9 @@ class WebFile(io.RawIOBase):
             Unreachable: the server cannot be reached, or fails.
         """
         super().__init__()
-        self.name = address
-        """The address of the file."""
+        self.name = shown(address)
+        """The address of the file, without user, password and query."""
+        self._address, self._headers = _without_userinfo(address)
         self.size: int | None = None
         """The number of bytes of the file; None if the server does not say it."""
         self._at = start
@@ -151,8 +154,10 @@ class WebFile(io.RawIOBase):
         """Send one request; return False if less came than was announced."""
         stop = self._at + self._next_bytes
         headers = {"Range": f"bytes={self._at}-{stop - 1}", "Accept-Encoding": "identity"}
-        address = urllib.parse.quote(self.name, safe=_KEPT)
+        address = urllib.parse.quote(self._address, safe=_KEPT)
         request = urllib.request.Request(address, headers=headers)  # noqa: S310 - the caller checks the scheme
+        for name, value in self._headers.items():
+            request.add_unredirected_header(name, value)
         try:
             response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)  # noqa: S310
         except urllib.error.HTTPError as error:
@@ -217,3 +222,12 @@ class WebFile(io.RawIOBase):
             f"{self.name!r} cannot be read from byte {self._at:,} on: {why}. Is there a network, and is the "
             f"server up? Try again later, or copy the file to this machine"
         )
+
+
+def _without_userinfo(address: str) -> tuple[str, dict[str, str]]:
+    """Return an address without user and password, and the headers that have these instead."""
+    userinfo = secrets_of(address).userinfo
+    if not userinfo:
+        return address, {}
+    pair = base64.b64encode(urllib.parse.unquote(userinfo).encode()).decode()
+    return address.replace(f"{userinfo}@", "", 1), {"Authorization": f"Basic {pair}"}

@@ -14,6 +14,7 @@ from tests.remote.index.builds import entries_in, file_set, index_store, same
 from seekable.errors import InvalidArgument
 from seekable.index.build import publishing
 from seekable.index.build.publishing import publish
+from seekable.index.file_table import table_name
 from seekable.remote.published import PublishedFolder
 
 if TYPE_CHECKING:
@@ -148,6 +149,27 @@ def test_a_damaged_published_index_is_not_believed(
     assert same(index_store(store, tmp_path / "three", keys=["a.jsonl.gz"]), built)
     if kind in ("catalog.json", "files-"):
         assert not data_reads(store)
+
+
+def test_a_published_table_that_refers_to_nothing_is_not_believed(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    keys = fill(store, 2)
+    built = index_store(store, tmp_path / "one", keys=keys)
+    publish(file_set(store, tmp_path / "one", keys=keys))
+    (table,) = (key for key in store.objects if key.startswith(".seekable/files-"))
+    data, catalog = store.objects[table], store.objects[".seekable/catalog.json"]
+    files = 2
+    for column in (7, 8):  # The format and the segment.
+        at = (6 + column * files) * 8
+        forged = data[:at] + (99).to_bytes(8, "little") + data[at + 8 :]
+        name = table_name(forged)
+        store.objects[f".seekable/{name}"] = forged
+        old = table.removeprefix(".seekable/").encode()
+        store.objects[".seekable/catalog.json"] = catalog.replace(old, name.encode())
+        store.forget()
+        assert same(index_store(store, tmp_path / f"with-{column}", keys=keys), built)
+        assert data_reads(store) == set(keys)
 
 
 def test_most_bytes_counts_the_published_index(store: CountingStore, tmp_path: Path) -> None:

@@ -97,6 +97,13 @@ def test_what_is_not_there_is_said_with_the_names_near_it() -> None:
             find.find_files(f"{BUCKET}/corpus/{{b,a,c}}.jsonl", suffixes=SUFFIXES)
 
 
+def test_the_folder_of_a_published_index_is_not_listed() -> None:
+    with mounted_keys({"d/a.jsonl", "d/.seekable/catalog.json", "d/e/b.jsonl"}) as store:
+        found = find.find_files(f"{BUCKET}/d", suffixes=SUFFIXES)[0]
+        assert found.names == ("a.jsonl", "e/b.jsonl")
+        assert not [request for request in store.requests if ".seekable" in str(request)]
+
+
 def test_a_folder_is_listed_once_in_a_block() -> None:
     with mounted_keys({f"d{number}/x.jsonl" for number in range(4)} | {"a.jsonl"}) as store:
         with paths.listing_once():

@@ -50,6 +50,16 @@ def test_an_address_without_a_bucket_or_host_is_refused(path: str) -> None:
         parse(path)
 
 
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_a_password_before_a_bucket_is_refused_and_never_shown(scheme: str) -> None:
+    path = f"{scheme}://me:PLANTED@bucket/a.jsonl"
+    with pytest.raises(
+        InvalidArgument, match=r"no user and no password before its bucket \(got ...@bucket\)"
+    ):
+        parse(path)
+    assert shown(path) == f"{scheme}://bucket/a.jsonl"
+
+
 def test_secrets_of_an_address_are_apart_from_it() -> None:
     assert secrets_of("https://me:p%40w@host/a?X-Amz-Signature=k") == ("me:p%40w", "X-Amz-Signature=k")
     assert secrets_of("sftp://me:pw@host/a") == ("me:pw", "")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import fsspec  # type: ignore[import-untyped]
 import pytest
 from tests.remote.stores.stub_server import CONTENT, stub_server
 
 from seekable._secrets import sending_secrets
-from seekable.errors import AccessDenied, InvalidArgument, WrongType
+from seekable.errors import AccessDenied, InvalidArgument, SeekableError, WrongType
 from seekable.parallel.processes import WorkerProcesses
 from seekable.remote.addresses import shown
 from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_of
@@ -163,6 +163,40 @@ def test_user_and_query_of_a_url_are_sent_and_never_shown() -> None:
         assert PLANTED not in f"{caught.value!r}{caught.getrepr(style='long')}".replace(f'"{PLANTED}', "")
 
 
+def test_no_error_has_a_secret_even_in_its_context() -> None:
+    with stub_server(lambda _: (400, b"")) as address:
+        signed = mount(f"http://me:{PLANTED}@{address}/a.bin?sig={PLANTED}")
+        with pytest.raises(SeekableError) as caught:
+            read(signed)
+    refused = mount("s3://refused", {"unsigned_payload": PLANTED})
+    with pytest.raises(InvalidArgument) as other:
+        read(f"{refused}/a")
+    for error in (caught.value, other.value):
+        found: BaseException | None = error
+        while found is not None:
+            assert PLANTED not in f"{found!r}"
+            found = found.__context__
+
+
+@pytest.mark.parametrize("userinfo", ["", f"me:{PLANTED}@"])
+def test_a_web_server_that_denies_is_said_with_the_credentials_that_were_sent(userinfo: str) -> None:
+    with stub_server(lambda _: (401, b"")) as address:
+        with pytest.raises(AccessDenied, match="401 Unauthorized") as caught:
+            read(mount(f"http://{userinfo}{address}/a.bin"))
+        found = "user and password of the URL" if userinfo else "none"
+        assert f"(credentials: {found})" in str(caught.value)
+        assert caught.value.__suppress_context__
+
+
+def test_a_web_server_takes_no_files() -> None:
+    with stub_server(lambda _: (501, b"")) as address:
+        store, key = store_of(mount(f"http://{address}/a.bin"))
+        either: tuple[Literal["any"] | None, ...] = (None, "any")
+        for replacing in either:
+            with pytest.raises(InvalidArgument, match="takes no files; write to a folder"):
+                asyncio.run(store.put(key, b"1", replacing=replacing))
+
+
 @pytest.mark.parametrize("status", [403, 405, 501])
 def test_a_server_that_answers_get_alone_is_read(status: int) -> None:
     def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
@@ -236,4 +270,14 @@ def test_a_profile_of_the_aws_tools_is_read_by_boto3(monkeypatch: pytest.MonkeyP
         return (200 if "Credential=keyofother/" in request.headers["Authorization"] else 403), b""
 
     with stub_server(answer) as address:
-        assert read(mount("s3://of-profile/a", {"endpoint": f"http://{address}"})) == CONTENT[1:]
+        endpoint = {"endpoint": f"http://{address}"}
+        assert read(mount("s3://of-profile/a", endpoint)) == CONTENT[1:]
+        monkeypatch.delenv("AWS_PROFILE")
+        assert read(mount("s3://of-option/a", {**endpoint, "profile": "other"})) == CONTENT[1:]
+        with pytest.raises(AccessDenied, match="the profile 'missing' gives none"):
+            read(
+                mount(
+                    "s3://of-none/a",
+                    {**endpoint, "profile": "missing", "metadata_endpoint": f"http://{address}"},
+                )
+            )

@@ -53,6 +53,9 @@ WRONG: list[tuple[str, Any, type[Exception], str]] = [
     ("s3", {"anonymous": "perhaps"}, InvalidArgument, "True or False"),
     ("s3", {"headers": "X: y"}, WrongType, "mapping"),
     ("s3", {"credential_provider": 3}, WrongType, "callable"),
+    ("s3", {"endpoint": "127.0.0.1:9000"}, InvalidArgument, "must be a URL such as"),
+    ("s3", {"endpoint_url": "me:word@host"}, InvalidArgument, "(?<!word@)'host'"),
+    ("gs", {"endpoint": 9000}, WrongType, "must be a text"),
     ("s3", "region=x", WrongType, "mapping"),
     ("s3", {3: "x"}, WrongType, "must be str"),
 ]
@@ -64,6 +67,15 @@ def test_a_wrong_option_is_an_error_that_says_why(
 ) -> None:
     with pytest.raises(kind, match=text):
         checked_options(scheme, given)
+
+
+def test_an_endpoint_may_be_empty_and_in_the_environment_must_be_a_url(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert checked_options("s3", {"endpoint": ""}).values == {}
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
+    with pytest.raises(InvalidArgument, match="AWS_ENDPOINT_URL must be a URL"):
+        checked_options("s3", None).endpoint("s3")
 
 
 def test_a_file_system_has_its_own_options() -> None:

@@ -107,10 +107,14 @@ def published_table(folder: PublishedFolder) -> tuple[Stat | None, Table | None]
     if name is None or stat is None:
         return catalog, None
     data = folder.read(stat)
+    if table_name(data) != name:
+        return catalog, None
     try:
-        return catalog, Table(data) if table_name(data) == name else None
+        table = Table(data)
+        table.check()
     except ValueError:
         return catalog, None
+    return catalog, table
 
 
 def _published(root: str, folder: str, names: Sequence[str], form: str) -> Publication:

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from seekable.kaldi.files.filenames import RxKind
-    from seekable.remote import web_file
+    from seekable.remote import addresses, web_file
 else:
+    addresses = lazy("seekable.remote.addresses")
     web_file = lazy("seekable.remote.web_file")
 
 __all__ = ["open_rx", "open_to_append", "open_wx"]
@@ -71,8 +72,9 @@ def open_rx(
     Args:
         rxfilename: ``"-"`` or ``""`` for standard input, ``"command |"``, ``"file:offset"``, or a file. It
             may be an address, which is read by ranges: ``"s3://bucket/feats.ark:1234"`` (also ``gs://``,
-            ``az://`` and the schemes of fsspec), or ``"https://host/feats.ark:1234"``, without a cache. A
-            file of an address that ends with ``.gz`` or ``.zst`` is decompressed from its start.
+            ``az://`` and the schemes of fsspec), or ``"https://host/feats.ark:1234"``, which has
+            no cache without ``storage_options``. A file of an address that ends with ``.gz`` or ``.zst`` is
+            decompressed from its start.
         header: False leaves the binary header in place; for files without one, such as wave files.
         pipes: ``"allow"`` to let ``/bin/sh`` run a command. The command inherits the working folder, the
             environment, stdin and stderr.
@@ -112,10 +114,10 @@ def open_rx(
         file = _open_pipe(name, allowed)
     elif kind == "stdin":
         file = _open_stdin(name)
-    elif _WEB.match(name):
-        file = _open_web(name, kind)
+    elif is_stored(name):
+        file = _open_stored(name, kind)
     else:
-        file = _open_stored(name, kind) if is_stored(name) else _open_file(name, kind)
+        file = _open_web(name, kind) if _WEB.match(name) else _open_file(name, kind)
     if header:
         try:
             file.binary = read_header(file)
@@ -248,9 +250,10 @@ def _over_pieces(
 def _open_web(name: str, kind: RxKind) -> RxFile:
     """Open a file of a web server; one with the suffix of a compression is decompressed from its start."""
     address, offset = split_offset(name) if kind == "offset" else (name, 0)
+    name = addresses.shown(name)
     if coding := coding_by_name(urlsplit(address).path):
         raw = web_file.WebFile(address)
-        file = _over_pieces(decompressed(raw, coding, address), name, kind, on_close=raw.close)
+        file = _over_pieces(decompressed(raw, coding, raw.name), name, kind, on_close=raw.close)
         _skip(file, offset)
         return file
     raw = web_file.WebFile(address, start=offset)

@@ -39,18 +39,22 @@ _FIRST_BYTES: Final = 256 << 10
 _MOST_BYTES: Final = 8 << 20
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_NOT_STORED: Final = frozenset({"file", "http", "https"})
+_WEB: Final = frozenset({"http", "https"})
 
 
 def is_stored(path: str) -> bool:
-    """Return True for the address of a file in a store; those of web servers are read by `WebFile`.
+    """Return True for the address of a file in a store.
+
+    A web server is one where ``storage_options`` of it were given; else `WebFile` reads its files.
 
     Example:
         >>> is_stored("s3://bucket/feats.ark"), is_stored("https://host/feats.ark"), is_stored("feats.ark")
         (True, False, False)
     """
     found = _SCHEME.match(path) if "://" in path else None
-    return found is not None and found[1].lower() not in _NOT_STORED
+    if found is None or found[1].lower() == "file":
+        return False
+    return found[1].lower() not in _WEB or bool(mounts.options_of(path).values)
 
 
 def mounted(rxfilename: str, storage_options: Mapping[str, Any] | None) -> str:
@@ -63,7 +67,8 @@ def mounted(rxfilename: str, storage_options: Mapping[str, Any] | None) -> str:
     Raises:
         InvalidArgument: an option is not known.
     """
-    if storage_options is None or not is_stored(rxfilename):
+    found = _SCHEME.match(rxfilename)
+    if storage_options is None or found is None or found[1].lower() == "file":
         return rxfilename
     return mounts.mount(rxfilename, storage_options)
 

@@ -20,9 +20,14 @@ _FEWEST_SPANS = 16
 
 _MOST_LEVELS = 3
 
+INDEX_FOLDER = ".seekable"
+"""The folder of a published index, which may be closed to readers of the data."""
+
 
 def files_below(path: str) -> Mapping[str, Status]:
     """Return the sizes and identities of all files below a folder, by their paths relative to it.
+
+    Those of published indexes are left out.
 
     Raises:
         DataNotFound: there is no such bucket.
@@ -39,7 +44,9 @@ def files_below(path: str) -> Mapping[str, Status]:
         files |= {
             _joined(inner, name): status for inner, each in pairs for name, status in each.files.items()
         }
-        folders = [_joined(inner, name) for inner, each in pairs for name in each.folders]
+        folders = [
+            _joined(inner, name) for inner, each in pairs for name in each.folders if name != INDEX_FOLDER
+        ]
         if not folders or len(folders) >= _FEWEST_SPANS:
             break
     spans = [folder.Span(_joined(path, inner), "", "") for inner in folders]

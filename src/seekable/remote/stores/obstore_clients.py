@@ -18,6 +18,7 @@ from seekable.remote.stores.options import CLIENT_NAMES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import boto3  # type: ignore[import-untyped]
     import obstore.auth.boto3 as obstore_boto3
     import obstore.exceptions as obstore_exceptions
     import obstore.store as obstore_stores
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 else:
     obstore_stores = optional("obstore.store", extra="remote")
     obstore_exceptions = optional("obstore.exceptions", extra="remote")
+    boto3 = optional("boto3", extra="remote")
     obstore_boto3 = optional("obstore.auth.boto3", extra="remote")
 
 __all__ = ["Client", "client_of"]
@@ -52,7 +54,7 @@ _RETRY: Final[Any] = {
 _OURS: Final = frozenset(
     (
         *("anonymous", "timeout", "connect_timeout", "read_timeout", "retries", "headers"),
-        *("credential_provider", "allow_http"),
+        *("credential_provider", "allow_http", "profile"),
     )
 )
 """The options that are no configuration of a store."""
@@ -109,15 +111,14 @@ def client_of(mount: Address, options: StorageOptions, secrets: UrlSecrets, *, k
         return _web(f"{mount.scheme}://{bucket}", options, secrets, key)
     except (obstore_exceptions.BaseError, ValueError, TypeError) as error:
         said = redacted(str(error), options.secrets)
-        if "Account must be specified" in said:
-            way = (
-                "set AZURE_STORAGE_ACCOUNT_NAME, or storage_options={'account_name': ...}, or write "
-                "az://CONTAINER@ACCOUNT/..."
-            )
-            message = f"{mount.scheme}://{bucket}: the name of the storage account is not known; {way}"
-            raise AccessDenied(message) from None
-        message = f"{mount.scheme}://{bucket}: storage_options are refused: {said}"
-        raise InvalidArgument(message) from None
+    # Outside of the handler: the error of obstore may have a secret.
+    if "Account must be specified" in said:
+        way = (
+            "set AZURE_STORAGE_ACCOUNT_NAME, or storage_options={'account_name': ...}, or write "
+            "az://CONTAINER@ACCOUNT/..."
+        )
+        raise AccessDenied(f"{mount.scheme}://{bucket}: the name of the storage account is not known; {way}")
+    raise InvalidArgument(f"{mount.scheme}://{bucket}: storage_options are refused: {said}")
 
 
 def _s3(bucket: str, options: StorageOptions) -> Client:
@@ -200,21 +201,23 @@ def _aws_credentials(options: StorageOptions) -> _Credentials:
     chosen = _chosen_credentials(options, ["access_key_id"] if "access_key_id" in options.values else [])
     if chosen is not None:
         return chosen
-    profile = os.environ.get("AWS_PROFILE")
+    profile = options.values.get("profile") or os.environ.get("AWS_PROFILE")
     if not profile and os.environ.get("AWS_ACCESS_KEY_ID"):
         return _Credentials("AWS_ACCESS_KEY_ID of the environment")
     if not profile and any(os.environ.get(name) for name in _AWS_ROLES):
         return _Credentials("the role of this machine's environment")
     if profile or _has_aws_files():
-        return _of_profile(f"the profile {profile or 'default'!r}")
+        return _of_profile(profile)
     return _Credentials("the metadata service of this machine")
 
 
-def _of_profile(name: str) -> _Credentials:
+def _of_profile(profile: str | None) -> _Credentials:
+    name = f"the profile {profile or 'default'!r}"
     if not is_installed("boto3"):
         return _Credentials(f"none: {name} needs boto3 (pip install boto3)")
     try:
-        return _Credentials(f"{name}, by boto3", obstore_boto3.Boto3CredentialProvider())
+        session = boto3.Session(profile_name=profile)
+        return _Credentials(f"{name}, by boto3", obstore_boto3.Boto3CredentialProvider(session))
     except Exception as error:  # noqa: BLE001 - boto3 has many errors, and other credentials may be found
         return _Credentials(f"none: {name} gives none ({redacted(str(error))})")
 

@@ -45,6 +45,7 @@ _NO_CREDENTIALS = re.compile(
 
 _CUT = re.compile(r"header|invalid list response", re.IGNORECASE)
 """What is said of an answer without a header that it must have, and of the XML of a page that was cut off."""
+_PLAIN_HTTP_REFUSED = "HTTP error: builder error"
 
 _LIMIT = 400
 
@@ -98,7 +99,8 @@ def failure_of(
     asked = text.partition("\n")[0].partition("Server returned")[0]
     may_lack = status not in _DENIED and (status is None or status < _SERVER_FAULTS)
     if may_lack and _NO_CREDENTIALS.search(asked):
-        return Failure(AccessDenied(f"{failed}: no credentials were found; {way}"))
+        why = f" ({credentials})" if credentials.startswith("none: ") else ""
+        return Failure(AccessDenied(f"{failed}: no credentials were found{why}; {way}"))
     expired = _EXPIRED.search(text) is not None
     # S3 answers 400 to expired tokens, and to HEAD it gives no reason.
     if status in _DENIED or (status == _BAD_REQUEST and (expired or _CODE.search(text) is None)):
@@ -108,6 +110,11 @@ def failure_of(
         return Failure(_not_found(failed, address, text, scheme))
     if status is not None:
         return Failure(_of_status(status, f"{failed}: {said}", action), changed=status in _UNFIT)
+    if _PLAIN_HTTP_REFUSED in text:
+        way = "leave allow_http out, or give an endpoint of https://"
+        return Failure(
+            InvalidArgument(f"{failed}: its address is of http://, and allow_http is False; {way}")
+        )
     other = _without_status(error, text, failed=failed, said=said)
     return Failure(other, changed=_UNFIT_RANGE.search(said) is not None)
 

@@ -46,7 +46,10 @@ _QUOTING: Final = frozenset({"s3", "gs", "az", "http", "https"})
 """The schemes whose conditions have etags in quotes, though some listings leave the quotes out."""
 
 _UNSAFE_IN_URLS: Final = "/!$&'()*+,;=:@~"
-_METHOD_NOT_ALLOWED: Final = "405"
+_NO_LISTS: Final = ("405 Method Not Allowed", "501 ")
+"""Statuses of web servers that list nothing."""
+_NO_WRITES: Final = (*_NO_LISTS, "not yet implemented by HttpStore")
+"""Those of web servers that take nothing; conditional writes are never sent to them."""
 
 
 @final
@@ -179,12 +182,13 @@ class ObstoreStore(Store):
                 page = await anext(pages, None)
             except Exception as error:  # noqa: BLE001 - errors of obstore have no root of their own
                 failure = self._failure(error, folder, "listed", is_list=True)
-                if failure.changed:
-                    raise Passing(str(failure.error)) from None
-                if not failure.expired:
-                    raise failure.error from None
-                self._forget(client)
-                raise Passing(str(failure.error)) from None  # The next listing has new credentials.
+            else:
+                continue
+            if not (failure.changed or failure.expired):
+                raise failure.error from None
+            if failure.expired:
+                self._forget(client)  # The next listing has new credentials.
+            raise Passing(str(failure.error)) from None
 
     async def list_folder(self, prefix: str) -> FolderListing:
         """Return the folders and the objects directly below a folder."""
@@ -268,11 +272,11 @@ class ObstoreStore(Store):
             raise
         except Exception as error:  # noqa: BLE001 - errors of obstore have no root of their own
             failure = self._failure(error, key, action, is_list=is_list)
-            if not (failure.expired and self._client_has_answered):
-                raise _raised(failure) from None
         else:
             self._client_has_answered = self.has_answered = True
             return result
+        if not (failure.expired and self._client_has_answered):
+            raise _raised(failure) from None  # Outside of the handler: obstore's error has the whole URL.
         self._forget(client)
         return await self._try(key, action, call, is_list=is_list)
 
@@ -283,8 +287,15 @@ class ObstoreStore(Store):
 
     def _failure(self, error: Exception, key: str, action: str, *, is_list: bool) -> Failure:
         scheme = self._mount.scheme
-        if is_list and scheme in _WEB and _METHOD_NOT_ALLOWED in str(error):
-            message = f"{self.shown(key)}: a web server lists no files; name each file of the data"
+        if is_list and scheme in _WEB and any(status in str(error) for status in _NO_LISTS):
+            message = (
+                f"{self.shown(key)}: this web server lists no files; name each file that is read, and write "
+                f"to a folder of this machine or to a bucket"
+            )
+            return Failure(InvalidArgument(message))
+        if action == "written" and scheme in _WEB and any(text in str(error) for text in _NO_WRITES):
+            way = "write to a folder of this machine, or to an address of s3://, gs:// or az://"
+            message = f"{self.shown(key)} cannot be written: this web server takes no files; {way}"
             return Failure(InvalidArgument(message))
         return failure_of(
             error,

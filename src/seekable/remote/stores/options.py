@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -25,7 +26,7 @@ _S3: Final = frozenset(
         *("sse_customer_encryption_key_base64", "sts_endpoint", "unsigned_payload"),
         *("virtual_hosted_style_request", "s3_express", "web_identity_token_file"),
         *("container_credentials_relative_uri", "container_credentials_full_uri"),
-        *("container_authorization_token_file", "imdsv1_fallback"),
+        *("container_authorization_token_file", "imdsv1_fallback", "profile"),
     )
 )
 _GS: Final = frozenset(
@@ -74,7 +75,12 @@ _ALIASES: Final = {
     "max_retries": "retries",
 }
 _ALIASES_OF: Final = {
-    "s3": {"key": "access_key_id", "secret": "secret_access_key", "token": "session_token"},
+    "s3": {
+        "key": "access_key_id",
+        "secret": "secret_access_key",
+        "token": "session_token",
+        "region_name": "region",
+    },
     "gs": {"token": "bearer_token", "service_account_path": "service_account"},
     "az": {
         "account": "account_name",
@@ -89,6 +95,7 @@ _PREFIXES: Final = {
     "az": ("azure_storage_", "azure_", "adls_"),
 }
 _SECONDS: Final = frozenset({"timeout", "connect_timeout", "read_timeout"})
+_URL: Final = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 _FLAGS: Final = frozenset({"anonymous", "allow_http"})
 _NESTED: Final = frozenset({"config", "client_options", "client_kwargs"})
 
@@ -96,7 +103,7 @@ _PUBLIC: Final = frozenset(
     (
         *("region", "default_region", "endpoint", "account_name", "anonymous", "timeout"),
         *("connect_timeout", "read_timeout", "retries", "allow_http", "virtual_hosted_style_request"),
-        *("request_payer", "use_emulator", "s3_express"),
+        *("request_payer", "use_emulator", "s3_express", "profile"),
     )
 )
 """The names whose values are no secrets: they stand in texts and in every pickle."""
@@ -137,11 +144,16 @@ class StorageOptions:
         return [value for value in found if isinstance(value, str) and value]
 
     def endpoint(self, scheme: str) -> str:
-        """Return the endpoint, from the options or the environment; empty for that of the cloud."""
+        """Return the endpoint, from the options or the environment; empty for that of the cloud.
+
+        Raises:
+            InvalidArgument: the environment has one that is no URL.
+        """
         found = self.values.get("endpoint")
         if found is None:
             names = _ENDPOINTS.get(scheme, ())
-            found = next((os.environ[name] for name in names if os.environ.get(name)), "")
+            name = next((name for name in names if os.environ.get(name)), None)
+            found = "" if name is None else _endpoint(name, os.environ[name])
         return str(found).rstrip("/")
 
     def place(self, scheme: str) -> str:
@@ -215,6 +227,8 @@ def checked_options(
             message = f"storage_options name {known!r} twice, with different values"
             raise InvalidArgument(message)
         values[known] = _checked_value(known, value)
+    if values.get("endpoint") is not None:
+        values["endpoint"] = _endpoint("storage_options['endpoint']", values["endpoint"]) or None
     return StorageOptions({name: value for name, value in values.items() if value is not None})
 
 
@@ -266,6 +280,19 @@ def _checked_value(name: str, value: Any) -> Any:
     if name == "credential_provider" and not callable(value):
         message = f"storage_options['credential_provider'] must be callable (got a {type(value).__name__})"
         raise WrongType(message)
+    return value
+
+
+def _endpoint(name: str, value: object) -> str:
+    """Return a URL, or an empty text, which stands for the endpoint of the cloud."""
+    if not isinstance(value, str):
+        raise WrongType(f"{name} must be a text (got a {type(value).__name__})")
+    if value and _URL.match(value) is None:
+        message = (
+            f"{name} must be a URL such as https://minio.example:9000 or http://127.0.0.1:9000 "
+            f"(got {value.rpartition('@')[2]!r})"
+        )
+        raise InvalidArgument(message)
     return value
 
 
