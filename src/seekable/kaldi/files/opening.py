@@ -86,7 +86,8 @@ def open_rx(
         with ``header=False``.
 
     Raises:
-        InvalidArgument: it is no rxfilename, standard input has no bytes, or an option is not known.
+        InvalidArgument: it is no rxfilename, standard input has no bytes, an option is not known, or options
+            are given for what is no file of a store.
         PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
         DataNotFound: there is no such file.
         AccessDenied: this user may not read the file.
@@ -107,7 +108,14 @@ def open_rx(
         ...         file.binary, file.tell(), file.read()
         (True, 7, b'good day')
     """
-    name = mounted(os.fspath(rxfilename), storage_options)
+    name = os.fspath(rxfilename)
+    if storage_options and not is_stored(name):
+        message = (
+            f"storage_options= is for files of stores, such as s3://bucket/feats.ark, and {name!r} is none: "
+            f"leave it out"
+        )
+        raise InvalidArgument(message)
+    name = mounted(name, storage_options)
     kind = check_rxfilename(name)
     allowed = checked_pipes(pipes)
     if kind == "pipe":
