@@ -21,7 +21,7 @@ from seekable.remote.fetching.merging import merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.simulation import replay
 from seekable.remote.simulation.reads import Reads, UnitAxis
-from seekable.remote.simulation.replay import Knobs, range_requests
+from seekable.remote.simulation.replay import Knobs, RankMemory, Requests, range_requests
 from seekable.remote.stores.store import Pin
 
 if TYPE_CHECKING:
@@ -322,3 +322,10 @@ def test_requests_of_ranges_bring_each_byte_once() -> None:
         mine = sorted(zip(found.files.tolist(), found.starts.tolist(), found.sizes.tolist(), strict=True))
         spans = zip(wanted.which, wanted.starts, wanted.stops - wanted.starts, strict=True)
         assert mine == sorted((int(file), int(start), int(size)) for file, start, size in spans)
+
+
+def test_the_memory_of_a_rank_tells_very_many_files_apart() -> None:
+    memory, last = RankMemory(), 9_000_000
+    memory.keep_spans(Requests(*np.array([[0, 0], [100, 50], [last, 3], [0, 1000]])))
+    asked = Reads(*np.array([[0, 1, 2], [last, 3, 3], [10, 1000, 990], [20, 1050, 1000]]))
+    assert memory.has_ranges(asked).tolist() == [True, True, False]

@@ -95,7 +95,7 @@ class RankMemory:
         """Return for each range True if one request has brought all of it, and it is in memory."""
         files, starts, stops = self._spans
         order = np.lexsort((starts, files))
-        step = np.int64(1) << 40
+        step = int(max(stops.max(initial=0), reads.stops.max(initial=0))) + 1
         places = (files * step + starts)[order]
         at = np.searchsorted(places, reads.files * step + reads.starts, side="right") - 1
         if not places.size:
