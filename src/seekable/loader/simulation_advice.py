@@ -64,7 +64,7 @@ def advice(run: SimulatedRun, found: Simulation) -> Iterator[str]:
             yield (
                 f"fewer lanes, or block_rows={rows}: all nodes fetch {found.epochs[0].share:.2f} times the "
                 f"data, because {shuffle.lanes} lanes cut blocks, and a block of {block} is fetched in "
-                f"whole MiB"
+                f"whole units of 256 KiB"
             )
     mean = found.bytes / found.requests if found.requests else _SMALL_REQUEST
     if found.requests_a_second > _MOST_RATE:

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.merging import Requests
     from seekable.remote.fetching.wants import ObjectRef, Wants
 
-__all__ = ["PlannedRange", "are_records_first", "are_units_better", "planned"]
+__all__ = ["SPARSE", "PlannedRange", "are_records_first", "are_units_better", "planned"]
 
 _ROUND_TRIPS = 3
 _NO_CUT = 1 << 60
+SPARSE = 4
+"""Units are sparse if less than one part in so many is wanted, as by a shuffle of all records."""
 _FEWEST_DUPLICATE_BYTES = 16 << 20
 _MOST_DUPLICATES = 50
 """One byte in so many may be fetched as part of a record first, and of its unit later."""
@@ -113,32 +115,35 @@ def planned(
         wants: the ranges.
         gap_bytes: ranges with at most so many bytes between them are one request.
         most_bytes: the most bytes of a request.
-        align_bytes: requests by units start at multiples of this, a multiple of the size of a unit.
+        align_bytes: requests by units start at multiples of this, a multiple of the size of a unit, where
+            little of each unit is wanted: its neighbours are going to be read as well. Else they are of the
+            units alone.
         data_bytes: the bytes of all objects that the process reads.
         room_bytes: the most bytes that the cache on disk keeps; 0 without one.
     """
-    by_units = np.zeros(len(wants.objects), np.bool_)
+    kinds = np.zeros(len(wants.objects), np.int64)
     if room_bytes:
         exact = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=1)
         units = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=UNIT_BYTES)
-        totals = zip(_totals(exact, len(by_units)), _totals(units, len(by_units)), strict=True)
+        totals = zip(_totals(exact, len(kinds)), _totals(units, len(kinds)), strict=True)
         for number, (wanted, whole) in enumerate(totals):
-            by_units[number] = are_units_better(
+            if are_units_better(
                 wanted_bytes=wanted, unit_bytes=whole, data_bytes=data_bytes, room_bytes=room_bytes
-            )
+            ):
+                kinds[number] = align_bytes if SPARSE * wanted < whole else UNIT_BYTES
     found: list[tuple[int, PlannedRange]] = []
-    for is_unit in (True, False):
-        rows = np.flatnonzero(by_units[wants.which] == is_unit)
+    for align in np.unique(kinds).tolist():
+        rows = np.flatnonzero(kinds[wants.which] == align)
         if len(rows):
             requests = merged(
                 wants.take(rows),
-                gap_bytes=0 if is_unit else gap_bytes,
+                gap_bytes=0 if align else gap_bytes,
                 most_bytes=most_bytes,
-                align_bytes=align_bytes if is_unit else 1,
+                align_bytes=align or 1,
             )
             columns = (rows[requests.first], requests.which, requests.starts, requests.stops)
             for first, which, start, stop in zip(*(column.tolist() for column in columns), strict=True):
-                found.append((first, PlannedRange(wants.objects[which], start, stop, is_unit)))
+                found.append((first, PlannedRange(wants.objects[which], start, stop, bool(align))))
     found.sort(key=lambda pair: pair[0])
     return [request for _, request in found]
 

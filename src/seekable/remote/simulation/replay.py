@@ -14,6 +14,7 @@ import numpy as np
 
 from seekable.remote.cache.object_key import UNIT_BYTES, extent_units
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
+from seekable.remote.fetching.units import SPARSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Knobs", "NodeCache", "RankMemory", "Requests", "joined_requests", "range_requests"]
 
 _CHUNK_UNITS = 4
-"""The units that a look-ahead fetches together, from a multiple of them on."""
+"""The units that a look-ahead fetches together where it needs little of each, from a multiple of them on."""
 
 _LEFT = 0.9
 _MEMORY_BYTES = 64 << 20
@@ -138,11 +139,13 @@ class NodeCache:
             memory: the memory of the rank.
         """
         self._clock += 1
-        by_units = self._files_by_units(reads)
+        by_units, is_sparse = self._files_by_units(reads)
         whole = by_units[reads.files]
         requests = []
-        if whole.any():
-            requests.append(self._fetch_units(_taken(reads, whole), stop, memory))
+        for width, some in ((_CHUNK_UNITS, is_sparse), (1, ~is_sparse)):
+            of_units = whole & some[reads.files]
+            if of_units.any():
+                requests.append(self._fetch_units(_taken(reads, of_units), stop, memory, width))
         if not whole.all():
             requests.append(self._fetch_ranges(_taken(reads, ~whole), stop, memory))
         return joined_requests(requests)
@@ -154,20 +157,26 @@ class NodeCache:
         memory.keep_spans(sent)
         return sent
 
-    def _files_by_units(self, reads: Reads) -> NDArray[np.bool_]:
-        """Return for each file True if whole units are fetched, by the rule of `are_units_better`."""
+    def _files_by_units(self, reads: Reads) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return for each file True if whole units are fetched, by the rule of `are_units_better`.
+
+        The second array has True for each file of which little of each unit is wanted.
+        """
         knobs, count = self._knobs, self._axis.file_sizes.size
+        none = np.zeros(count, np.bool_)
         if not knobs.cache_bytes:
-            return np.zeros(count, np.bool_)
+            return none, none
         units = np.unique(self._axis.units(reads)[0])
         of_units = np.bincount(self._axis.files(units), self._axis.sizes(units), count)
-        if knobs.data_bytes <= knobs.cache_bytes:
-            return of_units <= knobs.cache_bytes
         exact = range_requests(reads, Knobs(knobs.most_bytes, 0, 0, 0))
         of_ranges = np.bincount(exact.files, exact.sizes, count)
-        return (of_units <= knobs.cache_bytes) & (2 * of_ranges >= of_units)
+        is_sparse: NDArray[np.bool_] = SPARSE * of_ranges < of_units
+        by_units: NDArray[np.bool_] = of_units <= knobs.cache_bytes
+        if knobs.data_bytes > knobs.cache_bytes:
+            by_units &= 2 * of_ranges >= of_units
+        return by_units, is_sparse
 
-    def _fetch_units(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
+    def _fetch_units(self, reads: Reads, stop: int, memory: RankMemory, width: int) -> Requests:
         axis = self._axis
         touched, owner = axis.units(reads)
         units, first = np.unique(touched, return_index=True)
@@ -175,7 +184,7 @@ class NodeCache:
         now = rows < stop
         self._used[units[now]] = self._clock
         due = units[now]
-        units, rows = axis.chunks(units, rows, _CHUNK_UNITS)
+        units, rows = axis.chunks(units, rows, width)
         is_near = (rows < stop) | self._is_within_budget(units, rows)
         missing = ~(self._here[units] | memory.has_units(units))
         memory.keep_units(due)
