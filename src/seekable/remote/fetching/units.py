@@ -22,7 +22,7 @@ __all__ = ["SPARSE", "PlannedRange", "are_records_first", "are_units_better", "p
 
 _ROUND_TRIPS = 3
 _NO_CUT = 1 << 60
-SPARSE = 4
+SPARSE = 2
 """Units are sparse if less than one part in so many is wanted, as by a shuffle of all records."""
 _FEWEST_DUPLICATE_BYTES = 16 << 20
 _MOST_DUPLICATES = 50
