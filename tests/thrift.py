@@ -13,9 +13,9 @@ Case = TypeVar("Case")
 _IS_CHECK = "SEEKABLE_TEST_EXAMPLES" in os.environ
 
 
-def some(cases: int) -> int:
-    """All of some random cases, or a quarter of them."""
-    return max(1, cases // 4) if _IS_CHECK else cases
+def some(cases: int, *, of: int = 4) -> int:
+    """All of some random cases, or one of so many of them."""
+    return max(1, cases // of) if _IS_CHECK else cases
 
 
 def wider(step: int) -> int:

@@ -102,11 +102,11 @@ def test_an_interrupt_ends_the_wait_and_the_request(store: FakeStore, fetcher: F
         finally:
             ended.set()
 
-    store.script = iter([interrupted])
+    store.script = itertools.chain([interrupted], itertools.repeat(hang))  # a hedge may come between
     with pytest.raises(KeyboardInterrupt):
         fetcher.need(Wants.of(store.ref("a"), 0, 10))
     assert ended.wait(SECONDS)
-    assert store.cancelled == 1
+    assert store.cancelled >= 1
 
 
 def test_close_cancels_requests_and_refuses_further_ones(store: FakeStore, fetcher: Fetcher) -> None:
@@ -116,7 +116,7 @@ def test_close_cancels_requests_and_refuses_further_ones(store: FakeStore, fetch
         begun.set()
         await hang()
 
-    store.script = iter([begin_and_hang])
+    store.script = itertools.chain([begin_and_hang], itertools.repeat(hang))
     ahead = fetcher.ahead()
     ahead.want(Wants.of(store.ref("a"), 0, 10))
     assert begun.wait(SECONDS)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.remote.fetching.range_server import ETAG, content, range_server
+from tests.thrift import turns
 
 import seekable as sk
 from seekable.remote.fetching.relay import Helper, RelayedStore
@@ -67,8 +68,14 @@ MATRIX = list(itertools.product(["used", "unused"], ["fork", "forkserver", "spaw
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("used", "method", "place"), MATRIX)
-@pytest.mark.parametrize("most_bytes", ["", "0"], ids=["a cache", "no cache"])
+@pytest.mark.parametrize(
+    ("used", "method", "place", "most_bytes"),
+    [
+        pytest.param(*case, most_bytes, id=f"{'-'.join(case)}-{'no cache' if most_bytes else 'a cache'}")
+        for case, each in zip(MATRIX, turns(["", "0"], len(MATRIX)), strict=True)
+        for most_bytes in each
+    ],
+)
 def test_children_of_all_kinds_read(
     url: str, tmp_path: Path, used: str, method: str, place: str, most_bytes: str
 ) -> None:
