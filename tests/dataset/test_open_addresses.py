@@ -207,6 +207,8 @@ def test_wrong_arguments_are_refused(corpus: Bucket, tmp_path: Path) -> None:
         sk.open(tmp_path / "a.jsonl", cache=0)
     with pytest.raises(sk.InvalidArgument, match="'region'"):
         sk.open(corpus.url, storage_options={"regoin": "x"})
+    with pytest.raises(sk.InvalidArgument, match="index_dir='s3://b/i' is an address"):
+        opened(corpus, index_dir="s3://b/i")
 
 
 def test_what_is_not_there_is_said(corpus: Bucket) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import xxhash
 
+from seekable.errors import InvalidArgument
 from seekable.storage.files import cache_folder, has_access
 
 INDEX_FOLDER = ".seekable"
@@ -133,8 +134,18 @@ def may_hold_placeholders(path: str) -> bool:
 
 
 def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
-    """Return the user's folder for indexes, None to have them beside the data."""
+    """Return the user's folder for indexes, None to have them beside the data.
+
+    Raises:
+        InvalidArgument: it is an address.
+    """
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
+    if chosen and "://" in os.fsdecode(chosen):
+        message = (
+            f"index_dir={os.fsdecode(chosen)!r} is an address, and indexes are built in a folder of this "
+            f"machine: name a folder; publish=True (seekable index --publish) puts the index beside the data"
+        )
+        raise InvalidArgument(message)
     return os.path.abspath(os.fsdecode(chosen)) if chosen else None
 
 

@@ -90,7 +90,9 @@ def test_a_range_in_two_maps_of_files_is_joined() -> None:
     ranges = HeldRanges(recent_bytes=0)
     maps = [Block(start, memoryview(A[start : start + CELL_BYTES])) for start in (0, CELL_BYTES)]
     parts = [ranges.put_part(KEY, each, each.start, each.stop) for each in maps]
-    assert ranges.view(KEY, CELL_BYTES - 5, CELL_BYTES + 5) == A[CELL_BYTES - 5 : CELL_BYTES + 5]
+    joined = ranges.view(KEY, CELL_BYTES - 5, CELL_BYTES + 5)
+    assert joined is not None
+    assert bytes(joined) == A[CELL_BYTES - 5 : CELL_BYTES + 5]
     assert not ranges.cover(KEY, 0, 2 * CELL_BYTES)[1]
     del parts, maps
     gc.collect()

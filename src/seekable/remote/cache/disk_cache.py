@@ -104,7 +104,7 @@ def choose_bytes(most_bytes: int) -> None:
     os.environ[BYTES_VARIABLE] = str(most_bytes)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4)  # Each takes descriptors; a process has mostly one.
 def cache_in(folder: str, most_bytes: int | None) -> DiskCache:
     """Return the cache in a folder: one object in each process, which keeps the maps.
 

@@ -70,6 +70,12 @@ class Ledger:
         self._descriptor = -1
         self._mutex = threading.Lock()
 
+    def __del__(self) -> None:
+        """Close the file."""
+        # When the interpreter ends, names of modules become None before the last objects go.
+        if os is not None and getattr(self, "_descriptor", -1) >= 0:
+            os.close(self._descriptor)
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[Lines]:
         """Hold the lock; what the block has changed in the lines is written at its end.
