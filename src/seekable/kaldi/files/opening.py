@@ -109,14 +109,14 @@ def open_rx(
         (True, 7, b'good day')
     """
     name = os.fspath(rxfilename)
-    if storage_options and not is_stored(name):
+    kind = check_rxfilename(name)
+    if storage_options and "://" not in name:
         message = (
-            f"storage_options= is for files of stores, such as s3://bucket/feats.ark, and {name!r} is none: "
-            f"leave it out"
+            f"storage_options= is for addresses, such as s3://bucket/feats.ark, and {name!r} is none: "
+            "leave it out"
         )
         raise InvalidArgument(message)
     name = mounted(name, storage_options)
-    kind = check_rxfilename(name)
     allowed = checked_pipes(pipes)
     if kind == "pipe":
         file = _open_pipe(name, allowed)
