@@ -34,7 +34,7 @@ EXPECTS = "pytest.raises"
 # Modules beside the tests assert as tests do: their asserts print values, and hold under `python -O` too.
 pytest.register_assert_rewrite("tests")
 
-# The same examples on every run: 25 in `make test`, 50 in `make check`; other ones in `make fuzz`.
+# The same examples on every run: 25 in `make test`, 40 in `make check`; other ones in `make fuzz`.
 settings.register_profile(
     "tests", settings.get_profile("ci"), max_examples=int(os.environ.get("SEEKABLE_TEST_EXAMPLES", "25"))
 )
@@ -121,6 +121,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
     return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
+_TURNS = 4
+
+
+def in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests of ``make check``: of the cases of an exhaustive test the first, the fifth and so on."""
+    cases: dict[str, int] = {}
+    kept = []
+    for item in items:
+        if item.get_closest_marker("exhaustive") is None:
+            kept.append(item)
+            continue
+        name = item.nodeid.partition("[")[0]
+        number = cases[name] = cases.get(name, -1) + 1
+        if number % _TURNS == 0:
+            kept.append(item)
+    return kept
+
+
 # First, because the markers decide which items -m deselects.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -131,6 +149,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         framework = item.get_closest_marker("frameworks")
         if framework is not None and framework.args:
             item.add_marker(pytest.mark.xdist_group(framework.args[0]))
+    if "SEEKABLE_TEST_EXAMPLES" in os.environ:
+        kept = in_turns(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
     if not __debug__:
         kept = [item for item in items if _expects_an_error(item)]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])

@@ -203,7 +203,7 @@ def main() -> int:
     parser.add_argument("sources", nargs=2, help="two addresses, such as 's3://bucket/passages-*.jsonl'")
     parser.add_argument("--states", required=True, help="the address of a folder for the states")
     parser.add_argument("--ranks", type=int, default=1, help="how many processes train (%(default)s)")
-    parser.add_argument("--records", type=int, default=60_000, help="the records of an epoch (%(default)s)")
+    parser.add_argument("--records", type=int, default=48_000, help="the records of an epoch (%(default)s)")
     parser.add_argument("--save-every", type=int, default=25, help="batches between two saved states")
     parser.add_argument("--endpoint", help="the address of the store, if it is not that of the cloud")
     given = Arguments(**vars(parser.parse_args()))

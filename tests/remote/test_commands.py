@@ -13,6 +13,7 @@ from tests.cli.command import SEEKABLE, documents, environment, output, run
 from tests.remote.proxy import Fault
 
 import seekable as sk
+from seekable.remote.fetching.fetcher import fetcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,6 +183,7 @@ def test_a_published_index_and_the_bytes_on_disk_are_shown(bucket: Bucket, tmp_p
     corpus, more = f"{bucket.url}/corpus", {"XDG_CACHE_HOME": str(tmp_path)}
     assert run("index", "--publish", corpus, *options(bucket), more=more).returncode == 0
     assert run("get", corpus, "0", *options(bucket), more=more).returncode == 0
+    fetcher().close()  # Bytes are written to disk beside their reader, and all of them at the end.
     found = json.loads(run("info", corpus, "--json", *options(bucket), more=more).stdout)["stores"]
     assert found["published"] == [f"{corpus}/.seekable"]
     assert found["kept_bytes"] == len(FILES["corpus/part-0.jsonl"])

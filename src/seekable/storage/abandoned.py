@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from seekable._lazy import lazy
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
+    from concurrent import futures
+    from concurrent.futures import Future, ThreadPoolExecutor
+else:
+    # Its threads register themselves for the end of the interpreter, which is an error at that end.
+    futures = lazy("concurrent.futures")
 
 __all__ = ["Abandoned", "abandon", "abandoned_at_errors", "awaited", "check_not_abandoned"]
 
@@ -84,7 +89,7 @@ def abandoned_at_errors(most: int, name: str) -> Iterator[ThreadPoolExecutor]:
         [1, 2]
     """
     started: list[threading.Thread] = []
-    executor = ThreadPoolExecutor(most, name, lambda: started.append(threading.current_thread()))
+    executor = futures.ThreadPoolExecutor(most, name, lambda: started.append(threading.current_thread()))
     try:
         yield executor
     except BaseException:
