@@ -125,7 +125,7 @@ _TURNS = 4
 
 
 def in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests of ``make check``: of the cases of an exhaustive test the first, the fifth and so on."""
+    """Return the tests of ``make check``: of an exhaustive test the first case, the fifth and so on."""
     cases: dict[str, int] = {}
     kept = []
     for item in items:
