@@ -129,10 +129,12 @@ class LoopThread:
 
     def _running(self, work: Coroutine[Any, Any, T]) -> asyncio.AbstractEventLoop:
         with self._lock:
-            if self._is_closed:
-                work.close()
-                raise RuntimeError("the fetcher is closed")
-            return self._started()
+            if not self._is_closed:
+                return self._started()
+        work.close()
+        if self._is_process_ending and threading.current_thread().daemon:
+            threading.Event().wait()  # It ends with the process.
+        raise RuntimeError("the fetcher is closed")
 
     def _started(self) -> asyncio.AbstractEventLoop:
         """Return the loop, after starting it; called with the lock."""
