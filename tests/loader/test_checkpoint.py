@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
@@ -19,8 +22,9 @@ def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
 
 
 def ranks_of(world_size: int, step: int = 0) -> list[sk.Loader]:
+    batch = 6 if world_size == 3 else 4
     loaders = [
-        loader_of(batch_size=None, global_batch_size=4, rank=rank, world_size=world_size, end="pad")
+        loader_of(batch_size=None, global_batch_size=batch, rank=rank, world_size=world_size, end="pad")
         for rank in range(world_size)
     ]
     for loader in loaders:
@@ -113,6 +117,49 @@ def test_a_generation_without_all_ranks_does_not_count(tmp_path: Path) -> None:
     sk.save_state(tmp_path, ranks_of(2, step=5)[1])
     assert sk.load_state(tmp_path, again[0])
     assert again[0].step == 5
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_ranks_that_are_not_in_step_remove_nothing_of_each_other(data: st.DataObject) -> None:
+    world_size = data.draw(st.integers(2, 3))
+    left = data.draw(st.integers(0, 4))
+    with tempfile.TemporaryDirectory() as folder:
+        for step in range(1, left + 1):
+            for loader in ranks_of(world_size, step):
+                sk.save_state(folder, loader, keep=9)
+        # A run that was left at a step goes on from an earlier one, or from this one.
+        last = [left] * world_size
+        step_of = [data.draw(st.integers(0, left))] * world_size
+        keep = data.draw(st.integers(1, 2))
+        for rank in data.draw(st.lists(st.integers(0, world_size - 1), max_size=9)):
+            step_of[rank] += 1
+            last[rank] = step_of[rank]
+            sk.save_state(folder, ranks_of(world_size, step_of[rank])[rank], keep=keep)
+            again = ranks_of(world_size)[data.draw(st.integers(0, world_size - 1))]
+            assert bool(sk.load_state(folder, again)) == (left > 0 or min(last) > 0)
+            assert again.step == min(last) or min(last) < again.step <= left
+
+
+def test_a_rank_removes_later_states_of_another_pipeline_and_of_other_worlds(tmp_path: Path) -> None:
+    """Otherwise a generation had files of two runs, and would count as complete."""
+    for loader in (*ranks_of(2, step=4), *ranks_of(4, step=7), *ranks_of(2, step=8)):
+        sk.save_state(tmp_path, loader, keep=9)
+    assert len(states_in(tmp_path)) == 8
+    ahead, behind = (
+        loader_of(shuffled(41), batch_size=None, global_batch_size=4, rank=rank, world_size=2, end="pad")
+        for rank in (0, 1)
+    )
+    ahead.skip_batches(6)
+    sk.save_state(tmp_path, ahead)
+    behind.skip_batches(5)
+    sk.save_state(tmp_path, behind)
+    assert states_in(tmp_path) == [
+        "state-000000000004-00000-of-00002.json",
+        "state-000000000004-00001-of-00002.json",
+        "state-000000000005-00001-of-00002.json",
+        "state-000000000006-00000-of-00002.json",
+    ]
 
 
 def test_one_rank_alone_is_no_state(tmp_path: Path) -> None:

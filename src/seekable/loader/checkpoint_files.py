@@ -30,6 +30,7 @@ __all__ = [
     "description_name",
     "generations",
     "generations_in",
+    "has_other_description",
     "is_of_rank",
     "read_generation",
     "read_json",
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
+_DESCRIPTION = re.compile(r"pipeline-[0-9a-z]+\.json")
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -213,6 +215,17 @@ def description_name(fingerprint: str) -> str:
         'pipeline-0123.json'
     """
     return f"pipeline-{fingerprint.rpartition(':')[2]}.json"
+
+
+def has_other_description(names: Iterable[str], fingerprint: str) -> bool:
+    """Return True if the description of a pipeline with another fingerprint is among file names.
+
+    Example:
+        >>> has_other_description(["pipeline-0123.json", "notes.txt"], "xxh3:0123")
+        False
+    """
+    own = description_name(fingerprint)
+    return any(name != own and _DESCRIPTION.fullmatch(name) for name in names)
 
 
 def _beside(path: str, folder: str, state: State) -> Saved:

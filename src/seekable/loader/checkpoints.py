@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
+from seekable.errors import CorruptState
 from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.checkpoint_files import (
     description_name,
+    generations,
     generations_in,
+    has_other_description,
     is_of_rank,
     read_json,
     read_saved,
@@ -35,6 +38,7 @@ from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import (
     delete_file,
     file_size,
+    list_names,
     make_folder,
     output_path,
     read_file,
@@ -49,10 +53,10 @@ from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.stream.description import datasets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.checkpoint_files import Saved
+    from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.loader.resumed import Resumed
     from seekable.remote import addresses
     from seekable.state.stream_document import State
@@ -108,9 +112,9 @@ def save_state(
 ) -> str:
     """Write the state of a loader into a folder, and beside it the description of its pipeline.
 
-    Every rank calls it; the states of one step count when those of all ranks are there. Files appear whole or
-    not at all. Saved states of later steps are removed: they belong to a run that was left, when this one was
-    resumed from an earlier state.
+    Every rank calls it; the states of one step count when those of all ranks are there. The ranks need not be
+    in step. Files appear whole or not at all. Each rank removes its own saved states of later steps: they
+    belong to a run that was left, when this one was resumed from an earlier state.
 
     Args:
         folder: the folder; it is made if there is none. Or its address in a store, such as
@@ -154,7 +158,7 @@ def save_state(
     write_file(path, canonical_json(state))
     if not is_address(folder):
         _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
-    _remove_old(folder, state["step"], ranks=loader.world_size, keep=keep)
+    _remove_old(folder, state, rank=loader.rank, ranks=loader.world_size, keep=keep)
     return path
 
 
@@ -237,16 +241,49 @@ def _write_source_paths(path: str, loader: Stateful) -> None:
     write_file(path, noted)
 
 
-def _remove_old(folder: str, step: int, *, ranks: int, keep: int) -> None:
-    """Remove generations beyond ``keep``, those of later steps, and those of this step on other ranks."""
-    found = generations_in(folder)
+def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int, keep: int) -> None:
+    """Remove generations beyond ``keep``, and files of runs that were left, from the step of a state on.
+
+    Other ranks may be ahead: of a later generation of as many ranks only the file of this rank goes, and
+    files of other pipelines. It stays while no generation up to this step is complete.
+    """
+    step, names = state["step"], list_names(folder)
+    found = generations(names)
     complete = [generation for generation in found if generation.complete and generation.step <= step]
     oldest = complete[-keep].step if len(complete) > keep else 0
+    may_differ = has_other_description(names, state["fingerprint"])
     for generation in found:
-        untrue = generation.step > step or (generation.step == step and generation.ranks != ranks)
-        if untrue or generation.step < oldest:
-            for name in generation.names:
-                delete_file(os.path.join(folder, name))
+        removed: set[str] = set()
+        if generation.step < oldest or (generation.ranks != ranks and _is_left(generation, step, complete)):
+            removed.update(generation.names)
+        elif generation.ranks == ranks and generation.step >= step:
+            if may_differ:
+                removed.update(_of_other_pipelines(folder, generation, state["fingerprint"]))
+            if complete and generation.step > step:
+                removed.add(state_name(generation.step, rank=rank, ranks=ranks))
+        for name in removed.intersection(generation.names):
+            delete_file(os.path.join(folder, name))
+
+
+def _is_left(generation: Generation, step: int, complete: Sequence[Generation]) -> bool:
+    """Return True if a generation of another number of ranks is of no use any more.
+
+    It is later than the step and an earlier one is complete, or that of this number of ranks replaces it.
+    """
+    if generation.step == step:
+        return any(one.step == step and one.ranks != generation.ranks for one in complete)
+    return generation.step > step and bool(complete)
+
+
+def _of_other_pipelines(folder: str, generation: Generation, fingerprint: str) -> list[str]:
+    """Return the names of the files of a generation that are of a pipeline with another fingerprint."""
+    found = []
+    for name in generation.names:
+        # Another rank may remove its file at this moment; a file that is no state stays for its reader.
+        with contextlib.suppress(FileNotFoundError, CorruptState):
+            if read_json(os.path.join(folder, name)).get("fingerprint") != fingerprint:
+                found.append(name)
+    return found
 
 
 def _remove_torn(folder: str, *, rank: int, ranks: int) -> None:
