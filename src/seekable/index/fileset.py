@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from seekable.index import companions, object_file, remote_file
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import mounts
+    from seekable.remote import addresses, mounts
     from seekable.storage.ranges import RangeSource
 else:
+    addresses = lazy("seekable.remote.addresses")
     companions = lazy("seekable.index.companions")
     mounts = lazy("seekable.remote.mounts")
     object_file = lazy("seekable.index.object_file")
@@ -214,10 +215,24 @@ class FileSet:
             found.extend(map(digest_text, part.table.digests(kind, row_numbers(part.part)).tolist()))
         return found
 
+    def plain_name(self, file: int) -> str:
+        """Return a file's path relative to its root, as every store has it; see `addresses.plain_name`."""
+        columns, name = self._columns(), self.name(file)
+        root = columns.parts[int(columns.part[file])].part.root
+        return addresses.plain_name(root, name) if "://" in root else name
+
+    def plain_names(self) -> list[str]:
+        """Return the paths of all files relative to their roots, as every store has them."""
+        names = self.names()
+        if not self.has_objects:
+            return names
+        roots = itertools.chain.from_iterable(itertools.repeat(root, count) for root, _, count in self.runs)
+        return list(map(addresses.plain_name, roots, names))
+
     def described(self) -> list[dict[str, Any]]:
         """Return the description of each file that enters fingerprints, JSON-safe, without where it lies."""
         columns = (
-            self.names(),
+            self.plain_names(),
             self.sizes.tolist(),
             self.records.tolist(),
             self.digests("head_tail"),

@@ -60,7 +60,7 @@ def of_files(files: FileSet, numbers: Int64s, rows: Int64s) -> Origins:
     """
     present, used = np.unique(numbers, return_inverse=True)
     paths = tuple(files.shown_path(file) for file in present.tolist())
-    names = tuple(files.name(file) for file in present.tolist())
+    names = tuple(files.plain_name(file) for file in present.tolist())
     return Origins(paths, names, used.astype(np.int64), rows - files.starts[numbers])
 
 

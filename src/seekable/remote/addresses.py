@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from seekable.errors import InvalidArgument
 
-__all__ = ["SUFFIX_MARK", "Address", "UrlSecrets", "is_address", "parse", "secrets_of", "shown"]
+__all__ = [
+    "SUFFIX_MARK",
+    "Address",
+    "UrlSecrets",
+    "is_address",
+    "is_web",
+    "name_in_url",
+    "parse",
+    "plain_name",
+    "secrets_of",
+    "shown",
+]
 
 SUFFIX_MARK = "~"
 """The character between a bucket or host and the suffix that ``mounts`` adds; no name of either has it."""
@@ -148,6 +159,32 @@ def shown(path: str) -> str:
         scheme, _, rest = path.partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
     return str(found._replace(authority=found.authority.partition(SUFFIX_MARK)[0]))
+
+
+def plain_name(root: str, name: str) -> str:
+    """Return the name of a file below a folder as other stores have it: of web servers without percent signs.
+
+    Example:
+        >>> plain_name("https://host/corpus", "part%200.jsonl"), plain_name("s3://bucket", "part%200.jsonl")
+        ('part 0.jsonl', 'part%200.jsonl')
+    """
+    return unquote(name) if "%" in name and is_web(root) else name
+
+
+def name_in_url(root: str, name: str) -> str:
+    """Return the relative path of a file from its plain name: of web servers as URLs have it.
+
+    Example:
+        >>> name_in_url("https://host/corpus", "part 0.jsonl"), name_in_url("s3://bucket", "part 0.jsonl")
+        ('part%200.jsonl', 'part 0.jsonl')
+    """
+    return quote(name) if is_web(root) else name
+
+
+def is_web(path: str) -> bool:
+    """Return True for the address of a file or a folder of a web server."""
+    match = _SCHEME.match(path)
+    return match is not None and match[1].lower() in _WEB
 
 
 def _split(path: str) -> tuple[str, str, str]:

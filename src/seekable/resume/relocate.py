@@ -24,6 +24,7 @@ from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.sources.token_source import TokenSource
+from seekable.remote.addresses import is_web, plain_name
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
@@ -131,8 +132,12 @@ def _find_in(
     table = read_table(folder)
     if table is None:
         return f"there is no index in {folder!r}"
-    rows = table.rows([file["name"] for file in files], format_name=format_name)
-    why = _index_differs(table, rows, files, folder) or _files_differ(table, rows, files, root)
+    names = [file["name"] for file in files]
+    if is_web(root):
+        written = {plain_name(root, name): name for name in table.names()}
+        names = [written.get(name, name) for name in names]
+    rows = table.rows(names, format_name=format_name)
+    why = _index_differs(table, rows, files, folder) or _files_differ(table, rows, names, root)
     return why or indexed_files(root, folder, table, rows)
 
 
@@ -168,11 +173,8 @@ def _index_differs(
     return None
 
 
-def _files_differ(
-    table: Table, rows: NDArray[np.int64], files: Sequence[Mapping[str, Any]], root: str
-) -> str | None:
+def _files_differ(table: Table, rows: NDArray[np.int64], names: Sequence[str], root: str) -> str | None:
     """Return which file below ``root`` is missing or was changed after it was indexed; None if none is."""
-    names = [file["name"] for file in files]
     try:
         for name, row, found in zip(names, rows.tolist(), _statuses(root, names), strict=True):
             if found != (int(table.column("size")[row]), int(table.column("mtime_ns")[row])):

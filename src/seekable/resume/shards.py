@@ -228,6 +228,6 @@ def shards_of(leaf: Leaf) -> list[Shard]:
     return [
         Shard(name, files.path(number), first, count)
         for number, (name, first, count) in enumerate(
-            zip(files.names(), files.starts.tolist(), files.records.tolist(), strict=False)
+            zip(files.plain_names(), files.starts.tolist(), files.records.tolist(), strict=False)
         )
     ]

@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cli.command import documents
 from tests.remote.acceptance.corpus import Corpus
 from tests.remote.acceptance.program import Program, run
 
@@ -61,6 +62,41 @@ def test_a_run_goes_on_with_other_ranks_and_without_the_cache(
     other = Corpus(corpus.bucket, corpus.keys, corpus.records, str(tmp_path / "another-index"))
     rest = list(global_batches(loaders(other.open(), ranks=3, state=state)))
     assert begun + rest == expected(corpus)
+
+
+def test_names_with_percent_signs_on_the_web_are_those_of_other_copies(
+    bucket: Bucket, nginx: Nginx, tmp_path: Path
+) -> None:
+    web = nginx.bucket()
+    names = ["part 0.jsonl", "part+1 50%.jsonl", "part #2?.jsonl"]
+    for number, name in enumerate(names):
+        content = "".join(f'{{"id": {9 * number + row}}}\n' for row in range(9)).encode()
+        (tmp_path / name).write_bytes(content)
+        bucket.upload({f"d/{name}": content})
+        web.upload({f"d/{name}": content})
+    local = sk.open([tmp_path / name for name in names])
+    urls = [
+        f"{web.url}/d/{name}" for name in ("part%200.jsonl", "part%2B1%2050%25.jsonl", "part%20%232%3F.jsonl")
+    ]
+    on_web = sk.open(urls, index_dir=tmp_path / "index")
+    in_store = sk.open(
+        [f"{bucket.url}/d/{name}" for name in names],
+        index_dir=tmp_path / "index",
+        storage_options=bucket.options,
+    )
+    assert on_web.fingerprint == in_store.fingerprint == local.fingerprint
+    assert on_web.locate(0).path == urls[0]
+    (loader,) = loaders(in_store, ranks=1)
+    run_of = iter(loader)
+    next(run_of)
+    (again,) = loaders(on_web, ranks=1, state=loader.state_dict())
+    sk.save_state(tmp_path / "run", again)
+    planned = documents("plan", str(tmp_path / "run"), "--batch-size", "12")[0]["records"]
+    assert {record["location"]["path"] for record in planned} == set(urls)
+    assert list(again) == list(run_of)
+    on_web.save(tmp_path / "pipeline.json")
+    loaded = sk.load_dataset(tmp_path / "pipeline.json", index_dir=tmp_path / "index")
+    assert list(loaded) == list(local)
 
 
 def test_a_copy_in_another_bucket_goes_on_with_the_state(

@@ -192,19 +192,20 @@ def found_files(document: Any, roots: Roots, where: str) -> list[Found]:
 
 
 def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
-    names = tuple(_checked_name(file.name, where) for file in folder.files)
-    there: list[str] = []
+    plain = [_checked_name(file.name, where) for file in folder.files]
+    there: list[Found] = []
     lacking: list[str] = []
     for root in dict.fromkeys(filter(None, roots.candidates(folder))):
+        names = tuple(addresses.name_in_url(root, name) for name in plain)
         sizes = _sizes(root, names)
         if None in sizes:
             lacking.append(f"{shown_path(root)!r} has no {names[sizes.index(None)]!r}")
             continue
         if all(size == file.size for size, file in zip(sizes, folder.files, strict=True)):
             return Found(root, names)
-        there.append(root)
+        there.append(Found(root, names))
     if there:
-        return Found(there[0], names)  # It has other files of these names: which ones, the caller says.
+        return there[0]  # It has other files of these names: which ones, the caller says.
     message = f"{where}: {'; '.join(lacking) or 'no folder is named'}. Say where the files are now with root="
     raise DataNotFound(message)
 

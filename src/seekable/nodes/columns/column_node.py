@@ -139,7 +139,7 @@ def _origins_of(child: Node, position: int) -> Origins:
     row = position % child.size
     file = int(np.searchsorted(files.starts, row, side="right")) - 1
     within = np.array([row - files.starts[file]], dtype=np.int64)
-    return Origins((files.shown_path(file),), (files.name(file),), np.zeros(1, dtype=np.int64), within)
+    return Origins((files.shown_path(file),), (files.plain_name(file),), np.zeros(1, dtype=np.int64), within)
 
 
 def _type_error(record: object) -> WrongType | None:

@@ -85,7 +85,7 @@ class ColumnFiles:
             files: the files whose documents the columns are of; those of the first folder are named.
         """
         count = files.runs[0][2]
-        entries = zip(files.names()[:count], files.digests("content")[:count], strict=True)
+        entries = zip(files.plain_names()[:count], files.digests("content")[:count], strict=True)
         described = {
             "seekable_packing": _SCHEMA,
             "documents": self.columns["by_length"][2],
