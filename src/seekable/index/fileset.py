@@ -124,10 +124,9 @@ class FileSet:
     @property
     def data_sizes(self) -> NDArray[np.int64]:
         """The number of bytes of each file, int64; of a placeholder, of the file that it stands for."""
-        sizes = self.sizes.copy()
-        for file in range(len(sizes)) if self.has_placeholders else ():
-            sizes[file] = self.data_size(file)
-        return sizes
+        if not self.has_placeholders:
+            return self.sizes.copy()
+        return np.array([self.data_size(file) for file in range(len(self))], np.int64)
 
     @property
     def has_remote(self) -> bool:
@@ -215,33 +214,21 @@ class FileSet:
             found.extend(map(digest_text, part.table.digests(kind, row_numbers(part.part)).tolist()))
         return found
 
-    def plain_name(self, file: int) -> str:
-        """Return a file's path relative to its root, as every store has it; see `addresses.plain_name`."""
-        columns, name = self._columns(), self.name(file)
-        root = columns.parts[int(columns.part[file])].part.root
-        return addresses.plain_name(root, name) if "://" in root else name
-
     def plain_names(self) -> list[str]:
-        """Return the paths of all files relative to their roots, as every store has them."""
-        names = self.names()
-        if not self.has_objects:
-            return names
-        roots = itertools.chain.from_iterable(itertools.repeat(root, count) for root, _, count in self.runs)
-        return list(map(addresses.plain_name, roots, names))
+        """Return the paths of all files relative to their roots, without percent signs of web addresses."""
+        roots = (root for root, _, count in self.runs for _ in range(count))
+        return list(map(addresses.plain_name, roots, self.names())) if self.has_objects else self.names()
 
     def described(self) -> list[dict[str, Any]]:
         """Return the description of each file that enters fingerprints, JSON-safe, without where it lies."""
-        columns = (
-            self.plain_names(),
-            self.sizes.tolist(),
-            self.records.tolist(),
-            self.digests("head_tail"),
-            self.digests("offsets"),
-        )
-        return [
-            {"name": name, "size": size, "records": records, "head_tail": head_tail, "offsets": offsets}
-            for name, size, records, head_tail, offsets in zip(*columns, strict=True)
-        ]
+        columns = {
+            "name": self.plain_names(),
+            "size": self.sizes.tolist(),
+            "records": self.records.tolist(),
+            "head_tail": self.digests("head_tail"),
+            "offsets": self.digests("offsets"),
+        }
+        return [dict(zip(columns, file, strict=True)) for file in zip(*columns.values(), strict=True)]
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly.
@@ -320,12 +307,7 @@ class FileSet:
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the first bytes of records in their files, and the first bytes of the records behind them.
-
-        Args:
-            files: the number of each record's file, int64.
-            rows: its row in that file, int64.
-        """
+        """Return the first bytes of records, and of the records behind them; arguments as of `words`."""
         return self.words(files, rows)
 
     def words(

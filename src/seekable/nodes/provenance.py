@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
+    from seekable.remote import addresses
+else:
+    addresses = lazy("seekable.remote.addresses")
 
 
 __all__ = ["Origins", "file_matches", "gathered", "of_files", "of_places"]
@@ -60,7 +64,9 @@ def of_files(files: FileSet, numbers: Int64s, rows: Int64s) -> Origins:
     """
     present, used = np.unique(numbers, return_inverse=True)
     paths = tuple(files.shown_path(file) for file in present.tolist())
-    names = tuple(files.plain_name(file) for file in present.tolist())
+    names = tuple(map(files.name, present.tolist()))
+    if files.has_objects:
+        names = tuple(map(addresses.plain_name, paths, names))
     return Origins(paths, names, used.astype(np.int64), rows - files.starts[numbers])
 
 

@@ -21,7 +21,7 @@ from seekable.nodes.columns.making import checked_record
 from seekable.nodes.contract import RecordNode
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.hole import HOLE
-from seekable.nodes.provenance import Origins
+from seekable.nodes.provenance import Origins, of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,8 +138,7 @@ def _origins_of(child: Node, position: int) -> Origins:
         return child.plan(np.array([position], dtype=np.int64)).origins()
     row = position % child.size
     file = int(np.searchsorted(files.starts, row, side="right")) - 1
-    within = np.array([row - files.starts[file]], dtype=np.int64)
-    return Origins((files.shown_path(file),), (files.plain_name(file),), np.zeros(1, dtype=np.int64), within)
+    return of_files(files, np.array([file]), np.array([row]))
 
 
 def _type_error(record: object) -> WrongType | None:
