@@ -41,9 +41,9 @@ Read = TypeVar("Read", bound=_Plan)
 _FEWEST_CHUNK_ROWS, _MOST_CHUNK_ROWS, _CHUNK_BYTES = 64, 4096, 8 << 20
 """The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
 
-_MOST_ROWS, _BUDGETS = 1 << 16, 2
-"""The most records that plans are made ahead for, and the most bytes of their ranges, as a multiple of the
-bytes that are fetched ahead. The windows of a shuffle are then known as a whole."""
+_MOST_ROWS, _BUDGETS = 1 << 17, 2
+"""The most records that plans are made ahead for, and the most bytes of their ranges beside those that are
+open, as a multiple of the bytes that are fetched ahead. The windows of a shuffle are then known as a whole."""
 
 _ROWS_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
 """The records, or the bytes, after which the ranges ahead are given anew, so that more are reached."""
@@ -130,10 +130,8 @@ class PlansAhead(Generic[Item, Read]):
 
     @property
     def _is_short(self) -> bool:
-        return (
-            self._planned_rows - self._reading < _MOST_ROWS
-            and self._wanted_bytes < _BUDGETS * self._fetcher.budget_bytes()
-        )
+        most_bytes = _BUDGETS * self._fetcher.budget_bytes() + self._look.open_bytes
+        return self._planned_rows - self._reading < _MOST_ROWS and self._wanted_bytes < most_bytes
 
     def _drop_read(self) -> None:
         """Drop the ranges of chunks that were read to their ends."""

@@ -76,6 +76,8 @@ def real_run(
     store, disk = CountingStore(), DiskCache(str(folder), most_bytes=cache) if cache else None
     made: Any = store
     fetchers = [Fetcher(lambda path: (made, path), disk=lambda: disk) for _ in range(ranks)]
+    # What is under way goes on from stretch to stretch, as in a loader: a request that is given up counts.
+    aheads = [own_fetcher.ahead() for own_fetcher in fetchers]
     numbers, world, size = FileNumbers(), nodes * ranks, len(dataset)
     wanted = 0
     for epoch in range(epochs):
@@ -89,14 +91,12 @@ def real_run(
         sizes = numbers.sizes.tolist()
         objects = tuple(ObjectRef(f"s3://b/{file}", Pin(each, file)) for file, each in enumerate(sizes))
         for start, stop in stretches(positions[0].size, BATCH // world):
-            for own_fetcher, own in zip(fetchers, reads, strict=True):
+            for own_fetcher, ahead, own in zip(fetchers, aheads, reads, strict=True):
                 due = own.between(start, stop)
-                ahead = own_fetcher.ahead()
                 ahead.want(
                     _wants(objects, own.between(start, positions[0].size if start or epoch else stop + 4096))
                 )
                 own_fetcher.need(_wants(objects, due))
-                ahead.close()
     for own_fetcher in fetchers:
         own_fetcher.close()
     return store, max(0.0, 1 - sum(store.sizes) / wanted)

@@ -10,10 +10,10 @@ from seekable.remote.fetching.budget import (
     ahead_for,
     gap_worth,
 )
-from seekable.remote.fetching.units import are_records_first
+from seekable.remote.fetching.units import are_records_first, record_cost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from seekable.remote.fetching.measured import Measured
     from seekable.remote.fetching.units import PlannedRange
@@ -41,7 +41,7 @@ class Appetite:
         self._waited = 0.0
         self._seen: set[str] = set()
         self._seen_bytes = 0
-        self._duplicate_bytes = 0
+        self._duplicate_cost = 0
 
     def wanted(self, wanted_bytes: int, now: float) -> None:
         """Take note of bytes that a reader needs now."""
@@ -79,9 +79,9 @@ class Appetite:
         return min(max(ahead, LEAST_AHEAD_BYTES), MOST_AHEAD_BYTES)
 
     def are_records_first(
-        self, records: Iterable[PlannedRange], *, unit_bytes: int, measured: Measured, fetched_bytes: int
+        self, records: Sequence[PlannedRange], *, unit_bytes: int, measured: Measured, fetched_bytes: int
     ) -> bool:
-        """Return True if a reader who waits should get records alone first, and count their bytes then.
+        """Return True if a reader who waits should get records alone first, and count their cost then.
 
         Args:
             records: the requests for the records alone.
@@ -91,14 +91,15 @@ class Appetite:
         """
         record_bytes = sum(one.stop - one.start for one in records)
         is_first = are_records_first(
+            records=len(records),
             record_bytes=record_bytes,
             unit_bytes=unit_bytes,
             link=measured.link,
             latency=measured.latency,
-            duplicate_bytes=self._duplicate_bytes,
+            duplicate_cost=self._duplicate_cost,
             fetched_bytes=fetched_bytes,
         )
-        self._duplicate_bytes += record_bytes if is_first else 0
+        self._duplicate_cost += record_cost(len(records), record_bytes) if is_first else 0
         return is_first
 
 

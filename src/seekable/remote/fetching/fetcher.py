@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import numpy as np
@@ -58,8 +59,8 @@ _UNKNOWN_BYTES: Final = 1 << 62
 _PUMP_BYTES: Final = 1 << 20
 _NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50
 """The time after which files on disk are compared with their maps, and that of the notes of last use."""
-_CHUNK_BYTES: Final = 1 << 20
-"""The least request of a look-ahead by units: four units together take little longer than one."""
+_CHUNK_BYTES: Final = 4 << 20
+"""The least request of a look-ahead by units of which little is wanted now, and all of it later."""
 
 
 @final
@@ -88,6 +89,7 @@ class Fetcher:
         places = Places(at_once=64)
         self._sender = Sender(places, self._counts, processes=processes)
         self._appetite = Appetite()
+        self._aheads: list[weakref.ref[LookAhead]] = []
         self._unnoted_bytes = self._unpumped_bytes = 0
         self._note_at = self._use_at = 0.0
         stores = GuardedStores(store_of)
@@ -179,6 +181,7 @@ class Fetcher:
     def ahead(self) -> LookAhead:
         """Return a new look-ahead of one reader, which fetches what it will need next."""
         ahead = LookAhead(self)
+        self._aheads = [*(ref for ref in self._aheads if ref() is not None), weakref.ref(ahead)]
         self._loop.post(lambda: self._transfers.add(ahead))
         return ahead
 
@@ -228,7 +231,10 @@ class Fetcher:
         return self._loop.is_closed
 
     def not_kept(self, wants: Wants) -> Wants:
-        """Return those ranges that no open map of the cache on disk has."""
+        """Return those ranges that no open map of the cache on disk has; all, where it may evict them."""
+        room = self._room_bytes()
+        if self._appetite.data_bytes(wants, most=room) > room:
+            return wants
         cells = self._memory.cells
         firsts = np.array([cells.first(ref.key) for ref in wants.objects], np.int64)[wants.which]
         return wants.take(np.flatnonzero(~cells.are_kept(firsts, wants.starts, wants.stops)))
@@ -292,20 +298,40 @@ class Fetcher:
         )
 
     def _planned_now(self, wants: Wants) -> list[PlannedRange]:
-        """Return the requests for ranges that a reader waits for."""
-        requests = self._planned(wants, align_bytes=UNIT_BYTES, room=self._room_bytes())
-        unit_bytes = sum(one.stop - one.start for one in requests if one.by_units)
-        if not unit_bytes:
-            return requests
+        """Return the requests for ranges that a reader waits for.
+
+        What a look-ahead has planned is fetched as it was planned, so that no part of it is fetched twice.
+        """
+        planned = self._planned(wants, align_bytes=UNIT_BYTES, room=self._room_bytes())
+        requests = list(dict.fromkeys(each for one in planned for each in self._as_planned(one)))
+        whole_bytes = sum(one.stop - one.start for one in requests)
+        if requests == planned and not any(one.by_units for one in planned):
+            return planned
         alone = self._planned(wants, align_bytes=1, room=0)
         if self._appetite.are_records_first(
             alone,
-            unit_bytes=unit_bytes,
+            unit_bytes=whole_bytes,
             measured=self._sender.measured,
             fetched_bytes=self._counts.fetched_bytes,
         ):
             return alone
         return requests
+
+    def _as_planned(self, one: PlannedRange) -> list[PlannedRange]:
+        """Return the ranges of look-aheads that contain a range, and the parts of it that none contains."""
+        found: list[PlannedRange] = []
+        start = one.start
+        for ahead in [ref() for ref in self._aheads]:
+            for each in () if ahead is None else ahead.sharing(one.ref.key, start, one.stop):
+                if each.by_units != one.by_units:
+                    continue
+                if start < each.start:
+                    found.append(one.part(start, each.start))
+                found.append(each)
+                start = max(start, each.stop)
+        if start < one.stop:
+            found.append(one.part(start, one.stop))
+        return found
 
     def _room_bytes(self) -> int:
         """Return the most bytes that the cache on disk keeps, 0 without one; any number before it is made."""

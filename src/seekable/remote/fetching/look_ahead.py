@@ -6,6 +6,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, final
 
+from seekable.remote.fetching.units import RangesByObject
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -53,12 +55,12 @@ class LookAhead:
     def __init__(self, readers: Readers) -> None:
         """Want nothing yet; `Fetcher.ahead` makes look-aheads."""
         self._readers = readers
-        self._ranges: list[PlannedRange] = []
+        self._planned = self._followed = RangesByObject([])
         self._next = 0
         self._call = 0
-        self._begun_bytes = 0
+        self._begun_bytes = self._open_bytes = 0
         self._count_at = 0.0
-        self._blocks: list[Block] = []
+        self._blocks: dict[tuple[str, int, int], Block] = {}
         self._flights: list[Flight] = []
         self._wanted_bytes = 0
         self._here_bytes = 0
@@ -66,18 +68,30 @@ class LookAhead:
     def want(self, wants: Wants) -> None:
         """Fetch these ranges in this order as the budget allows; returns at once.
 
-        They replace the ranges of the call before. Requests under way go on. Errors are not raised: the
-        reader fetches again what it needs, and meets them then.
+        They replace the ranges of the call before. Requests under way go on, and bytes that are here stay
+        where a range contains some of them. Errors are not raised: the reader fetches again what it needs,
+        and meets them then.
 
         Args:
             wants: the ranges, the next one first.
         """
-        ranges = self._readers.plan(wants)
-        self._readers.post(lambda: self._replace(ranges))
+        planned = self._planned = RangesByObject(self._readers.plan(wants))
+        self._readers.post(lambda: self._replace(planned))
 
     def close(self) -> None:
         """Want nothing any more: requests that nobody else wants are cancelled, and memory is freed."""
+        self._planned = RangesByObject([])
         self._readers.post(self._end)
+
+    def sharing(self, key: str, start: int, stop: int) -> Sequence[PlannedRange]:
+        """Return those ranges of the last call that share bytes with a range of an object.
+
+        Args:
+            key: the key of the object.
+            start: the first byte.
+            stop: the byte behind the last.
+        """
+        return self._planned.sharing(key, start, stop)
 
     @property
     def waiting_bytes(self) -> int:
@@ -85,9 +99,14 @@ class LookAhead:
         return max(0, self._wanted_bytes - self._here_bytes)
 
     @property
+    def open_bytes(self) -> int:
+        """The number of bytes of blocks that the reader has begun to read and needs again, as last counted."""
+        return self._open_bytes
+
+    @property
     def is_pending(self) -> bool:
         """True if some ranges of the last call were not begun."""
-        return self._next < len(self._ranges)
+        return self._next < len(self._followed.ranges)
 
     @property
     def open_flights(self) -> int:
@@ -96,9 +115,9 @@ class LookAhead:
 
     def begin_next(self) -> bool:
         """Begin the next range if the budget allows, and return True; called in the loop."""
-        if self._next == len(self._ranges):
+        if not self.is_pending:
             return False
-        wanted = self._ranges[self._next]
+        wanted = self._followed.ranges[self._next]
         size = wanted.stop - wanted.start
         budget = self._readers.budget_bytes()
         if self._begun_bytes + size > budget:
@@ -106,52 +125,69 @@ class LookAhead:
         if self._begun_bytes and self._begun_bytes + size > budget:
             return False
         self._next += 1
-        self._begun_bytes += size
         blocks, flights = self._readers.begin(wanted)
-        self._blocks += blocks
-        self._here_bytes += size - sum(_overlap(flight.wanted, wanted) for flight in flights)
+        under_way = sum(_overlap(flight.wanted, wanted) for flight in flights)
+        self._begun_bytes += under_way
+        if not wanted.is_sparse:
+            self._keep(wanted.ref.key, blocks)
+            self._begun_bytes += sum(_overlap(block, wanted) for block in blocks if not block.is_open)
+        self._here_bytes += size - under_way
         for flight in flights:
             self._flights.append(flight)
             landed = partial(self._landed, flight, _overlap(flight.wanted, wanted), self._call)
             flight.task.add_done_callback(landed)
         return True
 
+    def _keep(self, key: str, blocks: Sequence[Block]) -> None:
+        """Keep blocks of an object that share bytes with a range of the last call, where that is not sparse."""
+        for block in blocks:
+            if any(not each.is_sparse for each in self._followed.sharing(key, block.start, block.stop)):
+                self._blocks.setdefault((key, block.start, block.stop), block)
+
     def _count_again(self) -> None:
         """Count the bytes that are under way, or here and not begun to be read; not each time."""
         began = time.monotonic()
         if began < self._count_at:
             return
-        flying = sum(flight.wanted.stop - flight.wanted.start for flight in self._flights)
-        here = sum(block.stop - block.start for block in self._blocks if not block.is_open)
-        self._begun_bytes = flying + here
+        flying = sum(flight.wanted.stop - flight.wanted.start for flight in set(self._flights))
+        here = opened = reached = 0
+        of = ""
+        # Blocks of one map share bytes, which count once.
+        for (key, start, stop), block in sorted(self._blocks.items(), key=lambda item: item[0]):
+            reached = max(reached, start) if key == of else start
+            size, of, reached = max(0, stop - reached), key, max(reached, stop)
+            if block.is_open:
+                opened += size
+            else:
+                here += size
+        self._begun_bytes, self._open_bytes = flying + here, opened
         ended = time.monotonic()
         self._count_at = ended + _COUNT_SHARE * (ended - began)
 
-    def _replace(self, ranges: list[PlannedRange]) -> None:
-        # What is here, or under way, for the old ranges stays until the new ones have taken it over.
-        blocks, flights = self._blocks, self._flights
-        self._ranges, self._next, self._begun_bytes = ranges, 0, 0
+    def _replace(self, planned: RangesByObject) -> None:
+        self._followed, self._next, self._begun_bytes = planned, 0, 0
         self._count_at = 0.0
         self._call += 1
-        self._blocks = []
-        self._here_bytes, self._wanted_bytes = 0, sum(wanted.stop - wanted.start for wanted in ranges)
+        before = self._blocks
+        self._blocks = {at: block for at, block in before.items() if planned.sharing(*at)}
+        self._here_bytes = 0
+        self._wanted_bytes = sum(wanted.stop - wanted.start for wanted in planned.ranges)
         self._readers.pump()
-        del blocks, flights
 
     def _end(self) -> None:
-        self._replace([])
+        self._replace(RangesByObject([]))
         flights, self._flights = self._flights, []
         self._readers.leave(flights)
 
     def _landed(self, flight: Flight, size: int, call: int, _: object) -> None:
-        """Take the blocks of a flight over, unless `want` was called again since it was begun."""
+        """Take the blocks of a flight over."""
         if flight not in self._flights:
             return
         self._flights.remove(flight)
         self._readers.leave([flight])
-        if call == self._call and not flight.task.cancelled() and flight.task.exception() is None:
-            self._blocks += flight.task.result()
-            self._here_bytes += size
+        if not flight.task.cancelled() and flight.task.exception() is None:
+            self._keep(flight.wanted.ref.key, flight.task.result())
+            self._here_bytes += size if call == self._call else 0
         self._readers.pump()
 
 

@@ -165,8 +165,9 @@ class Transfers:
     ) -> tuple[list[Block], list[Flight]]:
         """Return the blocks of a range in memory, or on a disk, and flights that bring the rest."""
         blocks, gaps = blocks_here(disk, self._memory, wanted.ref, wanted.start, wanted.stop)
-        parts = (wanted.part(start, stop) for start, stop in gaps)
-        return blocks, [flight for part in parts for flight in self._flights.board(part, demanded=demanded)]
+        return blocks, [
+            flight for part in wanted.parts(gaps) for flight in self._flights.board(part, demanded=demanded)
+        ]
 
     async def _fly(self, flight: Flight) -> list[Block]:
         disk = self._disk() if flight.wanted.by_units else None

@@ -6,6 +6,7 @@ to be read before the cache is full, units would only cost bytes: then the range
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
@@ -15,18 +16,31 @@ from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.merging import merged
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seekable.remote.fetching.merging import Requests
     from seekable.remote.fetching.wants import ObjectRef, Wants
 
-__all__ = ["SPARSE", "PlannedRange", "are_records_first", "are_units_better", "planned"]
+__all__ = [
+    "SPARSE",
+    "PlannedRange",
+    "RangesByObject",
+    "are_records_first",
+    "are_units_better",
+    "planned",
+    "record_cost",
+]
 
 _ROUND_TRIPS = 3
 _NO_CUT = 1 << 60
 SPARSE = 2
 """Units are sparse if less than one part in so many is wanted, as by a shuffle of all records."""
-_FEWEST_DUPLICATE_BYTES = 16 << 20
-_MOST_DUPLICATES = 50
-"""One byte in so many may be fetched as part of a record first, and of its unit later."""
+_RECORD_COST = 64 << 10
+"""The bytes that are fetched in large requests in the time that the processor takes for a small one."""
+_LEAST_COST, _COST_SHARE = 24 << 20, 16
+"""Records that are fetched first may cost as much as so many bytes, or one part in so many of all bytes."""
+_NEAR_BYTES = 16 << 10
+"""Missing parts of a range with so many bytes between them are fetched together with these."""
 
 
 @final
@@ -39,6 +53,8 @@ class PlannedRange:
     stop: int
     by_units: bool
     """True if it consists of whole units, which are kept on disk."""
+    is_sparse: bool = False
+    """True if it is by units, little of which is wanted; no reader keeps it in memory, for it stays on disk."""
 
     def part(self, start: int, stop: int) -> PlannedRange:
         """Return a part of the request, widened to whole units where it is of whole units."""
@@ -51,6 +67,67 @@ class PlannedRange:
     def units(self) -> range:
         """The numbers of the units that the range touches."""
         return range(self.start // UNIT_BYTES, -(-self.stop // UNIT_BYTES))
+
+    def parts(self, gaps: Sequence[tuple[int, int]]) -> list[PlannedRange]:
+        """Return the requests for those parts of the range that are missing.
+
+        Parts with few bytes between them are one request, which brings these bytes again.
+
+        Args:
+            gaps: the first byte of each missing part, and the byte behind its last, by offset.
+        """
+        found: list[PlannedRange] = []
+        for start, stop in gaps:
+            each = self.part(start, stop)
+            if found and each.start - found[-1].stop <= (0 if self.by_units else _NEAR_BYTES):
+                each = replace(each, start=found.pop().start)
+            found.append(each)
+        return found
+
+
+@final
+class RangesByObject:
+    """Planned ranges in the order of need, which are found by object and offset as well.
+
+    Example:
+        >>> from seekable.remote.fetching.wants import ObjectRef
+        >>> from seekable.remote.stores.store import Pin
+        >>> ref = ObjectRef("s3://b/a", Pin(1000, 1))
+        >>> ranges = RangesByObject([PlannedRange(ref, *at, by_units=False) for at in ((60, 90), (0, 50))])
+        >>> [(each.start, each.stop) for each in ranges.sharing(ref.key, 49, 61)]
+        [(0, 50), (60, 90)]
+    """
+
+    __slots__ = ("_by_key", "ranges")
+
+    def __init__(self, ranges: Sequence[PlannedRange]) -> None:
+        """Take ranges, of which no two share a byte.
+
+        Args:
+            ranges: the ranges in the order of need.
+        """
+        self.ranges = ranges
+        by_key: dict[str, list[PlannedRange]] = {}
+        for each in ranges:
+            by_key.setdefault(each.ref.key, []).append(each)
+        self._by_key: dict[str, tuple[list[int], list[int], list[PlannedRange]]] = {}
+        for key, some in by_key.items():
+            some.sort(key=lambda each: each.start)
+            self._by_key[key] = [each.start for each in some], [each.stop for each in some], some
+
+    def sharing(self, key: str, start: int, stop: int) -> Sequence[PlannedRange]:
+        """Return the ranges that share bytes with a range of an object, by offset.
+
+        Args:
+            key: the key of the object.
+            start: the first byte.
+            stop: the byte behind the last.
+        """
+        found = self._by_key.get(key)
+        if found is None:
+            return ()
+        starts, stops, ranges = found
+        return ranges[bisect_right(stops, start) : bisect_left(starts, stop)]
 
 
 def are_units_better(*, wanted_bytes: int, unit_bytes: int, data_bytes: int, room_bytes: int) -> bool:
@@ -77,33 +154,50 @@ def are_units_better(*, wanted_bytes: int, unit_bytes: int, data_bytes: int, roo
 
 def are_records_first(
     *,
+    records: int,
     record_bytes: int,
     unit_bytes: int,
     link: float,
     latency: float,
-    duplicate_bytes: int,
+    duplicate_cost: int,
     fetched_bytes: int,
 ) -> bool:
     """Return True if a reader who waits should get the ranges alone, while their units come in behind.
 
     Args:
-        record_bytes: the bytes of requests for the ranges alone.
+        records: the number of requests for the ranges alone.
+        record_bytes: their bytes.
         unit_bytes: the bytes of requests for whole units.
         link: the rate of all requests together, in bytes a second.
         latency: the time of a small request, in seconds.
-        duplicate_bytes: the bytes that were fetched in this way before.
+        duplicate_cost: the cost of what was fetched in this way before; see `record_cost`.
         fetched_bytes: all bytes that were fetched before.
 
     Example:
-        >>> figures = {"link": 125e6, "latency": 0.03, "duplicate_bytes": 0, "fetched_bytes": 0}
-        >>> are_records_first(record_bytes=500_000, unit_bytes=62_000_000, **figures)
+        >>> figures = {"link": 125e6, "latency": 0.03, "duplicate_cost": 0, "fetched_bytes": 0}
+        >>> are_records_first(records=256, record_bytes=500_000, unit_bytes=62_000_000, **figures)
         True
-        >>> are_records_first(record_bytes=500_000, unit_bytes=2_000_000, **figures)
+        >>> are_records_first(records=256, record_bytes=500_000, unit_bytes=2_000_000, **figures)
         False
     """
     if unit_bytes / link <= _ROUND_TRIPS * latency or 8 * record_bytes > unit_bytes:
         return False
-    return duplicate_bytes + record_bytes <= max(_FEWEST_DUPLICATE_BYTES, fetched_bytes // _MOST_DUPLICATES)
+    cost = record_cost(records, record_bytes)
+    return duplicate_cost + cost <= max(_LEAST_COST, fetched_bytes // _COST_SHARE)
+
+
+def record_cost(records: int, record_bytes: int) -> int:
+    """Return how many bytes large requests bring in the time that some small ones take of the processor.
+
+    Args:
+        records: the number of small requests.
+        record_bytes: their bytes.
+
+    Example:
+        >>> record_cost(256, 500_000)
+        17277216
+    """
+    return record_bytes + records * _RECORD_COST
 
 
 def planned(
@@ -134,6 +228,7 @@ def planned(
     found: list[tuple[int, PlannedRange]] = []
     for align in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds[wants.which] == align)
+        is_sparse = align > UNIT_BYTES and data_bytes <= room_bytes
         if len(rows):
             requests = merged(
                 wants.take(rows),
@@ -143,7 +238,8 @@ def planned(
             )
             columns = (rows[requests.first], requests.which, requests.starts, requests.stops)
             for first, which, start, stop in zip(*(column.tolist() for column in columns), strict=True):
-                found.append((first, PlannedRange(wants.objects[which], start, stop, bool(align))))
+                ref = wants.objects[which]
+                found.append((first, PlannedRange(ref, start, stop, bool(align), is_sparse)))
     found.sort(key=lambda pair: pair[0])
     return [request for _, request in found]
 
