@@ -43,7 +43,7 @@ _FEWEST_CHUNK_ROWS, _MOST_CHUNK_ROWS, _CHUNK_BYTES = 64, 4096, 8 << 20
 
 _MOST_ROWS, _BUDGETS = 1 << 17, 2
 """The most records that plans are made ahead for, and the most bytes of their ranges beside those that are
-open, as a multiple of the bytes that are fetched ahead. The windows of a shuffle are then known as a whole."""
+open, as a multiple of the bytes that are fetched ahead. Windows of a shuffle are then known as a whole."""
 
 _ROWS_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
 """The records, or the bytes, after which the ranges ahead are given anew, so that more are reached."""

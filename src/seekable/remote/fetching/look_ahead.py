@@ -100,7 +100,7 @@ class LookAhead:
 
     @property
     def open_bytes(self) -> int:
-        """The number of bytes of blocks that the reader has begun to read and needs again, as last counted."""
+        """The bytes, as last counted, of blocks that the reader has begun to read and needs again."""
         return self._open_bytes
 
     @property
@@ -139,7 +139,7 @@ class LookAhead:
         return True
 
     def _keep(self, key: str, blocks: Sequence[Block]) -> None:
-        """Keep blocks of an object that share bytes with a range of the last call, where that is not sparse."""
+        """Keep blocks of an object that share bytes with a range of the last call that is not sparse."""
         for block in blocks:
             if any(not each.is_sparse for each in self._followed.sharing(key, block.start, block.stop)):
                 self._blocks.setdefault((key, block.start, block.stop), block)

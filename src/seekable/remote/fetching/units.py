@@ -54,7 +54,7 @@ class PlannedRange:
     by_units: bool
     """True if it consists of whole units, which are kept on disk."""
     is_sparse: bool = False
-    """True if it is by units, little of which is wanted; no reader keeps it in memory, for it stays on disk."""
+    """True if it is by units of which little is wanted. They stay on disk: no reader keeps them in memory."""
 
     def part(self, start: int, stop: int) -> PlannedRange:
         """Return a part of the request, widened to whole units where it is of whole units."""
