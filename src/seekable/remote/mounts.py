@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
@@ -24,6 +23,8 @@ from seekable.remote.stores.fsspec_store import FsspecStore, protocol_of
 from seekable.remote.stores.obstore_clients import client_of
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.options import StorageOptions, checked_options
+from seekable.remote.stores.signed_urls import SignedUrls
+from seekable.storage.braces import expanded, has_braces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Mounts", "default_options", "mount", "mounts_of", "options_of", "store_of"]
 
 _OBSTORE: Final = frozenset({"s3", "gs", "az", "http", "https"})
-_SIGNED_STORES: Final = 64
-"""The number of signed URLs whose clients stay open."""
 
 
 @dataclass(slots=True)
@@ -72,7 +71,6 @@ _lock = threading.RLock()
 _defaults: DefaultOptions | None = None
 _mounts: dict[str, _Mount] = {}
 _stores: dict[tuple[str, int], Store] = {}
-_signed: OrderedDict[tuple[str, str, int], Store] = OrderedDict()
 
 
 def mount(address: str, options: Mapping[str, Any] | None = None, storage: object = None) -> str:
@@ -103,8 +101,9 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
         record = _record(
             _Mount(found._replace(key=""), known.options if known else checked, secrets.userinfo)
         )
-        if secrets.query and record.queries.get(found.key) != secrets.query:
-            record.queries[found.key] = secrets.query
+        queries = _queries(found.key, secrets.query)
+        if queries.items() - record.queries.items():
+            record.queries |= queries
             _drop_stores(record.address.mount)
     return str(record.address._replace(key=found.key))
 
@@ -144,8 +143,6 @@ def store_of(path: str) -> tuple[Store, str]:
                 secrets_of(path).userinfo,
             )
             _mounts[found.mount] = record
-        if found.key in record.queries and found.scheme != "az":
-            return _signed_store(record, found.key), found.key
         place = (found.mount, os.getpid())
         if place not in _stores:
             _stores[place] = _new_store(record)
@@ -242,7 +239,9 @@ def _received(sent: list[_Sent], sealed: bytes = b"") -> Mounts:
             if known is None:
                 _mounts[address] = _Mount(parse(address), options, userinfo, queries)
                 continue
-            known.queries |= queries
+            if queries.items() - known.queries.items():
+                known.queries |= queries
+                _drop_stores(address)
             if _is_more(options, known.options):
                 known.options = options
                 _drop_stores(address)
@@ -252,6 +251,12 @@ def _received(sent: list[_Sent], sealed: bytes = b"") -> Mounts:
 def _is_more(options: StorageOptions, known: StorageOptions) -> bool:
     """Return True if received options are other than known ones, and not the same without their secrets."""
     return options != known and options != known.without_secrets()
+
+
+def _queries(key: str, query: str) -> dict[str, str]:
+    """Return the query of each key that braces in a key stand for; none without a query."""
+    keys = expanded(key) if query and has_braces(key) else [key]
+    return dict.fromkeys(keys, query) if query else {}
 
 
 def _record(wanted: _Mount) -> _Mount:
@@ -290,30 +295,25 @@ def _drop_stores(address: str) -> None:
     """Forget the stores of a mount, so that the next ones have its new options."""
     for place in [place for place in _stores if place[0] == address]:
         del _stores[place]
-    for name in [name for name in _signed if name[0] == address]:
-        del _signed[name]
 
 
 def _new_store(record: _Mount) -> Store:
     if record.options.file_system is not None or record.address.scheme not in _OBSTORE:
         return FsspecStore(record.address, record.options)
-    query = next(iter(record.queries.values()), "") if record.address.scheme == "az" else ""
-    return _obstore_store(record, UrlSecrets(record.userinfo, query), only_key=None)
+    if record.address.scheme == "az":
+        return _obstore_store(record, next(iter(record.queries.values()), ""), only_key=None)
+    plain = _obstore_store(record, "", only_key=None)
+    return SignedUrls(plain, partial(_signed_store, record)) if record.queries else plain
 
 
-def _signed_store(record: _Mount, key: str) -> Store:
-    """Return the store of a signed URL, which has one object."""
-    name = (record.address.mount, key, os.getpid())
-    if name not in _signed:
-        secrets = UrlSecrets(record.userinfo, record.queries[key])
-        _signed[name] = _obstore_store(record, secrets, only_key=key)
-        if len(_signed) > _SIGNED_STORES:
-            _signed.popitem(last=False)
-    _signed.move_to_end(name)
-    return _signed[name]
+def _signed_store(record: _Mount, key: str) -> ObstoreStore | None:
+    """Return a new store of a signed URL, which has one object; None if the file has no query."""
+    query = record.queries.get(key)
+    return None if query is None else _obstore_store(record, query, only_key=key)
 
 
-def _obstore_store(record: _Mount, secrets: UrlSecrets, *, only_key: str | None) -> Store:
+def _obstore_store(record: _Mount, query: str, *, only_key: str | None) -> ObstoreStore:
+    secrets = UrlSecrets(record.userinfo, query)
     connect = partial(client_of, record.address, record.options, secrets, key=only_key or "")
     texts = [*record.options.secrets, *filter(None, secrets), *filter(None, secrets.userinfo.split(":"))]
     return ObstoreStore(record.address, connect, secrets=texts, only_key=only_key)

@@ -11,15 +11,25 @@ import fsspec  # type: ignore[import-untyped]
 import pytest
 from tests.remote.stores.stub_server import CONTENT, stub_server
 
+import seekable as sk
 from seekable._secrets import sending_secrets
-from seekable.errors import AccessDenied, InvalidArgument, SeekableError, WrongType
+from seekable.errors import (
+    AccessDenied,
+    InvalidArgument,
+    MissingDependency,
+    SeekableError,
+    Unreachable,
+    WrongType,
+)
 from seekable.parallel.processes import WorkerProcesses
 from seekable.remote.addresses import shown
 from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_of
+from seekable.remote.output_files import file_size
 from seekable.remote.stores.store import Pin
 
 if TYPE_CHECKING:
     from http.server import BaseHTTPRequestHandler
+    from pathlib import Path
 
     from tests.remote.servers.bucket import Bucket
 
@@ -161,6 +171,81 @@ def test_user_and_query_of_a_url_are_sent_and_never_shown() -> None:
         with pytest.raises(FileNotFoundError) as caught:
             read(missing)
         assert PLANTED not in f"{caught.value!r}{caught.getrepr(style='long')}".replace(f'"{PLANTED}', "")
+
+
+def test_each_of_several_signed_urls_of_one_host_is_sent_with_its_own_query(tmp_path: Path) -> None:
+    seen: set[str] = set()
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        seen.add(request.path)
+        return (200 if "?" in request.path else 403), b""
+
+    with stub_server(answer) as address:
+        url = f"http://{address}"
+        urls = [f"{url}/a.txt?sig=1", f"{url}/b.txt?sig=2"]
+        assert len(sk.open(urls, index_dir=tmp_path)) == 2
+        assert {path for path in seen if path.startswith(("/a", "/b"))} == {"/a.txt?sig=1", "/b.txt?sig=2"}
+        assert len(sk.open(f"{url}/{{c,d}}.txt?download=1", index_dir=tmp_path)) == 2
+        with pytest.raises(AccessDenied):
+            read(f"{url}/e.txt")
+
+
+OF_REGION = (
+    b"<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region 'us-east-1' is wrong; expecting "
+    b"'eu-west-1'</Message><Region>eu-west-1</Region></Error>"
+)
+OF_CLOCK = b"<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large.</Message></Error>"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "text"),
+    [
+        (
+            400,
+            OF_REGION,
+            Unreachable,
+            r"another region .*set AWS_REGION, or storage_options=\{'region': 'eu-west-1'\}",
+        ),
+        (301, b"", Unreachable, r"another region .*set AWS_REGION, or storage_options=\{'region': ...\}"),
+        (400, b"", AccessDenied, "or set AWS_REGION, if the region is wrong"),
+        (403, OF_CLOCK, AccessDenied, "RequestTimeTooSkewed .*the clock of this machine is wrong"),
+    ],
+)
+def test_an_answer_of_s3_that_names_what_is_wrong_here_says_what_to_set(
+    status: int, body: bytes, kind: type[Exception], text: str
+) -> None:
+    key = {"access_key_id": "a", "secret_access_key": PLANTED}
+    with stub_server(lambda _: (status, body)) as address:
+        path = mount(f"s3://wrong-{status}-{len(body)}/a.bin", {**key, "endpoint": f"http://{address}"})
+        store, name = store_of(path)
+        with pytest.raises(kind, match=text) as caught:
+            asyncio.run(store.read(name, 0, 4, pin=Pin(10, 0)))
+        assert "credentials" not in str(caught.value) or status == 400
+
+
+def test_a_server_without_tls_at_an_https_address_is_said_at_once() -> None:
+    with (
+        stub_server(lambda _: (200, b"")) as address,
+        pytest.raises(Unreachable, match=r"speaks no TLS at this port .*write http://"),
+    ):
+        read(mount(f"https://{address}/a.bin"))
+
+
+def test_a_library_that_a_file_system_lacks_is_said_at_once() -> None:
+    made: list[object] = []
+
+    class Lacking(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        protocol = "lacking"
+        cachable = False
+
+        def __init__(self, **_: object) -> None:
+            made.append(self)
+            raise OSError("Unable to load libjvm: libjvm.so: cannot open shared object file")
+
+    fsspec.register_implementation("lacking", Lacking, clobber=True)
+    with pytest.raises(MissingDependency, match=r"lacking:// needs a library .* Unable to load libjvm"):
+        file_size("lacking://host/a.bin")
+    assert len(made) == 1
 
 
 def test_no_error_has_a_secret_even_in_its_context() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from seekable._secrets import sending_secrets
 from seekable.errors import InvalidArgument, WrongType
 from seekable.remote.stores.options import StorageOptions, checked_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PLANTED = "planted-secret"
 
@@ -50,6 +53,16 @@ WRONG: list[tuple[str, Any, type[Exception], str]] = [
     ("s3", {"timeout": "soon"}, InvalidArgument, "number"),
     ("s3", {"timeout": 0}, InvalidArgument, "number"),
     ("s3", {"retries": -1}, InvalidArgument, "at least 0"),
+    ("s3", {"retries": 2.5}, InvalidArgument, "whole number of at least 0"),
+    ("s3", {"no_sign_request": True}, InvalidArgument, "its name here is 'anonymous'"),
+    ("gs", {"use_ssl": False}, InvalidArgument, "'endpoint' says it, by https:// or http://"),
+    (
+        "s3",
+        {"client_kwargs": {"verify": False}},
+        InvalidArgument,
+        "'allow_invalid_certificates', with the opp",
+    ),
+    ("s3", {"addressing_style": "path"}, InvalidArgument, "its name here is 'virtual_hosted_style_request'"),
     ("s3", {"anonymous": "perhaps"}, InvalidArgument, "True or False"),
     ("s3", {"headers": "X: y"}, WrongType, "mapping"),
     ("s3", {"credential_provider": 3}, WrongType, "callable"),
@@ -76,6 +89,35 @@ def test_an_endpoint_may_be_empty_and_in_the_environment_must_be_a_url(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
     with pytest.raises(InvalidArgument, match="AWS_ENDPOINT_URL must be a URL"):
         checked_options("s3", None).endpoint("s3")
+
+
+def test_an_endpoint_of_an_aws_profile_is_used_as_by_other_tools(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(
+        "[default]\nendpoint_url = http://of-default\n"
+        "[profile one]\nregion = x\nendpoint_url = http://of-one/\n"
+        "[profile two]\nendpoint_url = http://of-all\nservices = mine\n"
+        "[services mine]\ns3 =\n  endpoint_url = http://of-s3\nec2 =\n  endpoint_url = http://of-ec2\n"
+        "[profile three]\nendpoint_url = host\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(file))
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    options = {name: checked_options("s3", {"profile": name}) for name in ("one", "two", "three", "none")}
+    assert checked_options("s3", None).endpoint("s3") == "http://of-default"
+    assert options["one"].endpoint("s3") == "http://of-one"
+    assert options["one"].place("s3") != options["two"].place("s3")
+    assert options["two"].endpoint("s3") == "http://of-s3"
+    assert options["none"].endpoint("s3") == checked_options("gs", None).endpoint("gs") == ""
+    with pytest.raises(InvalidArgument, match=r"endpoint_url of the AWS profile must be a URL .*'host'"):
+        options["three"].endpoint("s3")
+    monkeypatch.setenv("AWS_PROFILE", "two")
+    assert checked_options("s3", None).endpoint("s3") == "http://of-s3"
+    assert checked_options("s3", {"endpoint": "http://given"}).endpoint("s3") == "http://given"
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    assert checked_options("s3", None).endpoint("s3") == ""
 
 
 def test_a_file_system_has_its_own_options() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
@@ -44,6 +45,10 @@ _NEEDED: Final = ("info", "cat_file", "find", "ls")
 _ETAGS: Final = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "ukey")
 _TIMES: Final = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
 _SECOND_NS: Final = 10**9
+_LIBRARY: Final = re.compile(
+    r"unable to load lib|load lib\w+ failed|cannot open shared object", re.IGNORECASE
+)
+"""Words of the error of a file system whose native library is missing, such as that of HDFS."""
 
 
 def protocol_of(file_system: object) -> str:
@@ -69,6 +74,9 @@ class FsspecStore(Store):
 
     Its calls are synchronous and run in threads. Requests have no conditions: the description of an object is
     compared after each range. If it is the pinned one then, so are the bytes that came before.
+
+    An object is written by one call of the file system. File systems that write in place, such as those of
+    SFTP and SMB, show it unfinished meanwhile, and after a crash; two writers at once are not noticed.
     """
 
     fork_safe = False
@@ -211,7 +219,14 @@ class FsspecStore(Store):
             raise MissingDependency(message) from None
         authority = self._mount.authority.partition(SUFFIX_MARK)[0]
         from_url = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - as fsspec's own url_to_fs
-        return kind(**{**from_url, **self._options.values})
+        try:
+            return kind(**{**from_url, **self._options.values})
+        except (OSError, ImportError) as error:
+            if isinstance(error, OSError) and not _LIBRARY.search(str(error)):
+                raise
+            said = redacted(f"{type(error).__name__}: {error}", self._options.secrets)
+        message = f"reading {scheme}:// needs a library that is not on this machine, or not found: {said}"
+        raise MissingDependency(message)
 
     def _error(self, error: Exception, failed: str) -> Exception:
         said = redacted(f"{type(error).__name__}: {error}", self._options.secrets)

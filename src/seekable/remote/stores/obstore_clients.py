@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from seekable._optional import is_installed, optional
 from seekable.errors import AccessDenied, InvalidArgument
 from seekable.remote.addresses import SUFFIX_MARK, Address, UrlSecrets
+from seekable.remote.stores.aws_files import has_aws_files
 from seekable.remote.stores.obstore_errors import redacted
 from seekable.remote.stores.options import CLIENT_NAMES
 
@@ -206,7 +207,7 @@ def _aws_credentials(options: StorageOptions) -> _Credentials:
         return _Credentials("AWS_ACCESS_KEY_ID of the environment")
     if not profile and any(os.environ.get(name) for name in _AWS_ROLES):
         return _Credentials("the role of this machine's environment")
-    if profile or _has_aws_files():
+    if profile or has_aws_files():
         return _of_profile(profile)
     return _Credentials("the metadata service of this machine")
 
@@ -238,13 +239,6 @@ def _chosen_credentials(options: StorageOptions, given: Sequence[str]) -> _Crede
     if provider is not None:
         return _Credentials("a credential_provider", provider)
     return _Credentials(f"{given[0]} of storage_options") if given else None
-
-
-def _has_aws_files() -> bool:
-    """Return True if this user has files of the AWS tools."""
-    files = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config"}
-    paths = (os.environ.get(name) or os.path.expanduser(path) for name, path in files.items())
-    return any(os.path.isfile(path) for path in paths)
 
 
 def _config(options: StorageOptions) -> dict[str, Any]:

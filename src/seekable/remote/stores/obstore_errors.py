@@ -43,6 +43,15 @@ _NO_CREDENTIALS = re.compile(
 )
 """Words of errors of the search for credentials alone, such as the address of a metadata service."""
 
+_OTHER_REGION = re.compile(
+    r"AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraint|redirect without LOCATION"
+)
+_REGION = re.compile(r"<Region>([a-z0-9-]{1,40})</Region>|expecting '([a-z0-9-]{1,40})'")
+_CLOCK = re.compile("RequestTimeTooSkewed|RequestInTheFuture|RequestExpired")
+_NO_TLS = re.compile(r"InvalidMessage\(\s*InvalidContentType")
+_BAD_CERTIFICATE = re.compile(r"InvalidCertificate\(\s*(\w+)")
+"""Words of the TLS library, which stand below the first line of errors of obstore."""
+
 _CUT = re.compile(r"header|invalid list response", re.IGNORECASE)
 """What is said of an answer without a header that it must have, and of the XML of a page that was cut off."""
 _PLAIN_HTTP_REFUSED = "HTTP error: builder error"
@@ -101,20 +110,20 @@ def failure_of(
     if may_lack and _NO_CREDENTIALS.search(asked):
         why = f" ({credentials})" if credentials.startswith("none: ") else ""
         return Failure(AccessDenied(f"{failed}: no credentials were found{why}; {way}"))
+    wrong_here = _wrong_here(text, failed=failed, said=said)
+    if wrong_here is not None:
+        return Failure(wrong_here)
     expired = _EXPIRED.search(text) is not None
     # S3 answers 400 to expired tokens, and to HEAD it gives no reason.
     if status in _DENIED or (status == _BAD_REQUEST and (expired or _CODE.search(text) is None)):
+        if status == _BAD_REQUEST and scheme == "s3" and not expired:
+            way = f"{way}; or set AWS_REGION, if the region is wrong"
         message = f"{failed}: {said} (credentials: {credentials}); {way}"
         return Failure(AccessDenied(message), expired=True)
     if isinstance(error, FileNotFoundError) or status in _NOT_FOUND:
         return Failure(_not_found(failed, address, text, scheme))
     if status is not None:
         return Failure(_of_status(status, f"{failed}: {said}", action), changed=status in _UNFIT)
-    if _PLAIN_HTTP_REFUSED in text:
-        way = "leave allow_http out, or give an endpoint of https://"
-        return Failure(
-            InvalidArgument(f"{failed}: its address is of http://, and allow_http is False; {way}")
-        )
     other = _without_status(error, text, failed=failed, said=said)
     return Failure(other, changed=_UNFIT_RANGE.search(said) is not None)
 
@@ -161,6 +170,32 @@ def _not_found(failed: str, address: str, text: str, scheme: str) -> Exception:
     return DataNotFound(f"{failed}: there is no such {kind}")
 
 
+def _wrong_here(text: str, *, failed: str, said: str) -> Exception | None:
+    """Return the error for a wrong region, clock or scheme of this side; None if nothing is wrong there."""
+    certificate = _BAD_CERTIFICATE.search(text)
+    if _OTHER_REGION.search(text):
+        found = _REGION.search(text)
+        region = repr(found[1] or found[2]) if found else "..."
+        way = f"set AWS_REGION, or storage_options={{'region': {region}}}, to the region of the bucket"
+        return Unreachable(f"{failed}: the bucket is in another region ({said}); {way}")
+    if _CLOCK.search(text):
+        return AccessDenied(
+            f"{failed}: {said}: the clock of this machine is wrong; set it, for example by NTP"
+        )
+    if _NO_TLS.search(text):
+        way = "write http:// instead of https://, in the address or the endpoint, or name the port of TLS"
+        return Unreachable(f"{failed}: the server speaks no TLS at this port ({said}); {way}")
+    if _PLAIN_HTTP_REFUSED in text:
+        way = "leave allow_http out, or give an endpoint of https://"
+        return InvalidArgument(f"{failed}: its address is of http://, and allow_http is False; {way}")
+    if certificate is not None:
+        way = (
+            "set storage_options={'root_certificate': ...}, or {'allow_invalid_certificates': True} for tests"
+        )
+        return Unreachable(f"{failed}: its certificate is not trusted ({certificate[1]}; {said}); {way}")
+    return None
+
+
 def _of_status(status: int, message: str, action: str) -> Exception:
     if status in _PASSING or (status >= _SERVER_FAULTS and status != _NOT_IMPLEMENTED):
         return Passing(message, refused=status in _REFUSING)
@@ -177,9 +212,6 @@ def _without_status(error: Exception, text: str, *, failed: str, said: str) -> E
         return InvalidArgument(f"{failed}: obstore refuses this key ({said}); {way}")
     if type(error).__name__ == "AlreadyExistsError":
         return FileExistsError(f"{failed}: it exists already")
-    if "redirect without LOCATION" in text:
-        way = "set AWS_REGION, or storage_options={'region': ...}, to the region of the bucket"
-        return Unreachable(f"{failed}: the store redirects to another region; {way}")
     if "non-partial response" in text or type(error).__name__ == "NotSupportedError":
         way = "download the file, or serve it from a server that sends ranges"
         return Unreachable(f"{failed}: the server sends no byte ranges ({said}); {way}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from seekable._secrets import may_send_secrets
 from seekable.errors import InvalidArgument, WrongType
 from seekable.remote.addresses import shown
+from seekable.remote.stores.aws_files import profile_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +95,14 @@ _PREFIXES: Final = {
     "gs": ("google_", "gcs_", "gs_"),
     "az": ("azure_storage_", "azure_", "adls_"),
 }
+_HINTS: Final = {
+    "no_sign_request": "its name here is 'anonymous'",
+    "no_sign": "its name here is 'anonymous'",
+    "verify": "its name here is 'allow_invalid_certificates', with the opposite value, or 'root_certificate'",
+    "use_ssl": "'endpoint' says it, by https:// or http://",
+    "addressing_style": "its name here is 'virtual_hosted_style_request', True or False for virtual or path",
+}
+"""What stands here for options of other tools that have no equal."""
 _SECONDS: Final = frozenset({"timeout", "connect_timeout", "read_timeout"})
 _URL: Final = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 _FLAGS: Final = frozenset({"anonymous", "allow_http"})
@@ -144,17 +153,22 @@ class StorageOptions:
         return [value for value in found if isinstance(value, str) and value]
 
     def endpoint(self, scheme: str) -> str:
-        """Return the endpoint, from the options or the environment; empty for that of the cloud.
+        """Return the endpoint, from the options, the environment or a profile; empty for that of the cloud.
 
         Raises:
-            InvalidArgument: the environment has one that is no URL.
+            InvalidArgument: the environment or the profile has one that is no URL.
         """
         found = self.values.get("endpoint")
         if found is None:
             names = _ENDPOINTS.get(scheme, ())
             name = next((name for name in names if os.environ.get(name)), None)
-            found = "" if name is None else _endpoint(name, os.environ[name])
-        return str(found).rstrip("/")
+            if name is not None:
+                found = _endpoint(name, os.environ[name])
+            elif scheme == "s3":
+                found = _endpoint(
+                    "endpoint_url of the AWS profile", profile_endpoint(self.values.get("profile"))
+                )
+        return str(found or "").rstrip("/")
 
     def place(self, scheme: str) -> str:
         """Return a text for where the bucket lies: two buckets of one name differ if their places do."""
@@ -254,10 +268,11 @@ def _canonical(scheme: str, name: str) -> str:
         bare = aliases.get(bare, bare)
         if lower.startswith(prefix) and bare in known:
             return bare
+    hint = _HINTS.get(lower)
     near = difflib.get_close_matches(lower, [*known, *aliases], n=3)
-    hint = (
-        f"did you mean {' or '.join(map(repr, near))}?" if near else f"known are {', '.join(sorted(known))}"
-    )
+    if hint is None:
+        names = " or ".join(map(repr, near))
+        hint = f"did you mean {names}?" if near else f"known are {', '.join(sorted(known))}"
     message = f"storage_options have no option {name!r} for {scheme}:// addresses: {hint}"
     raise InvalidArgument(message)
 
@@ -270,7 +285,7 @@ def _checked_value(name: str, value: Any) -> Any:
     if name in _SECONDS:
         return _number(name, str(value).removesuffix("s"), least=0.001)
     if name == "retries":
-        return int(_number(name, value, least=0))
+        return _whole(name, value)
     if name == "headers":
         if not isinstance(value, Mapping):
             what = f"a mapping of names to texts (got a {type(value).__name__})"
@@ -314,3 +329,11 @@ def _number(name: str, value: object, *, least: float) -> float:
         message = f"storage_options[{name!r}] must be a number of at least {least} (got {value!r})"
         raise InvalidArgument(message)
     return found
+
+
+def _whole(name: str, value: object) -> int:
+    found = _number(name, value, least=0)
+    if found != int(found):
+        message = f"storage_options[{name!r}] must be a whole number of at least 0 (got {value!r})"
+        raise InvalidArgument(message)
+    return int(found)

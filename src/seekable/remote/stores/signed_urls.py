@@ -1,0 +1,87 @@
+"""The files of a web server of which some have signed URLs: each URL has a client of its own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, Literal, final
+
+from seekable.remote.stores.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from typing_extensions import Buffer
+
+    from seekable.remote.stores.obstore_store import ObstoreStore
+    from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
+
+__all__ = ["SignedUrls"]
+
+_MOST_CLIENTS: Final = 64
+"""The number of signed URLs whose clients stay open."""
+
+
+@final
+class SignedUrls(Store):
+    """The files of one host. A file with a query in its URL is read by a client with this query."""
+
+    fork_safe = False
+
+    def __init__(self, others: ObstoreStore, signed: Callable[[str], ObstoreStore | None]) -> None:
+        """Make a store.
+
+        Args:
+            others: the store of files without a query.
+            signed: returns a new store for the key of a file with a query, None for other keys.
+        """
+        self._others = others
+        self._signed = signed
+        self._open: OrderedDict[str, ObstoreStore] = OrderedDict()
+
+    @property
+    def credentials(self) -> str:
+        """The kind of the credentials, without their content."""
+        return next(iter(self._open.values()), self._others).credentials
+
+    @property
+    def has_answered(self) -> bool:
+        """True after the first answer to a request."""
+        return self._others.has_answered or any(store.has_answered for store in self._open.values())
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object for messages, without secrets."""
+        return self._others.shown(key)
+
+    async def stat(self, key: str) -> Stat:
+        """Return the size and the entity tag of an object."""
+        return await self._of(key).stat(key)
+
+    async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
+        """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
+        return await self._of(key).read(key, start, stop, pin=pin)
+
+    def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
+        """Yield the objects below a folder in pages: web servers raise InvalidArgument."""
+        return self._others.list(prefix, after=after, before=before)
+
+    async def list_folder(self, prefix: str) -> FolderListing:
+        """Return the objects directly below a folder: web servers raise InvalidArgument."""
+        return await self._others.list_folder(prefix)
+
+    async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
+        """Write a whole object and return its description; many web servers raise InvalidArgument."""
+        return await self._of(key).put(key, data, replacing=replacing)
+
+    async def delete(self, key: str) -> None:
+        """Delete an object; nothing happens if there is none."""
+        await self._of(key).delete(key)
+
+    def _of(self, key: str) -> ObstoreStore:
+        """Return the store of a file: the open one, or a new one."""
+        found = self._open.pop(key, None) or self._signed(key)
+        if found is None:
+            return self._others
+        self._open[key] = found
+        if len(self._open) > _MOST_CLIENTS:
+            self._open.popitem(last=False)
+        return found
