@@ -97,8 +97,9 @@ class CsvScanner:
 
 def _line_ends(chunk: Chunk) -> Int64s:
     """Return the indices of line ends in a chunk, quoted ones too."""
-    if chunk.buffer.find(b"\r", 0, chunk.size) < 0:
-        lines = chunk.buffer.count(b"\n", 0, min(chunk.size, END_BYTES)) + 1
+    buffer = chunk.buffer
+    if buffer.find(b"\r", 0, chunk.size) < 0:
+        lines = buffer.count(b"\n", 0, min(chunk.size, END_BYTES)) + 1
         return find_newlines(chunk, mean_line=min(chunk.size, END_BYTES) / lines)
     return np.flatnonzero((chunk.array == _NEWLINE) | (chunk.array == _RETURN))
 

@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 else:
     paths = lazy("seekable.remote.paths")
 
-__all__ = ["INDEX", "NAMES", "NEEDED", "ForagerIndex", "is_of_tokens", "read_index"]
+__all__ = ["INDEX", "NAMES", "NEEDED", "SAMPLES_PATH", "ForagerIndex", "is_of_tokens", "read_index"]
 
 INDEX = "index"
 """The folder of the index, in the folder of the data."""
 
 _FILES, _SAMPLES, _SCHEMA = "file_location.txt", "sample_locations.bin", "sample_schema.json"
+
+SAMPLES_PATH = f"{INDEX}/{_SAMPLES}"
+"""The path of the samples, relative to the folder of the data."""
 
 NEEDED = frozenset({_FILES, _SAMPLES})
 """The files that every index has."""

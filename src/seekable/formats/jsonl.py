@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from seekable.formats import forager, idxpack, lhotse_index
     from seekable.index.scanner import ByteSource, OtherIndex
+    from seekable.remote.listing import find
 else:
+    find = lazy("seekable.remote.listing.find")
     forager = lazy("seekable.formats.forager")
     idxpack = lazy("seekable.formats.idxpack")
     lhotse_index = lazy("seekable.formats.lhotse_index")
@@ -31,6 +33,9 @@ PIPELINE_KEY = "seekable_pipeline"
 
 _WIDS = b'"wids-shard-index-v'
 _EARLY = 1024
+
+_FEW = 8
+"""The files of a folder of a store beside which indexes are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +71,29 @@ class JsonlScanner:
                 f"convert it once: jq -c {program} {shell_path(path)} > NEW.jsonl"
             )
 
-    def other_indexes(self, folder: str) -> Sequence[OtherIndex]:
+    def other_indexes(self, folder: str, names: Sequence[str]) -> Sequence[OtherIndex]:
         """Return the indexes of other tools over files below a folder: the pack, Forager's, Lhotse's."""
-        found = [idxpack.offsets_in(self.pack, folder)] if self.pack else []
-        return [*found, *filter(None, [forager.read_index(folder)]), lhotse_index.LhotseIndexes(folder)]
+        found: list[OtherIndex] = [idxpack.offsets_in(self.pack, folder)] if self.pack else []
+        has_forager, has_lhotse = _has_others(folder, names) if "://" in folder else (True, True)
+        if has_forager and (read := forager.read_index(folder)):
+            found.append(read)
+        if has_lhotse:
+            found.append(lhotse_index.LhotseIndexes(folder))
+        return found
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
         """Return where lines start that are not blank."""
         return scan_lines(source, keep_blank=False)
+
+
+def _has_others(folder: str, names: Sequence[str]) -> tuple[bool, bool]:
+    """Return True for an index of Forager in a folder of a store, and True for indexes of Lhotse there.
+
+    Those of Lhotse are looked for beside a few files alone, since each is a request: it makes them of all.
+    """
+    few = names[:: -(-len(names) // _FEW) or 1]
+    of_forager, *of_lhotse = find.sizes(folder, [forager.SAMPLES_PATH, *map(lhotse_index.index_path, few)])
+    return of_forager is not None, any(size is not None for size in of_lhotse)
 
 
 def _is_one_document(head: bytes) -> bool:

@@ -159,7 +159,8 @@ def _judge(chunk: Chunk, at: NDArray[np.int64]) -> NDArray[np.int8]:
 
 
 def _judge_one(chunk: Chunk, at: int) -> int:
-    end = chunk.buffer.find(b"\n", at, chunk.size)
-    if chunk.buffer[at : end if end >= 0 else chunk.size].strip(b" \t\r"):
+    buffer = chunk.buffer
+    end = buffer.find(b"\n", at, chunk.size)
+    if buffer[at : end if end >= 0 else chunk.size].strip(b" \t\r"):
         return _CONTENT
     return _BLANK if end >= 0 else _UNDECIDED

@@ -30,14 +30,27 @@ class Chunk:
     base: int
     """The position of the first byte in the file."""
 
-    buffer: bytearray
-    """The buffer; its first `size` bytes are those of the chunk."""
+    held: bytearray | memoryview
+    """What holds the bytes; its first `size` bytes are those of the chunk."""
 
     size: int
     """The number of bytes, at least 1."""
 
     array: NDArray[np.uint8]
     """The same bytes as an array."""
+
+    @property
+    def buffer(self) -> bytearray:
+        """A buffer whose first `size` bytes are those of the chunk; copied if a view holds them."""
+        return self.held if isinstance(self.held, bytearray) else bytearray(self.held)
+
+
+@runtime_checkable
+class HasViews(Protocol):
+    """A file whose bytes are in memory when they are read."""
+
+    def next_view(self, most: int) -> memoryview:
+        """Return up to so many of the next bytes without a copy, none at the end of the file."""
 
 
 class ByteSource:
@@ -90,7 +103,7 @@ class ByteSource:
     def chunks(self) -> Iterator[Chunk]:
         """Yield the part's bytes in order."""
         for chunk in self._read(self.start, self.stop):
-            self._hasher.update(memoryview(chunk.buffer)[: chunk.size])
+            self._hasher.update(memoryview(chunk.held)[: chunk.size])
             yield chunk
             if self._on_bytes:
                 self._on_bytes(chunk.size)
@@ -104,6 +117,18 @@ class ByteSource:
         return self._hasher.digests()
 
     def _read(self, start: int, stop: int) -> Iterator[Chunk]:
+        if isinstance(self._file, HasViews):
+            return self._read_views(self._file, start, stop)
+        return self._read_copies(start, stop)
+
+    def _read_views(self, file: HasViews, start: int, stop: int) -> Iterator[Chunk]:
+        self._file.seek(start)
+        while start < stop and len(view := file.next_view(min(self._chunk_bytes, stop - start))):
+            yield Chunk(start, view, len(view), np.frombuffer(view, np.uint8))
+            start += len(view)
+            self._file.seek(start)
+
+    def _read_copies(self, start: int, stop: int) -> Iterator[Chunk]:
         buffer = bytearray(max(min(self._chunk_bytes, stop - start), 1))
         view, array = memoryview(buffer), np.frombuffer(buffer, np.uint8)
         base = start
@@ -193,5 +218,10 @@ class OtherIndex(Protocol):
 class ReadsOtherIndexes(Scanner, Protocol):
     """A scanner of lines that finds indexes of other tools, which save scans."""
 
-    def other_indexes(self, folder: str) -> Sequence[OtherIndex]:
-        """Return the indexes that other tools keep of the files below a folder, in order of trust."""
+    def other_indexes(self, folder: str, names: Sequence[str]) -> Sequence[OtherIndex]:
+        """Return the indexes that other tools keep of the files below a folder, in order of trust.
+
+        Args:
+            folder: the folder.
+            names: the files that are to be indexed, by their paths relative to the folder.
+        """

@@ -22,7 +22,7 @@ from tests.remote.index.counting_store import CountingStore, KilledBuild
 
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import FORMATS
-from seekable.index.build import build_index, object_reader, stored_file
+from seekable.index.build import build_index, object_reader, other_index, stored_file
 from seekable.index.build.kept_parts import KeptParts
 from seekable.index.build.pinned_object import PinnedObject
 from seekable.index.digest import END_BYTES
@@ -311,3 +311,25 @@ def test_a_forked_child_waits_for_no_request_of_its_parent(store: CountingStore)
         assert os.waitpid(child, 0)[1] == 0
         fetcher().post(store._have_begun.set)
         assert ends.result() == expected
+
+
+def test_indexes_of_other_tools_are_looked_for_beside_a_few_objects(
+    store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a request of its own, and most stores have none."""
+    monkeypatch.setattr(other_index, "_is_worth", lambda _: True)
+    line = b'{"text": "which is longer than a short line"}\n'
+    store.objects |= {f"{number:02}.jsonl": line * (20 + number) for number in range(50)}
+    built = index_store(store, tmp_path / "without")
+    looked_for = {key for key in store.stats if key.endswith(".jsonl.idx")}
+    assert 2 <= len(looked_for) <= 8
+    assert set(store.stats) == {".seekable/catalog.json", "index/sample_locations.bin", *looked_for}
+    keys = list(store.objects)
+    for key in keys:
+        ends = np.cumsum([len(line) for line in store.objects[key].splitlines(keepends=True)])
+        store.objects[f"{key}.idx"] = np.concatenate([[0], ends]).astype("<u8").tobytes()
+    store.forget()
+    found = index_store(store, tmp_path / "with", keys=keys)
+    assert {key for key in store.stats if key.endswith(".idx")} == {f"{key}.idx" for key in keys}
+    assert all(entry.unread for entry, _ in found.values())
+    assert [data for _, data in found.values()] == [data for _, data in built.values()]

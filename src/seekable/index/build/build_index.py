@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from seekable.index.build.build_progress import BuildProgress
 from seekable.index.build.commit import make_folder
 from seekable.index.build.file_scan import FileScanBuilder
 from seekable.index.build.kept_parts import KeptParts
-from seekable.index.build.other_index import take_over
+from seekable.index.build.other_index import find_others, take_over
 from seekable.index.build.parts import FileToIndex, parts_of, plan_batches
 from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part, scan_sent, sent_batch
 from seekable.index.digest import PIECE_BYTES
@@ -29,6 +30,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.remote import addresses
+from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file
 
@@ -36,12 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
-    from seekable.index.build import adopt_published, pinned_object, transfer
+    from seekable.index.build import adopt_published, early_fetch, pinned_object, transfer
     from seekable.index.build.scan import PartScan
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
 else:
     adopt_published = lazy("seekable.index.build.adopt_published")
+    early_fetch = lazy("seekable.index.build.early_fetch")
     pinned_object = lazy("seekable.index.build.pinned_object")
     transfer = lazy("seekable.index.build.transfer")
 
@@ -114,9 +117,15 @@ def build(
     for folder in {task.folder for task in tasks}:
         make_folder(folder)
     if any(task.is_object for task in tasks):
-        tasks, found = adopt_published.adopt_published(tasks, scanner, most_bytes=most_bytes)
+        with abandoned_at_errors(1, "seekable-look") as thread:
+            # Each is a round trip to the store.
+            looking = thread.submit(copy_context().run, find_others, tasks, scanner)
+            tasks, found = adopt_published.adopt_published(tasks, scanner, most_bytes=most_bytes)
+            others = looking.result() if tasks else {}
         announcement = transfer.check_transfer(transfer.transfer_of(tasks, scanner), most_bytes=most_bytes)
         notices = (*notices, *found, *filter(None, [announcement]))
+    else:
+        others = find_others(tasks, scanner)
     size = sum(task.bytes for task in tasks)
     progress_of_build = BuildProgress(files=len(tasks), size=size, format_name=scanner.name, hook=progress)
     for notice in notices:
@@ -124,7 +133,9 @@ def build(
         progress_of_build.report(always=True, notice=notice)
     with (
         closing(progress_of_build),
-        closing(_Scans(take_over(tasks, scanner, progress_of_build), scanner, progress_of_build)) as scans,
+        closing(
+            _Scans(take_over(tasks, scanner, others, progress_of_build), scanner, progress_of_build)
+        ) as scans,
     ):
         remote, objects = (any(task.is_remote for task in tasks), any(task.is_object for task in tasks))
         workers = 0 if remote else _worth_starting(scans.parts, size=scans.size, jobs=jobs)
@@ -181,7 +192,7 @@ class _Scans:
             self._progress.count(job, size)
 
         def submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
-            return executor.submit(_scan_watched, request.batch, read)
+            return early_fetch.submit(executor, request.batch, read)
 
         threads = ThreadPoolExecutor(count, thread_name_prefix="seekable-scan")
         try:
@@ -294,10 +305,6 @@ class _Scans:
 
 class _Stopped(BaseException):
     """Ends the scan in a thread whose build has ended; no handler of errors takes it for damage of a file."""
-
-
-def _scan_watched(batch: ScanBatch, read: Callable[[ScanJob, int], None]) -> list[PartScan | None]:
-    return [scan_part(job, batch.scanner, on_bytes=partial(read, job)) for job in batch.jobs]
 
 
 def _submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:

@@ -156,7 +156,7 @@ class ForwardContent:
         """The name of the file in error messages."""
         self._chunks: Iterator[Chunk] = source.chunks()
         self._stream = ForwardStream(
-            (memoryview(chunk.buffer)[: chunk.size] for chunk in self._chunks), path=path
+            (memoryview(chunk.held)[: chunk.size] for chunk in self._chunks), path=path
         )
 
     def read(self, start: int, count: int) -> bytes:

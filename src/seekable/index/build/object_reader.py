@@ -97,16 +97,25 @@ class ObjectReader(PositionedFile):
             DataNotFound, AccessDenied, Unreachable: it cannot be read.
         """
         target = memoryview(buffer).cast("B")
-        if self._at >= self._size or not len(target):
-            return 0
+        piece = self.next_view(len(target))
+        target[: len(piece)] = piece
+        return len(piece)
+
+    def next_view(self, most: int) -> memoryview:
+        """Return up to so many of the next bytes, up to the end of a request; none at the end of the file.
+
+        Raises:
+            IndexStale, DataNotFound, AccessDenied, Unreachable: as `readinto`.
+        """
+        if self._at >= self._size or not most:
+            return memoryview(b"")
         if not self._start <= self._at < self._start + len(self._window):
             self._fill()
         first = self._at - self._start
-        piece = self._window[first : first + len(target)]
-        target[: len(piece)] = piece
+        piece = self._window[first : first + most]
         self._at += len(piece)
         self._read_to = self._at
-        return len(piece)
+        return piece
 
     def close(self) -> None:
         """Cancel what is under way."""

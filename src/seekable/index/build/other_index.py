@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol, final
@@ -30,7 +31,7 @@ from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,6 +44,9 @@ else:
     pinned_object = lazy("seekable.index.build.pinned_object")
 
 __all__: list[str] = []
+
+OtherIndexes = Mapping[str, "Sequence[OtherIndex]"]
+"""The indexes of other tools by the root of the files, for roots with files that may have some."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,21 +72,35 @@ _LAST_BLANK = 32
 _NEWLINE = 10
 
 
+def find_others(tasks: Sequence[FileToIndex], scanner: Finder) -> OtherIndexes:
+    """Return the indexes that other tools have of some files, by the roots of the files."""
+    if not isinstance(scanner, ReadsOtherIndexes):
+        return {}
+    names: dict[str, list[str]] = {}
+    for task in tasks:
+        if _is_worth(task):
+            names.setdefault(task.root, []).append(task.name)
+    return {root: scanner.other_indexes(root, some) for root, some in names.items()}
+
+
 def take_over(
-    tasks: Sequence[FileToIndex], scanner: Finder, progress_of_build: BuildProgress
+    tasks: Sequence[FileToIndex], scanner: Finder, others: OtherIndexes, progress_of_build: BuildProgress
 ) -> list[FileToIndex]:
     """Add the files whose offsets another tool has, and return those that are to be scanned.
+
+    Args:
+        tasks: the files.
+        scanner: finds the records in them.
+        others: the indexes of other tools, as `find_others` returns them.
+        progress_of_build: gets the files that need no scan.
 
     Raises:
         DataNotFound: a file is gone.
         AccessDenied: a file may not be read.
         UnsupportedFormat: a file is of another format.
     """
-    if not isinstance(scanner, ReadsOtherIndexes):
+    if not isinstance(scanner, ReadsOtherIndexes) or not any(others.values()):
         return list(tasks)
-    roots = dict.fromkeys(task.root for task in tasks)
-    worth = {task.root for task in tasks if _is_worth(task)}
-    others = {root: scanner.other_indexes(root) if root in worth else () for root in roots}
     left: list[FileToIndex] = []
     taken = {root: [0] * len(indexes) for root, indexes in others.items()}
     offered = {root: [0] * len(indexes) for root, indexes in others.items()}
@@ -106,13 +124,13 @@ def take_over(
 
 
 def _compared(
-    tasks: Sequence[FileToIndex], others: Mapping[str, Sequence[OtherIndex]], scanner: Scanner
+    tasks: Sequence[FileToIndex], others: OtherIndexes, scanner: Scanner
 ) -> Generator[tuple[list[int], FileScan | None]]:
     """Yield, of each file, the numbers of the indexes that have it, the last of which fits, and its scan."""
 
     def compare(task: FileToIndex) -> tuple[list[int], FileScan | None]:
         looked_up = []
-        for number, other in enumerate(others[task.root]):
+        for number, other in enumerate(others.get(task.root, ())):
             if (found := _found(task, other)) is not None:
                 looked_up.append(number)
                 if (scan := _scan_of(task, found, scanner)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, final
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.remote.stores.store import Store
 
-__all__ = ["Ends", "PinnedObject", "newest_version"]
+__all__ = ["Ends", "PinnedObject", "begin_early", "newest_version"]
 
 _MOST_ENDS = 64
 """The objects whose ends are remembered, 128 KiB each: the parts of one object follow each other."""
@@ -29,8 +30,14 @@ _MOST_ENDS = 64
 Ends = tuple[bytes, bytes]
 """The first and the last 64 KiB of an object; both are all of a smaller one."""
 
+_Range = tuple[str, int, int, int, int]
+"""The address of an object, its number of bytes, the number of its version, a first byte and an end."""
+
 _ends: OrderedDict[tuple[str, int, int], tuple[Future[Buffer], Future[Buffer]]] = OrderedDict()
 _ends_lock = threading.Lock()
+
+_early: weakref.WeakValueDictionary[_Range, Future[Buffer]] = weakref.WeakValueDictionary()
+"""Requests that were begun before the reader of their object was made. It takes them, if they still exist."""
 
 
 @final
@@ -63,7 +70,13 @@ class PinnedObject:
         self._on_wait = on_wait
 
     def begin(self, start: int, stop: int) -> Future[Buffer]:
-        """Begin to fetch some bytes; whoever does not await them cancels the future."""
+        """Begin to fetch some bytes; whoever does not await them cancels the future.
+
+        A request of `begin_early` is taken.
+        """
+        early = _early.pop((self._address, self.size, self._pin.identity, start, stop), None)
+        if early is not None:
+            return early
         return fetcher().start(_reading(self._address, start, stop, self._pin), path=self._address)
 
     def wait(self, answer: Future[Buffer]) -> memoryview:
@@ -105,6 +118,21 @@ class PinnedObject:
             self._on_wait(0)
 
 
+def begin_early(address: str, start: int, stop: int, *, size: int, identity: int) -> Future[Buffer]:
+    """Begin to fetch bytes for a reader that is made later, while the future is kept.
+
+    Args:
+        address: the address of the object.
+        start: the first byte.
+        stop: the byte behind the last.
+        size: the number of bytes of the object.
+        identity: the number of its version.
+    """
+    answer = PinnedObject(address, size=size, identity=identity).begin(start, stop)
+    _early[address, size, identity, start, stop] = answer
+    return answer
+
+
 def newest_version(address: str) -> tuple[int, int]:
     """Return the number of bytes of an object and the number of its version, as they are now.
 
@@ -131,6 +159,7 @@ def _start_anew() -> None:
     global _ends_lock  # noqa: PLW0603 - a thread of the parent may hold the lock
     _ends_lock = threading.Lock()
     _ends.clear()
+    _early.clear()
 
 
 os.register_at_fork(after_in_child=_start_anew)

@@ -155,17 +155,17 @@ def _statuses(root: str, names: Sequence[str]) -> list[tuple[int, int] | None]:
     for name in missing:
         by_folder.setdefault(name.rpartition("/")[0], []).append(name)
     asked: dict[str, tuple[int, int] | None] = {}
+    alone: list[str] = []
     for inner, some in by_folder.items():
-        path = f"{root}/{inner}" if inner else root
         if len(some) > _WORTH_LISTING and folder.can_list(root):
-            files = folder.listed(path).files
+            files = folder.listed(f"{root}/{inner}" if inner else root).files
             asked |= {name: files.get(name.rpartition("/")[2]) for name in some}
         else:
-            stats = folder.stat_each([f"{root}/{name}" for name in some])
-            asked |= {
-                name: None if (stat := stats[f"{root}/{name}"]) is None else (stat.size, stat.identity)
-                for name in some
-            }
+            alone += some
+    stats = folder.stat_each([f"{root}/{name}" for name in alone])
+    for name in alone:
+        stat = stats[f"{root}/{name}"]
+        asked[name] = None if stat is None else (stat.size, stat.identity)
     for name, status in asked.items():
         if status is not None:
             known.add_status(f"{root}/{name}", *status)

@@ -33,7 +33,7 @@ __all__ = [
     "without_markers",
 ]
 
-AT_ONCE = 32
+AT_ONCE = 64
 """The most requests for names under way at once."""
 
 _UNLISTED = ("http", "https")
