@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.killing import KILLED, Killer
@@ -316,6 +317,41 @@ def test_a_claim_holds_for_threads_and_processes_until_it_is_released(cache: Dis
     assert again is not None
     claim.release()
     assert cache.claim(key, 0) is None
+
+
+def test_several_units_are_claimed_together_or_not_at_all(cache: DiskCache) -> None:
+    key, other = key_of(1), DiskCache(cache.folder)
+    claim = cache.claim_units(key, range(2, 6))
+    assert claim is not None
+    for unit in range(8):
+        single = other.claim(key, unit)
+        assert (single is None) == (2 <= unit < 6)
+        del single
+    assert other.claim_units(key, range(5, 8)) is None
+    assert cache.claim_units(key, range(2)) is not None
+    claim.release()
+    again = other.claim_units(key, range(5, 8))
+    assert again is not None
+    assert cache.claim_units(key, range(2, 6)) is None, "unit 5 is claimed"
+    assert cache.claim_units(key, range(2, 5)) is not None
+
+
+def test_units_that_this_process_wrote_are_read_without_a_check_of_their_digests(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_all(cache, 1)
+    checked: list[int] = []
+    digest = xxhash.xxh3_64_intdigest
+
+    def noted_digest(data: bytes, seed: int) -> int:
+        checked.append(len(data))
+        return digest(data, seed)
+
+    monkeypatch.setattr(xxhash, "xxh3_64_intdigest", noted_digest)
+    assert units_of(cache, 1) == everything(1)
+    assert not checked
+    assert units_of(DiskCache(cache.folder), 1) == everything(1)
+    assert sum(checked) == SIZE
 
 
 def test_a_forked_child_reads_and_claims_and_leaves_the_parents_claims(cache: DiskCache) -> None:

@@ -55,11 +55,38 @@ def test_a_read_brings_its_unit_and_a_second_process_finds_it(
 
 def test_damaged_units_are_fetched_again(store: FakeStore, fetcher: Fetcher, tmp_path: Path) -> None:
     fetcher.range(store.ref("a"), 0, len(A))
+    fetcher.close()
     for extent in tmp_path.rglob("*.ext"):
         extent.write_bytes(bytes(len(extent.read_bytes())))
     other = fetcher_over(store, tmp_path)
     assert other.range(store.ref("a"), 0, len(A)) == A
     assert store.reads == [("a", 0, len(A))] * 2
+    other.close()
+
+
+def test_readers_do_not_wait_for_the_disk_and_others_wait_for_what_is_written(
+    store: FakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write, save = threading.Event(), DiskCache.save_units
+
+    def save_late(disk: DiskCache, key: str, first: int, data: bytes, *, etag: str | None) -> None:
+        may_write.wait(60)
+        save(disk, key, first, data, etag=etag)
+
+    monkeypatch.setattr(DiskCache, "save_units", save_late)
+    fetcher, other = fetcher_over(store, tmp_path), fetcher_over(store, tmp_path)
+    assert fetcher.range(store.ref("a"), 0, 10) == A[:10]
+    assert fetcher.range(store.ref("a"), 0, len(A)) == A
+    found: list[bytes] = []
+    waiting = threading.Thread(target=lambda: found.append(bytes(other.range(store.ref("a"), 0, 10))))
+    waiting.start()
+    assert not list(tmp_path.rglob("*.ext"))
+    may_write.set()
+    waiting.join()
+    assert found == [A[:10]]
+    fetcher.close()
+    assert len(list(tmp_path.rglob("*.ext"))) == 1
+    assert sum(stop - start for _, start, stop in store.reads) == len(A), "a unit came twice"
     other.close()
 
 

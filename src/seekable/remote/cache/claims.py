@@ -1,8 +1,8 @@
 """Claims: one process of a machine, and one thread of it, fetches a unit; the others wait for it.
 
-A claim is a lock of one byte of the file ``claims`` (an open-file-description lock of Linux). It costs some
-microseconds, and it is gone when its owner dies. Where the system or the file system has no such locks, a
-claim holds for the threads of this process alone. Network file systems count as those that have none.
+A claim is a lock of consecutive bytes of the file ``claims`` (an open-file-description lock of Linux). It
+costs some microseconds, and it is gone when its owner dies. Where the system or the file system has no such
+locks, a claim holds for the threads of this process alone; so it does on network file systems.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre", "gp
 
 
 class Claim:
-    """The right of this thread to fetch one unit, until `release` or the end of a ``with`` statement."""
+    """The right of this thread to fetch some units, until `release` or the end of a ``with`` statement."""
 
-    __slots__ = ("_at", "_claims", "_description", "_process")
+    __slots__ = ("_claims", "_description", "_numbers", "_process")
 
-    def __init__(self, claims: Claims, at: int, description: _Description | None) -> None:
+    def __init__(self, claims: Claims, numbers: range, description: _Description | None) -> None:
         self._claims: Claims | None = claims
-        self._at = at
+        self._numbers = numbers
         self._description = description
         self._process = os.getpid()
 
@@ -56,7 +56,7 @@ class Claim:
         """Give the right up. A second call does nothing, and neither does the call of a forked child."""
         claims, self._claims = self._claims, None
         if claims is not None and self._process == os.getpid():
-            claims.release(self._at, self._description)
+            claims.release(self._numbers, self._description)
 
 
 class Claims:
@@ -66,9 +66,9 @@ class Claims:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     claims = Claims(folder)
-        ...     with claims.claim(5) as first:
-        ...         second = claims.claim(5)
-        ...     third = claims.claim(5)
+        ...     with claims.claim(range(5, 8)) as first:
+        ...         second = claims.claim(range(7, 9))
+        ...     third = claims.claim(range(7, 9))
         >>> first is not None, second is None, third is not None
         (True, True, True)
     """
@@ -94,32 +94,32 @@ class Claims:
         self._description = None
         self._has_locks: bool | None = None
 
-    def claim(self, at: int) -> Claim | None:
-        """Claim a number, None if another thread or another process has it.
+    def claim(self, numbers: range) -> Claim | None:
+        """Claim consecutive numbers together, None if another thread or another process has one of them.
 
         Args:
-            at: a number from 0 to 2^62.
+            numbers: numbers from 0 to 2^62, at least one.
         """
         with self._mutex:
-            if at in self._held:
+            if not self._held.isdisjoint(numbers):
                 return None
             description = self._current()
-            if description is not None and not description.lock(at):
+            if description is not None and not description.lock(numbers):
                 return None
-            self._held.add(at)
-        return Claim(self, at, description)
+            self._held.update(numbers)
+        return Claim(self, numbers, description)
 
-    def release(self, at: int, description: _Description | None) -> None:
-        """Release a number.
+    def release(self, numbers: range, description: _Description | None) -> None:
+        """Release numbers.
 
         Args:
-            at: the number.
-            description: the open file that holds the lock of it, None if there is no lock.
+            numbers: the numbers of one claim.
+            description: the open file that holds the lock of them, None if there is no lock.
         """
         with self._mutex:
-            self._held.discard(at)
+            self._held.difference_update(numbers)
             if description is not None:
-                description.unlock(at)
+                description.unlock(numbers)
 
     def _current(self) -> _Description | None:
         """Return the open file of locks, opened again if it was deleted; None if there can be no locks."""
@@ -156,19 +156,21 @@ class _Description:
     def is_deleted(self) -> bool:
         return os.fstat(self._descriptor).st_nlink == 0
 
-    def lock(self, at: int) -> bool:
-        """Lock a byte; return False if another process has it. Without support it counts as locked."""
-        assert _SET is not None
+    def lock(self, numbers: range) -> bool:
+        """Lock bytes; return False if another process has one. Without support they count as locked."""
         try:
-            fcntl.fcntl(self._descriptor, _SET, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, at, 1, 0))
+            self._set(fcntl.F_WRLCK, numbers)
         except OSError as error:
             return error.errno not in _TAKEN
         return True
 
-    def unlock(self, at: int) -> None:
-        assert _SET is not None
+    def unlock(self, numbers: range) -> None:
         with contextlib.suppress(OSError):
-            fcntl.fcntl(self._descriptor, _SET, _LOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, at, 1, 0))
+            self._set(fcntl.F_UNLCK, numbers)
+
+    def _set(self, kind: int, numbers: range) -> None:
+        assert _SET is not None
+        fcntl.fcntl(self._descriptor, _SET, _LOCK.pack(kind, os.SEEK_SET, numbers.start, len(numbers), 0))
 
 
 def is_network_folder(folder: str) -> bool:

@@ -63,9 +63,7 @@ _OBJECT_OVERHEAD = 4 * _PAGE
 
 _RETRY_SECONDS = 10.0
 """The time for which nothing is kept after a sweep that could not make room."""
-
-_CLAIMS = (1 << 62) - 1
-
+_CLAIMS = (1 << 61) - 1
 _UNITS_TOGETHER, _LARGE_BYTES = 32, 512 << 20
 """The units that are written under one lock, from a multiple of them on; one in smaller caches."""
 
@@ -263,14 +261,18 @@ class DiskCache:
         """Claim the right to fetch a unit, None if another thread or process is fetching it.
 
         Whoever gets a claim calls `load` once more, because the unit may have been saved just before; then
-        fetches it, saves it and releases the claim. The others call `load` until the unit is there, or until
-        they get the claim because its owner has failed.
+        fetches it, saves it and releases the claim. The others try to get the claim until it is released.
 
         Args:
             ref_key: the object, as `object_key` names it.
             unit: the number of the unit.
         """
-        return self._claims.claim((int(ref_key[:16], 16) + unit) & _CLAIMS)
+        return self.claim_units(ref_key, range(unit, unit + 1))
+
+    def claim_units(self, ref_key: str, units: range) -> Claim | None:
+        """Claim the right to fetch some units, as `claim`; None if another is fetching one of them."""
+        at = int(ref_key[:16], 16) & _CLAIMS
+        return self._claims.claim(range(at + units.start, at + units.stop))
 
     def note_need(self, ref_key: str, units: range, seconds: float) -> None:
         """Let a plan keep some units: other units are evicted before them.

@@ -239,7 +239,8 @@ class KeptObject:
             number, within = divmod(first, self._extent_units)
             stop = min(units.stop, first + self._extent_units - within)
             low, high = (first - units.start) * UNIT_BYTES, (stop - units.start) * UNIT_BYTES
-            self._write_bytes(number, within * UNIT_BYTES, whole[low:high])
+            inode = self._write_bytes(number, within * UNIT_BYTES, whole[low:high])
+            self._note_own(number, inode, range(within, within + stop - first))
             first = stop
         entries = b"".join(
             ENTRY.pack(self._digest(unit, part), second, self._seconds[4 * unit + 7])
@@ -248,15 +249,25 @@ class KeptObject:
         with _opened(self._side, os.O_WRONLY) as side:
             os.pwrite(side, entries, HEADER.size + ENTRY.size * units.start)
 
-    def _write_bytes(self, number: int, start: int, data: Buffer) -> None:
+    def _note_own(self, number: int, inode: int, units: range) -> None:
+        """Note that units of an extent need no check, because this process has just written them."""
+        with contextlib.suppress(OSError):
+            extent = self._current_extent(number)
+            if extent.inode == inode:
+                extent.checked[units.start : units.stop] = bytes([1]) * len(units)
+
+    def _write_bytes(self, number: int, start: int, data: Buffer) -> int:
+        """Write a part of an extent, and return the inode of its file."""
         size = self._extent_bytes(number)
         with _opened(self._extent_path(number), os.O_RDWR | os.O_CREAT) as file:
-            if os.fstat(file).st_size != size:
+            status = os.fstat(file)
+            if status.st_size != size:
                 os.ftruncate(file, size)
             left = memoryview(data).cast("B")
             while left:
                 count = os.pwrite(file, left, start)
                 left, start = left[count:], start + count
+        return status.st_ino
 
     def _checked(self, unit: int, digest: int) -> Extent | None:
         """Return the extent of a unit after a check of the unit's digest, None if it does not fit."""

@@ -21,13 +21,14 @@ from seekable.remote.cache.held_ranges import Held, HeldRanges
 from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.appetite import Appetite, gap_bytes
 from seekable.remote.fetching.forks import GuardedStores
+from seekable.remote.fetching.kept_units import blocks_here, units_here
 from seekable.remote.fetching.look_ahead import LookAhead
 from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.places import Places
 from seekable.remote.fetching.report import FetchCounts
 from seekable.remote.fetching.retries import Patience
 from seekable.remote.fetching.sending import Sender
-from seekable.remote.fetching.transfers import Transfers, blocks_here, units_here
+from seekable.remote.fetching.transfers import Transfers
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants
 
@@ -212,8 +213,9 @@ class Fetcher:
         return self._counts.report(oldest=self._sender.oldest(), waiting_bytes=waiting)
 
     def close(self) -> None:
-        """Cancel all requests, and wait until they have ended."""
+        """Cancel all requests, and wait until they have ended and what was fetched is on disk."""
         self._loop.close()
+        self._transfers.close()
 
     @property
     def memory(self) -> HeldRanges:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar, final
-
-import numpy as np
 
 from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.flights import Flights
+from seekable.remote.fetching.kept_units import UnitWriter, blocks_here, claimed, kept_units
 from seekable.remote.fetching.patient_store import PatientStore
 from seekable.remote.fetching.sending import Request
 from seekable.remote.stores.store import Passing
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from seekable.remote.cache.disk_cache import DiskCache
-    from seekable.remote.cache.extents import Extent
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.look_ahead import LookAhead
@@ -31,41 +27,15 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.retries import Patience
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.fetching.units import PlannedRange
-    from seekable.remote.fetching.wants import ObjectRef, Wants
     from seekable.remote.stores.store import Store
 
-__all__ = ["Transfers", "blocks_here", "units_here"]
+__all__ = ["Transfers"]
 
 T = TypeVar("T")
 
-_UNIT_BITS = 40
 _FIRST_POLL, _LONGEST_POLL = 0.001, 0.02
 _OTHERS_SECONDS = 10.0
 """The most time to wait for a unit that another process fetches, which may have been stopped."""
-
-
-def blocks_here(
-    disk: DiskCache | None, memory: HeldRanges, ref: ObjectRef, start: int, stop: int
-) -> tuple[list[Block], list[tuple[int, int]]]:
-    """Return blocks that contain a range as far as it is in memory or on disk, and the parts that are not.
-
-    Units on disk are taken into memory.
-    """
-    blocks, gaps = memory.cover(ref.key, start, stop)
-    if disk is None or not gaps:
-        return blocks, gaps
-    left: list[tuple[int, int]] = []
-    for gap_start, gap_stop in gaps:
-        units = range(gap_start // UNIT_BYTES, -(-gap_stop // UNIT_BYTES))
-        for unit, extent in zip(units, disk.extents(ref.key, units), strict=True):
-            if extent is not None:
-                blocks.append(_unit_block(memory, ref, unit, extent))
-                continue
-            part = max(gap_start, unit * UNIT_BYTES), min(gap_stop, (unit + 1) * UNIT_BYTES)
-            if left and left[-1][1] == part[0]:
-                part = left.pop()[0], part[1]
-            left.append(part)
-    return blocks, left
 
 
 @final
@@ -99,8 +69,7 @@ class Transfers:
         self._places = places
         self._sender = sender
         self._flights = Flights(self._fly)
-        # One thread: writers of one cache wait for each other anyway.
-        self._writer = ThreadPoolExecutor(1, "seekable-cache")
+        self._writer = UnitWriter(memory)
         self._aheads: list[weakref.ref[LookAhead]] = []
         self.is_pending = False
         """True if a look-ahead had ranges to begin when `pump` was called last."""
@@ -154,6 +123,10 @@ class Transfers:
         """Begin ranges of a look-ahead from now on, as long as somebody refers to it."""
         self._aheads.append(weakref.ref(ahead))
 
+    def close(self) -> None:
+        """Wait until what was fetched is written; called when the loop has ended."""
+        self._writer.close()
+
     @property
     def waiting_bytes(self) -> int:
         """The number of bytes that look-aheads wait for."""
@@ -170,63 +143,42 @@ class Transfers:
         ]
 
     async def _fly(self, flight: Flight) -> list[Block]:
-        disk = self._disk() if flight.wanted.by_units else None
+        wanted = flight.wanted
+        disk = self._disk() if wanted.by_units else None
         if disk is None:
-            return [await self._fetch(flight, flight.wanted.start, flight.wanted.stop)]
-        key, units = flight.wanted.ref.key, flight.wanted.units
-        blocks: dict[int, Block] = {}
+            return [await self._fetch(flight, wanted.start, wanted.stop)]
+        blocks: list[Block] = []
+        missing = [wanted.units]
         poll, until = _FIRST_POLL, time.monotonic() + _OTHERS_SECONDS
-        while missing := [unit for unit in units if unit not in blocks]:
+        while True:
             with ExitStack() as claims:
-                is_late = time.monotonic() > until
-                mine = [unit for unit in missing if is_late or _is_claimed(disk, key, unit, claims)]
-                blocks |= self._saved_units(disk, flight, missing)
-                blocks |= await self._fetched_units(
-                    disk, flight, [unit for unit in mine if unit not in blocks]
-                )
-            if len(mine) < len(missing):
-                await asyncio.sleep(poll)
-                poll = min(2 * poll, _LONGEST_POLL)
-        return [blocks[unit] for unit in units]
+                if time.monotonic() > until:
+                    mine, missing = missing, []
+                else:
+                    mine, missing = claimed(disk, wanted.ref.key, missing, claims)
+                absent: list[range] = []
+                for units in mine:
+                    # Others may have written them just before.
+                    kept, left = kept_units(disk, self._memory, wanted.ref, units)
+                    blocks += kept
+                    absent += left
+                if absent:
+                    blocks += await self._fetched(disk, flight, absent, claims)
+            if not missing:
+                return blocks
+            await asyncio.sleep(poll)
+            poll = min(2 * poll, _LONGEST_POLL)
 
-    def _saved_units(self, disk: DiskCache, flight: Flight, units: Iterable[int]) -> dict[int, Block]:
-        """Return the units of a flight that are on disk."""
-        ref, blocks = flight.wanted.ref, {}
-        for run in _consecutive(list(units)):
-            among = range(run[0], run[-1] + 1)
-            for unit, extent in zip(among, disk.extents(ref.key, among), strict=True):
-                if extent is not None:
-                    blocks[unit] = _unit_block(self._memory, ref, unit, extent)
-        return blocks
-
-    async def _fetched_units(self, disk: DiskCache, flight: Flight, units: list[int]) -> dict[int, Block]:
-        """Fetch units, consecutive ones in one request, and keep them on disk if there is room."""
+    async def _fetched(
+        self, disk: DiskCache, flight: Flight, missing: list[range], claims: ExitStack
+    ) -> list[Block]:
+        """Fetch claimed units, consecutive ones in one request, and keep them on disk if there is room."""
         ref = flight.wanted.ref
-        spans = [
-            (run[0] * UNIT_BYTES, min((run[-1] + 1) * UNIT_BYTES, ref.pin.size))
-            for run in _consecutive(units)
-        ]
-        blocks: dict[int, Block] = {}
-        for fetched in await _all(self._fetch(flight, start, stop) for start, stop in spans):
-            first = fetched.start // UNIT_BYTES
-            await self._written(partial(disk.save_units, ref.key, first, fetched.data, etag=ref.pin.etag))
-            blocks |= dict.fromkeys(range(first, -(-fetched.stop // UNIT_BYTES)), fetched)
-        # What is on disk now need not stay in memory as it came.
-        return blocks | self._saved_units(disk, flight, units)
-
-    async def _written(self, work: Callable[[], object]) -> None:
-        """Write files in a thread, so that the loop goes on; in the loop where no thread starts any more."""
-        try:
-            done = asyncio.get_running_loop().run_in_executor(self._writer, work)
-        except RuntimeError:  # The interpreter ends.
-            work()
-        else:
-            try:
-                await asyncio.shield(done)
-            except asyncio.CancelledError:
-                # The bytes are here: others who want the units shall find them when the claims are released.
-                await asyncio.wait([done])
-                raise
+        fetched = await _all(
+            self._fetch(flight, units.start * UNIT_BYTES, min(units.stop * UNIT_BYTES, ref.pin.size))
+            for units in missing
+        )
+        return await self._writer.keep(disk, ref, fetched, claims, demanded=flight.waiting > 0)
 
     async def _fetch(self, flight: Flight, start: int, stop: int) -> Block:
         ref = flight.wanted.ref
@@ -248,50 +200,6 @@ class Transfers:
 
         view = await self._sender.send(request, read)
         return self._memory.put(ref.key, start, view)
-
-
-def units_here(disk: DiskCache, memory: HeldRanges, wants: Wants) -> None:
-    """Note in memory which units of some ranges are on disk."""
-    first, last = wants.starts // UNIT_BYTES, (wants.stops - 1) // UNIT_BYTES
-    counts = np.maximum(last - first + 1, 0)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    units = first[owner] + np.arange(owner.size) - (np.cumsum(counts) - counts)[owner]
-    places = np.unique((wants.which[owner] << _UNIT_BITS) | units)
-    if not places.size:
-        return
-    heads = np.flatnonzero(np.diff(places, prepend=-2) != 1).tolist()
-    numbers = places.tolist()
-    for low, high in zip(heads, [*heads[1:], len(numbers)], strict=True):
-        ref, start = wants.objects[numbers[low] >> _UNIT_BITS], numbers[low] & (1 << _UNIT_BITS) - 1
-        run = range(start, start + high - low)
-        for unit, extent in zip(run, disk.extents(ref.key, run), strict=True):
-            if extent is not None:
-                _unit_block(memory, ref, unit, extent)
-
-
-def _unit_block(memory: HeldRanges, ref: ObjectRef, unit: int, extent: Extent) -> Block:
-    start = unit * UNIT_BYTES
-    return memory.put_part(ref.key, extent, start, min(start + UNIT_BYTES, ref.pin.size))
-
-
-def _is_claimed(disk: DiskCache, key: str, unit: int, claims: ExitStack) -> bool:
-    """Return True if this process may fetch a unit, until the end of ``claims``."""
-    claim = disk.claim(key, unit)
-    if claim is None:
-        return False
-    claims.callback(claim.release)
-    return True
-
-
-def _consecutive(numbers: list[int]) -> list[list[int]]:
-    """Return ascending numbers in groups without holes."""
-    groups: list[list[int]] = []
-    for number in numbers:
-        if groups and groups[-1][-1] + 1 == number:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return groups
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

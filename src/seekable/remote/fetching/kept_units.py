@@ -1,0 +1,175 @@
+"""Units of objects on the disk of this machine: found there, claimed from other processes, and written."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from seekable.remote.cache.object_key import UNIT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from contextlib import ExitStack
+
+    from seekable.remote.cache.disk_cache import DiskCache
+    from seekable.remote.cache.extents import Extent
+    from seekable.remote.cache.held_ranges import Block, HeldRanges
+    from seekable.remote.fetching.wants import ObjectRef, Wants
+
+__all__ = ["UnitWriter", "blocks_here", "claimed", "kept_units", "units_here"]
+
+_UNIT_BITS = 40
+_MOST_UNWRITTEN_BYTES = 64 << 20
+"""The bytes that wait to be written before a reader has to wait for the disk."""
+
+
+def kept_units(
+    disk: DiskCache, memory: HeldRanges, ref: ObjectRef, units: range
+) -> tuple[list[Block], list[range]]:
+    """Return blocks of those units that are on disk, and ranges of the units that are not.
+
+    Units on disk are noted in memory.
+    """
+    blocks: list[Block] = []
+    missing: list[range] = []
+    found: Iterable[tuple[int, Extent | None]] = zip(units, disk.extents(ref.key, units), strict=True)
+    for _, group in groupby(found, lambda pair: id(pair[1])):
+        pairs = list(group)
+        (first, extent), last = pairs[0], pairs[-1][0]
+        if extent is None:
+            missing.append(range(first, last + 1))
+        else:
+            stop = min((last + 1) * UNIT_BYTES, ref.pin.size)
+            blocks.append(memory.put_part(ref.key, extent, first * UNIT_BYTES, stop))
+    return blocks, missing
+
+
+def blocks_here(
+    disk: DiskCache | None, memory: HeldRanges, ref: ObjectRef, start: int, stop: int
+) -> tuple[list[Block], list[tuple[int, int]]]:
+    """Return blocks that contain a range as far as it is in memory or on disk, and the parts that are not.
+
+    Units on disk are noted in memory.
+    """
+    blocks, gaps = memory.cover(ref.key, start, stop)
+    if disk is None or not gaps:
+        return blocks, gaps
+    left: list[tuple[int, int]] = []
+    for low, high in gaps:
+        kept, missing = kept_units(disk, memory, ref, range(low // UNIT_BYTES, -(-high // UNIT_BYTES)))
+        blocks += kept
+        left += [(max(low, run.start * UNIT_BYTES), min(high, run.stop * UNIT_BYTES)) for run in missing]
+    return blocks, left
+
+
+def units_here(disk: DiskCache, memory: HeldRanges, wants: Wants) -> None:
+    """Note in memory which units of some ranges are on disk."""
+    first, last = wants.starts // UNIT_BYTES, (wants.stops - 1) // UNIT_BYTES
+    counts = np.maximum(last - first + 1, 0)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    units = first[owner] + np.arange(owner.size) - (np.cumsum(counts) - counts)[owner]
+    places = np.unique((wants.which[owner] << _UNIT_BITS) | units)
+    if not places.size:
+        return
+    heads = np.flatnonzero(np.diff(places, prepend=-2) != 1).tolist()
+    numbers = places.tolist()
+    for low, high in zip(heads, [*heads[1:], len(numbers)], strict=True):
+        ref, start = wants.objects[numbers[low] >> _UNIT_BITS], numbers[low] & (1 << _UNIT_BITS) - 1
+        kept_units(disk, memory, ref, range(start, start + high - low))
+
+
+def claimed(
+    disk: DiskCache, key: str, wanted: Iterable[range], claims: ExitStack
+) -> tuple[list[range], list[range]]:
+    """Return the units that this process may fetch until the end of ``claims``, and those that others fetch.
+
+    Args:
+        disk: the cache on disk.
+        key: the object.
+        wanted: consecutive units each.
+        claims: takes the claims.
+    """
+    mine: list[range] = []
+    others: list[range] = []
+    for units in wanted:
+        claim = disk.claim_units(key, units)
+        if claim is not None:
+            claims.callback(claim.release)
+            mine.append(units)
+            continue
+        for unit in units:
+            claim = disk.claim(key, unit)
+            if claim is not None:
+                claims.callback(claim.release)
+            _append(others if claim is None else mine, unit)
+    return mine, others
+
+
+@final
+class UnitWriter:
+    """Writes fetched units to disk in a thread, so that neither readers nor the loop wait for the disk."""
+
+    def __init__(self, memory: HeldRanges) -> None:
+        """Start no thread yet.
+
+        Args:
+            memory: has the maps of what was written.
+        """
+        self._memory = memory
+        # One thread: writers of one cache wait for each other anyway.
+        self._thread = ThreadPoolExecutor(1, "seekable-cache")
+        # Each is changed by one thread alone.
+        self._given_bytes = self._done_bytes = 0
+
+    async def keep(
+        self, disk: DiskCache, ref: ObjectRef, fetched: Sequence[Block], claims: ExitStack, *, demanded: bool
+    ) -> list[Block]:
+        """Write units and end their claims; return blocks of maps as far as there was room, else the units.
+
+        Args:
+            disk: the cache on disk.
+            ref: the object.
+            fetched: whole units, consecutive ones in one block.
+            claims: the claims of the units.
+            demanded: True if a reader waits: then the units come back at once, unless too many bytes wait to
+                be written.
+        """
+        work = partial(self._written, disk, ref, fetched, claims.pop_all())
+        self._given_bytes += sum(len(block.data) for block in fetched)
+        try:
+            done = self._thread.submit(work)
+        except RuntimeError:  # The interpreter ends: no thread takes work any more.
+            return work()
+        if demanded and self._given_bytes - self._done_bytes <= _MOST_UNWRITTEN_BYTES:
+            return list(fetched)
+        return await asyncio.shield(asyncio.wrap_future(done))
+
+    def close(self) -> None:
+        """Wait until all is written."""
+        self._thread.shutdown()
+
+    def _written(
+        self, disk: DiskCache, ref: ObjectRef, fetched: Sequence[Block], claims: ExitStack
+    ) -> list[Block]:
+        blocks: list[Block] = []
+        with claims:
+            for block in fetched:
+                units = range(block.start // UNIT_BYTES, -(-block.stop // UNIT_BYTES))
+                disk.save_units(ref.key, units.start, block.data, etag=ref.pin.etag)
+                kept, missing = kept_units(disk, self._memory, ref, units)
+                blocks += [*kept, block] if missing else kept
+        self._done_bytes += sum(len(block.data) for block in fetched)
+        return blocks
+
+
+def _append(runs: list[range], unit: int) -> None:
+    """Add a unit to ascending ranges of units: to the last one if it follows that."""
+    if runs and runs[-1].stop == unit:
+        runs[-1] = range(runs[-1].start, unit + 1)
+    else:
+        runs.append(range(unit, unit + 1))
