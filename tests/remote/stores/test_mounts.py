@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import pickle
+import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 import fsspec  # type: ignore[import-untyped]
@@ -22,9 +23,10 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.parallel.processes import WorkerProcesses
-from seekable.remote.addresses import shown
+from seekable.remote.addresses import parse, shown
 from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_of
 from seekable.remote.output_files import file_size
+from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.store import Pin
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.remote.servers.bucket import Bucket
+
+    from seekable.remote.stores.obstore_clients import Client
 
 PLANTED = "planted-secret"
 
@@ -221,6 +225,25 @@ def test_an_answer_of_s3_that_names_what_is_wrong_here_says_what_to_set(
         with pytest.raises(kind, match=text) as caught:
             asyncio.run(store.read(name, 0, 4, pin=Pin(10, 0)))
         assert "credentials" not in str(caught.value) or status == 400
+
+
+def test_requests_go_on_while_credentials_wait_for_a_log_in() -> None:
+    """Tools of a cloud may wait for a browser; they are called once for all requests that wait."""
+    may_go_on, made = threading.Event(), []
+
+    def connect() -> Client:
+        made.append(may_go_on.wait(10))
+        raise AccessDenied("no log-in")
+
+    async def wait(store: ObstoreStore) -> list[object]:
+        waiting = [asyncio.ensure_future(store.stat("a")) for _ in range(3)]
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(may_go_on.set)
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    found = asyncio.run(wait(ObstoreStore(parse("s3://any"), connect, secrets=())))
+    assert [type(error) for error in found] == [AccessDenied] * 3
+    assert made == [True]
 
 
 def test_a_server_without_tls_at_an_https_address_is_said_at_once() -> None:

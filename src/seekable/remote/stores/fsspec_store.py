@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import re
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from seekable._optional import optional
 from seekable.errors import (
@@ -21,6 +19,7 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.remote.addresses import SUFFIX_MARK, Address, shown
+from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import redacted
 from seekable.remote.stores.store import Passing, Stat, Store, changed
 
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
 else:
     fsspec = optional("fsspec", extra="remote")
 
-__all__ = ["FsspecStore", "in_thread", "protocol_of"]
-
-_T = TypeVar("_T")
+__all__ = ["FsspecStore", "protocol_of"]
 
 _PAGE: Final = 1000
 _NEEDED: Final = ("info", "cat_file", "find", "ls")
@@ -270,23 +267,6 @@ def _find(files: Any, path: str) -> Any:
 def _ls(files: Any, path: str) -> Any:
     files.invalidate_cache()
     return files.ls(path, detail=True)
-
-
-async def in_thread(call: Callable[[], _T]) -> _T:
-    """Await a blocking call in a thread of its own, which does not delay the end of the process."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[_T] = loop.create_future()
-
-    def run() -> None:
-        try:
-            outcome = partial(done.set_result, call())
-        except BaseException as error:  # noqa: BLE001 - the error belongs to the caller
-            outcome = partial(done.set_exception, error)
-        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits.
-            loop.call_soon_threadsafe(lambda: None if done.done() else outcome())
-
-    threading.Thread(target=run, name="seekable-fsspec", daemon=True).start()
-    return await done
 
 
 def _stat(key: str, info: Mapping[str, Any]) -> Stat:

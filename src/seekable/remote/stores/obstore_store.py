@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 from urllib.parse import quote, unquote
 
@@ -15,6 +16,7 @@ from seekable.errors import (
     Unreachable,
 )
 from seekable.remote.addresses import Address, shown
+from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import Failure, failure_of
 from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
 
@@ -82,6 +84,7 @@ class ObstoreStore(Store):
         self._secrets = secrets
         self._only_key = only_key
         self._client: Client | None = None
+        self._connecting: asyncio.Future[Client] | None = None
         self._client_has_answered = False
         self.has_answered = False
         """True after the first answer to a request."""
@@ -89,7 +92,9 @@ class ObstoreStore(Store):
     @property
     def credentials(self) -> str:
         """The kind of the credentials, without their content."""
-        return self._connected().credentials
+        if self._client is None:
+            self._client = self._connect()
+        return self._client.credentials
 
     def shown(self, key: str) -> str:
         """Return the address of an object for messages, without secrets."""
@@ -177,7 +182,7 @@ class ObstoreStore(Store):
         pages, page = await self._unconditional(folder, begin, is_list=True)
         while page is not None:
             yield page
-            client = self._connected()
+            client = await self._connected()
             try:
                 page = await anext(pages, None)
             except Exception as error:  # noqa: BLE001 - errors of obstore have no root of their own
@@ -243,9 +248,13 @@ class ObstoreStore(Store):
         except _Changed as error:
             raise Passing(str(error)) from None
 
-    def _connected(self) -> Client:
+    async def _connected(self) -> Client:
+        """Return the client. It is made in a thread, because tools of a cloud may wait for a log-in there."""
         if self._client is None:
-            self._client = self._connect()
+            if self._connecting is None or self._connecting.done():
+                self._connecting = asyncio.ensure_future(in_thread(self._connect))
+                self._connecting.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._client = await asyncio.shield(self._connecting)
         return self._client
 
     async def _unconditional(
@@ -265,7 +274,7 @@ class ObstoreStore(Store):
         self, key: str, action: str, call: Callable[[Any], Awaitable[_T]], *, is_list: bool = False
     ) -> _T:
         """Await a call with the client; after expired credentials once more, with a new client."""
-        client = self._connected()
+        client = await self._connected()
         try:
             result = await call(client.store)
         except (SeekableError, Passing):
@@ -302,7 +311,7 @@ class ObstoreStore(Store):
             address=self.shown(key),
             scheme="http" if scheme == "https" else scheme,
             action=action,
-            credentials=self._connected().credentials,
+            credentials=self.credentials,
             secrets=self._secrets,
         )
 
