@@ -159,7 +159,7 @@ def save_state(
     if not is_address(folder):
         _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
     _remove_old(folder, state, rank=loader.rank, ranks=loader.world_size, keep=keep)
-    return path
+    return shown(path)
 
 
 def load_state(

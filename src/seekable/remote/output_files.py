@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from seekable._lazy import lazy
-from seekable.errors import DataNotFound, InvalidArgument
+from seekable.errors import DataNotFound, IndexStale, InvalidArgument, Unreachable
 from seekable.remote.addresses import is_address, parse
 from seekable.storage.asked import address_of_path
 from seekable.storage.files import cache_folder, create_new, put_in_place, write_atomically
@@ -39,6 +40,7 @@ __all__ = [
     "delete_file",
     "file_size",
     "file_sizes",
+    "file_stat",
     "folder_exists",
     "list_names",
     "local_copies",
@@ -47,11 +49,15 @@ __all__ = [
     "output_path",
     "place_file",
     "read_file",
+    "replace_file",
     "scratch_folder",
     "upload_file",
     "write_file",
 ]
 
+
+_NO_CONDITIONS = re.compile(r"\b501\b|NotImplemented")
+"""The answers of stores that take no conditions with a write."""
 
 _COPY_BYTES = 8 << 20
 """The bytes of an object that are copied at a time."""
@@ -88,6 +94,59 @@ def write_file(path: str, data: bytes | memoryview) -> None:
         _put(path, data)
     else:
         write_atomically(path, [data])
+
+
+def file_stat(path: str) -> Stat | None:
+    """Return the description of an object; None if there is none.
+
+    Raises:
+        AccessDenied, Unreachable: the store cannot be asked.
+    """
+    key = parse(path).key
+    try:
+        found: Stat = fetcher.fetcher().run(lambda of: of.stat(key), path=path)
+    except DataNotFound:
+        return None
+    return found
+
+
+def replace_file(path: str, data: bytes, *, old: Stat | None) -> Stat:
+    """Write an object in place of exactly the one that was there, and return its description.
+
+    Of a store that takes no conditions, whatever is there is replaced.
+
+    Args:
+        path: the address.
+        data: the content.
+        old: the description of the object that is replaced; None if there must be none.
+
+    Raises:
+        FileExistsError: ``old`` is None, and there is such an object.
+        IndexStale: another object is there, or the one to be replaced is gone.
+        AccessDenied, Unreachable: the store cannot be written.
+    """
+    key = parse(path).key
+
+    async def put(of: Store) -> Stat:
+        try:
+            return await of.put(key, data, replacing=old)
+        except Unreachable as error:
+            if _NO_CONDITIONS.search(str(error)) is None:
+                raise
+            return await of.put(key, data, replacing="any")
+        except DataNotFound:
+            message = f"{of.shown(key)} cannot be replaced: it was deleted meanwhile"
+            raise IndexStale(message) from None
+        except (FileExistsError, IndexStale):
+            # A try that failed may have written the object nevertheless.
+            stat = await of.stat(key)
+            pin = store.Pin(stat.size, stat.identity, stat.etag)
+            if stat.size != len(data) or bytes(memoryview(await of.read(key, 0, stat.size, pin=pin))) != data:
+                raise
+            return stat
+
+    found: Stat = fetcher.fetcher().run(put, path=path)
+    return found
 
 
 def place_file(made: str, path: str) -> None:
@@ -188,11 +247,10 @@ def file_size(path: str) -> int | None:
     try:
         if not is_address(path):
             return os.stat(path).st_size
-        key = parse(path).key
-        found: Stat = fetcher.fetcher().run(lambda of: of.stat(key), path=path)
-    except (FileNotFoundError, NotADirectoryError, DataNotFound):
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.size
+    found = file_stat(path)
+    return None if found is None else found.size
 
 
 def list_names(folder: str) -> list[str]:

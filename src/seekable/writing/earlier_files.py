@@ -14,12 +14,12 @@ from seekable.remote.output_files import delete_file, file_size, list_names
 from seekable.storage.files import file_identity
 from seekable.writing.ending import unend
 from seekable.writing.finished_files import recorded
-from seekable.writing.manifest import differences, new_manifest, read_manifest, write_manifest
+from seekable.writing.manifest import differences, new_manifest, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.writing.manifest import Identity, Manifest
+    from seekable.writing.manifest import Identity, Manifest, ManifestFile
     from seekable.writing.target import Target
 
 __all__ = ["WritePolicy", "begun", "checked_policy", "kept"]
@@ -92,17 +92,21 @@ def _has_files(target: Target, manifest: Manifest) -> bool:
     return target.file is None and any(names.holds(name) for name in list_names(target.folder))
 
 
-def begun(target: Target, identity: Identity, settled: str | None, *, reads: Iterable[str]) -> Manifest:
+def begun(
+    target: Target, identity: Identity, settled: str | None, file: ManifestFile, *, reads: Iterable[str]
+) -> Manifest:
     """Remove the files of another call, and write the manifest of this one.
 
     Args:
         target: the place of the files.
         identity: the pipeline and the arguments of this call.
         settled: the schema of the files, as the manifest has it.
+        file: the file of the manifest.
         reads: the paths of the files that the pipeline reads.
 
     Raises:
-        InvalidArgument: the pipeline reads a file that would be removed; nothing is removed then.
+        InvalidArgument: the pipeline reads a file that would be removed; nothing is removed then. Or another
+            machine writes to the same address.
     """
     before = read_manifest(target.manifest)
     removed: list[str] = []
@@ -119,7 +123,7 @@ def begun(target: Target, identity: Identity, settled: str | None, *, reads: Ite
         delete_file(path)
     target.remove_lanes()
     manifest = new_manifest(identity, settled, run=secrets.token_hex(8) if target.mounts else "")
-    write_manifest(target.manifest, manifest)
+    file.write(manifest)
     return manifest
 
 

@@ -8,16 +8,15 @@ does not list yet are read from the files themselves.
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
-from seekable.errors import CorruptState
-from seekable.remote.output_files import (
-    read_file,
-    write_file,
-)
+from seekable.errors import CorruptState, IndexStale, InvalidArgument
+from seekable.remote.addresses import is_address, shown
+from seekable.remote.output_files import file_stat, read_file, replace_file, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,13 +28,13 @@ __all__ = [
     "MANIFEST_SECONDS",
     "Identity",
     "Manifest",
+    "ManifestFile",
     "Parts",
     "Shards",
     "Written",
     "differences",
     "new_manifest",
     "read_manifest",
-    "write_manifest",
 ]
 
 
@@ -233,6 +232,9 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     run: str = ""
     """Of an address, a text by which a machine recognises what it keeps for these files; empty otherwise."""
 
+    writer: str = ""
+    """Of an address, a text for the call that wrote the manifest; empty otherwise."""
+
 
 def new_manifest(identity: Identity, settled: str | None, *, run: str) -> Manifest:
     """Return a manifest without finished files."""
@@ -265,10 +267,45 @@ def read_manifest(path: str) -> Manifest | None:
     return manifest
 
 
-def write_manifest(path: str, manifest: Manifest) -> None:
-    """Write a manifest atomically, in place of the one before; files are listed in the order of numbers."""
-    ordered = msgspec.structs.replace(manifest, finished=dict(sorted(manifest.finished.items())))
-    write_file(path, msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
+@final
+class ManifestFile:
+    """The manifest file of one call, which holds the lock. It is made before the manifest is read.
+
+    The lock is of this machine. In a store each manifest replaces exactly the one before it, so that of two
+    machines that write to one address one gets an error.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Look at the manifest that is there.
+
+        Args:
+            path: the path or the address of the manifest.
+        """
+        self._path = path
+        self._there = file_stat(path) if is_address(path) else None
+        self._writer = secrets.token_hex(8) if is_address(path) else ""
+
+    def write(self, manifest: Manifest) -> None:
+        """Write the manifest at once, in place of the one before; files are listed in the order of numbers.
+
+        Raises:
+            InvalidArgument: another machine writes to the same address.
+        """
+        ordered = dict(sorted(manifest.finished.items()))
+        whole = msgspec.structs.replace(manifest, finished=ordered, writer=self._writer)
+        data = msgspec.json.format(msgspec.json.encode(whole)) + b"\n"
+        if not is_address(self._path):
+            write_file(self._path, data)
+            return
+        try:
+            self._there = replace_file(self._path, data, old=self._there)
+        except (FileExistsError, IndexStale) as error:
+            message = (
+                f"another process, perhaps on another machine, writes the files beside {shown(self._path)!r} "
+                f"at the same time: let one of the two end, then call again, which keeps finished files "
+                f"({error})"
+            )
+            raise InvalidArgument(message) from None
 
 
 def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:

@@ -24,9 +24,9 @@ from seekable.writing.manifest import (
     MANIFEST_SECONDS,
     Identity,
     Manifest,
+    ManifestFile,
     Shards,
     Written,
-    write_manifest,
 )
 from seekable.writing.pipeline_code import functions_of, paths_of
 from seekable.writing.preview import DatasetPreview
@@ -95,16 +95,19 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
         made_folder(target.folder)
         notice = f"another process is writing into {shown(target.path)!r}: waiting for it"
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
+            file = ManifestFile(target.manifest)
             manifest = kept(target, identity, policy)
             if manifest is None:
-                manifest = begun(target, identity, settled, reads=paths_of(dataset))
+                manifest = begun(target, identity, settled, file, reads=paths_of(dataset))
             elif before := _complete(target, shards, manifest, ending):
                 return before
-            written = _Writing(dataset, form, target, shards, manifest, watch).run(using)
+            else:
+                file.write(manifest)
+            written = _Writing(dataset, form, target, shards, manifest, watch, file).run(using)
             if ending is None:
                 return written
             if not has_ended(target.folder, ending.names):
-                ending.end(target.folder, form, written.paths)
+                ending.end(target.folder, form, tuple(map(target.join, shards.names)))
             if ending.replaces_parts:
                 return _replaced(target, shards, manifest, ending, kept=0)
             return written
@@ -121,12 +124,14 @@ class _Writing:
         shards: Shards,
         manifest: Manifest,
         watch: Watch,
+        file: ManifestFile,
     ) -> None:
         self._dataset = dataset
         self._form = form
         self._target = target
         self._shards = shards
         self._manifest = manifest
+        self._file = file
         self._watch = watch
         self._noted = time.monotonic()
 
@@ -167,14 +172,14 @@ class _Writing:
         """Write the manifest if the last write was at least ``seconds`` ago."""
         now = time.monotonic()
         if now - self._noted >= seconds:
-            write_manifest(self._target.manifest, self._manifest)
+            self._file.write(self._manifest)
             self._noted = now
 
 
 def _written(target: Target, shards: Shards, there: dict[int, tuple[int, int]], *, kept: int) -> Written:
     rows = sum(rows for rows, _ in there.values())
     return Written(
-        paths=tuple(target.join(name) for name in shards.names),
+        paths=tuple(shown(target.join(name)) for name in shards.names),
         rows=rows,
         holes=shards.records - rows,
         bytes=sum(size for _, size in there.values()),

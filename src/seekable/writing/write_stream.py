@@ -27,7 +27,7 @@ from seekable.writing.earlier_files import begun, kept
 from seekable.writing.ending import has_ended, unend
 from seekable.writing.finished_files import recorded
 from seekable.writing.lane_part import PartSlots
-from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, write_manifest
+from seekable.writing.manifest import MANIFEST_SECONDS, Identity, ManifestFile, Parts, Written
 from seekable.writing.part_schedule import PartSchedule
 from seekable.writing.part_writer import LaneAnswer, PartWriter, TookTooLong
 from seekable.writing.preview import StreamPreview
@@ -97,16 +97,18 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
         made_folder(target.folder)
         notice = f"another process is writing into {shown(target.path)!r}: waiting for it"
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
+            file = ManifestFile(target.manifest)
             manifest = kept(target, identity, policy)
             if manifest is None:
-                manifest = begun(target, identity, settled, reads=items.paths())
+                manifest = begun(target, identity, settled, file, reads=items.paths())
             elif _is_complete(target, manifest):
                 return _ended(target, manifest, kept=len(manifest.finished))
             else:
+                file.write(manifest)
                 unend(target.folder, identity.ending)
-            written = _Writing(items, form, target, manifest, watch).run(using)
+            written = _Writing(items, form, target, manifest, watch, file).run(using)
             if ending is not None:
-                ending.end(target.folder, form, written.paths)
+                ending.end(target.folder, form, _paths(target, manifest))
             return written
 
 
@@ -120,8 +122,15 @@ class _Writing:
     """The writing of one call, which holds the lock."""
 
     def __init__(
-        self, items: LanedItems, form: FileFormat, target: Target, manifest: Manifest, watch: Watch
+        self,
+        items: LanedItems,
+        form: FileFormat,
+        target: Target,
+        manifest: Manifest,
+        watch: Watch,
+        file: ManifestFile,
     ) -> None:
+        self._file = file
         self._patterns = form.patterns
         target.remove_torn(self._patterns, manifest.identity.ending)
         self._target = target
@@ -246,7 +255,7 @@ class _Writing:
             if self._there.is_complete:
                 self._manifest.files = self._there.files
                 self._manifest.holes = sum(done.holes for done in self._log.done.values())
-            write_manifest(self._target.manifest, self._manifest)
+            self._file.write(self._manifest)
             self._there.drop_pieces()
             self._noted = now
 
@@ -262,12 +271,17 @@ def _ended(target: Target, manifest: Manifest, *, kept: int) -> Written:
     """
     with contextlib.suppress(OSError):  # A finished folder may be read-only.
         target.remove_lanes(but=STATES if target.file is None and target.mounts is None else None)
-    names = manifest.identity.names(target)
     numbers = sorted(manifest.finished)
     return Written(
-        paths=tuple(target.join(names.name(number)) for number in numbers),
+        paths=tuple(map(shown, _paths(target, manifest))),
         rows=sum(manifest.finished[number][0] for number in numbers),
         holes=manifest.holes,
         bytes=sum(manifest.finished[number][1] for number in numbers),
         kept=kept,
     )
+
+
+def _paths(target: Target, manifest: Manifest) -> tuple[str, ...]:
+    """Return the paths of the finished files, in the order of their rows."""
+    names = manifest.identity.names(target)
+    return tuple(target.join(names.name(number)) for number in sorted(manifest.finished))

@@ -16,6 +16,7 @@ import seekable as sk
 from seekable.errors import AccessDenied
 from seekable.remote.mounts import mount, store_of
 from seekable.remote.output_files import read_file
+from seekable.writing.manifest import Identity, ManifestFile, new_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,6 +118,59 @@ def test_a_folder_with_other_data_is_refused(bucket: Bucket) -> None:
     assert [name for name in objects(f"{bucket.url}/more") if name.endswith("l")] == [
         f"part-0000{n}-of-00003.jsonl" for n in range(3)
     ]
+
+
+def test_paths_of_written_files_are_addresses_as_the_user_writes_them(bucket: Bucket) -> None:
+    """A suffix sets the bucket apart from one of the same name in another store."""
+    mount(bucket.url, {"endpoint": "http://127.0.0.1:1"})
+    written = data().write_jsonl(f"{bucket.url}/out", storage_options=bucket.options, jobs=1)
+    assert written.paths == (f"{bucket.url}/out/part-00000-of-00001.jsonl",)
+    stream = data().stream(lanes=1, epochs=1)
+    written = stream.write_jsonl(f"{bucket.url}/stream", storage_options=bucket.options, jobs=1)
+    assert written.paths == (f"{bucket.url}/stream/part-00000.jsonl",)
+    loader = sk.Loader(data(), batch_size=2)
+    state = sk.save_state(f"{bucket.url}/run", loader, storage_options=bucket.options)
+    assert state.startswith(f"{bucket.url}/run/state-")
+
+
+@pytest.mark.parametrize("kind", ["dataset", "stream"])
+def test_of_two_machines_that_write_to_one_address_one_gets_an_error(
+    kind: str, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"{bucket.url}/shared"
+    others: list[Any] = []
+
+    def write() -> Any:
+        return pipeline.write_jsonl(address, rows_per_file=20, jobs=1, storage_options=bucket.options)
+
+    def at_once(row: dict[str, Any]) -> dict[str, Any]:
+        if row["n"] == 45 and not others:
+            others.append(None)
+            with monkeypatch.context() as patch:
+                patch.setenv("XDG_CACHE_HOME", str(tmp_path / "of-the-other"))
+                others[0] = write()
+        return row
+
+    dataset = data().map(at_once, version="1")
+    pipeline = dataset if kind == "dataset" else dataset.stream(lanes=1, epochs=1)
+    with pytest.raises(sk.InvalidArgument, match="perhaps on another machine, writes the files beside"):
+        write()
+    assert others[0].rows == len(ROWS)
+    assert write().kept == 5
+
+
+def test_of_two_machines_that_begin_at_once_one_begins(bucket: Bucket) -> None:
+    path = mount(f"{bucket.url}/begun/.seekable-write.json", bucket.options)
+    one, other = ManifestFile(path), ManifestFile(path)
+    manifest = new_manifest(Identity("xxh3:0", 9, {}, "3.12", "jsonl", ".jsonl", 5, {}), None, run="1")
+    one.write(manifest)
+    with pytest.raises(sk.InvalidArgument, match="at the same time"):
+        other.write(manifest)
+    one.write(manifest)
+    late = ManifestFile(path)
+    bucket.delete("begun/.seekable-write.json")
+    with pytest.raises(sk.InvalidArgument, match="at the same time"):
+        late.write(manifest)
 
 
 class Boom(Exception):
