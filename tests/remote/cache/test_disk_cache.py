@@ -21,8 +21,7 @@ from tests.killing import KILLED, Killer
 from tests.thrift import wider
 
 from seekable.errors import InvalidArgument
-from seekable.remote.cache import disk_cache as disk_cache_module
-from seekable.remote.cache import ledger
+from seekable.remote.cache import eviction, ledger
 from seekable.remote.cache.disk_cache import (
     BYTES_VARIABLE,
     FOLDER_VARIABLE,
@@ -31,6 +30,7 @@ from seekable.remote.cache.disk_cache import (
     disk_cache,
     object_key,
 )
+from seekable.remote.cache.eviction import remove_until
 
 UNITS = 6
 SIZE = (UNITS - 1) * UNIT_BYTES + 1000
@@ -219,6 +219,82 @@ def test_what_a_plan_needs_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert units_of(DiskCache(cache.folder), 0) == [None] * UNITS
 
 
+ONE_EXTENT = 1000
+"""The size of objects that take one extent each, all of them as many bytes on disk."""
+
+
+@settings(max_examples=wider(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    entries=st.lists(
+        st.tuples(st.integers(-50, 50), st.one_of(st.none(), st.integers(-40, 40))),
+        min_size=1,
+        max_size=12,
+        unique_by=(lambda entry: entry[0], lambda entry: entry[1] if entry[1] is not None else object()),
+    ),
+    share=st.floats(0, 1),
+    spares=st.booleans(),
+)
+def test_extents_go_in_the_order_of_a_model(
+    entries: list[tuple[int, int | None]], share: float, *, spares: bool
+) -> None:
+    """An entry is the time of last use of an object, and the time until which a plan needs it."""
+    now = 1_000_000_000
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        cache = DiskCache(folder, most_bytes=64 << 20)
+        for number, (used, needed) in enumerate(entries):
+            patch.setattr(time, "time", lambda used=used: float(now + used))
+            save_all(cache, number, ONE_EXTENT)
+            if needed is not None:
+                patch.setattr(time, "time", lambda: float(now))
+                cache.note_need(key_of(number, ONE_EXTENT), range(1), needed - 1 if needed > 0 else needed)
+        patch.setattr(time, "time", lambda: float(now))
+        objects = [path for path in Path(folder).glob("objects/*/*") if path.is_dir()]
+        size = sum(disk_bytes(each) + each.stat().st_blocks * 512 for each in objects)
+        most = int(size * share)
+        removed = remove_until(os.path.join(folder, "objects"), most, now=now, spares=spares)
+        kept, spared = expected_after(entries, size // len(entries), most, spares=spares)
+        other = DiskCache(folder)
+        found = [n for n in range(len(entries)) if units_of(other, n, ONE_EXTENT) != [None]]
+        assert (found, removed.spared) == (kept, spared)
+
+
+def expected_after(
+    entries: list[tuple[int, int | None]], size: int, most: int, *, spares: bool
+) -> tuple[list[int], bool]:
+    """Remove the first of these until the rest fits: not needed, unused longest; then needed latest."""
+    kept = list(range(len(entries)))
+    while kept and size * len(kept) > most:
+        done = [number for number in kept if (entries[number][1] or 0) <= 1]
+        if done:
+            kept.remove(min(done, key=lambda number: entries[number][0]))
+        elif spares:
+            return kept, True
+        else:
+            kept.remove(max(kept, key=lambda number: entries[number][1] or 0))
+    return kept, False
+
+
+def test_what_is_needed_is_not_evicted_for_other_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = DiskCache(str(tmp_path / "cache"), most_bytes=10 << 20)
+    for number in range(10):
+        cache.note_need(key_of(number), range(UNITS), 60)
+        save_all(cache, number)
+    kept = [units_of(DiskCache(cache.folder), number) for number in range(10)]
+    assert kept[:7] == [everything(number) for number in range(7)]
+    assert cache.counts.evicted_bytes == 0
+    assert cache.counts.not_kept > 0
+    monkeypatch.setattr(cache._room, "_full_until", 0.0)
+    cache.note_need(key_of(0), range(UNITS), 0)
+    cache.note_need(key_of(10), range(UNITS), 60)
+    save_all(cache, 10)
+    assert units_of(DiskCache(cache.folder), 10)[:4] == everything(10)[:4]
+    assert units_of(DiskCache(cache.folder), 0) != kept[0]
+    assert [units_of(DiskCache(cache.folder), number) for number in range(1, 10)] == kept[1:]
+    assert disk_bytes(tmp_path) <= (10 << 20) * 17 // 16
+
+
 def test_an_evicted_extent_keeps_its_bytes_for_a_reader(tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path / "cache"), most_bytes=8 << 20)
     save_all(cache, 1)
@@ -264,7 +340,7 @@ def test_a_full_disk_is_no_error(cache: DiskCache, monkeypatch: pytest.MonkeyPat
 
 def test_a_part_of_the_disk_stays_free(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     save_all(cache, 1)
-    monkeypatch.setattr(disk_cache_module, "free_bytes", lambda _: -(1 << 20))
+    monkeypatch.setattr(eviction, "free_bytes", lambda _: -(1 << 20))
     save_all(cache, 2)
     assert units_of(cache, 2) == [None] * UNITS
     assert cache.counts.not_kept == UNITS

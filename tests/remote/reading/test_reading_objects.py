@@ -12,7 +12,7 @@ from tests.remote.reading.test_ranges_of_plans import CASES
 
 import seekable as sk
 from seekable.nodes.sources.decode import DECODED
-from seekable.remote.cache.disk_cache import BYTES_VARIABLE
+from seekable.remote.cache.disk_cache import BYTES_VARIABLE, FOLDER_VARIABLE, UNIT_BYTES
 from seekable.remote.fetching import appetite
 from seekable.remote.fetching import fetcher as fetchers
 from seekable.storage import compressed
@@ -125,6 +125,29 @@ def test_an_epoch_reads_the_data_once(order: str, lines: Path, tmp_path: Path) -
         assert first <= (4 if order != "stream" else 4 * LANES)
         # The first batch is fetched before its blocks are: some 1 MB more, however much the data.
         assert store.read_bytes <= 1.02 * size_of(lines) + (2 << 20)
+
+
+@pytest.mark.parametrize("room", [0, 3 << 20, 6 << 20], ids=["memory", "small disk", "larger disk"])
+@pytest.mark.usefixtures("small_memory")
+def test_windows_that_exceed_what_is_read_ahead_are_fetched_once(
+    room: int, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appetite, "LEAST_AHEAD_BYTES", 1 << 20)
+    monkeypatch.setattr(appetite, "MOST_AHEAD_BYTES", 1 << 20)
+    monkeypatch.setenv(BYTES_VARIABLE, str(room))
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
+    local = sk.open(lines, index_dir=tmp_path).shuffle(1, window=2, lanes=LANES)
+    order: Any = local.node
+    assert order.open_bytes > 2 << 20
+    with mounted(lines) as store:
+        remote = sk.open(store.address, index_dir=tmp_path / "remote").shuffle(1, window=2, lanes=LANES)
+        store.forget()
+        ids, _ = ids_of(remote, store)
+        assert ids == [record["id"] for record in local]
+        # Of a small cache, units that two blocks share may be fetched for each of them.
+        units = 2 * UNIT_BYTES * (len(order.order.edges) - 1) if room else 0
+        assert store.read_bytes <= 1.02 * size_of(lines) + units
+        assert sum(path.stat().st_blocks * 512 for path in (tmp_path / "cache").rglob("*")) <= room * 17 / 16
 
 
 def test_a_full_shuffle_in_memory_reads_the_data_once(lines: Path, tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from seekable.errors import InvalidArgument
 from seekable.remote.cache.claims import Claim, Claims
 from seekable.remote.cache.contents import CachedObject, cached_objects, is_chosen
-from seekable.remote.cache.eviction import remove_until
+from seekable.remote.cache.eviction import Room
 from seekable.remote.cache.extents import create_object
-from seekable.remote.cache.ledger import Ledger, Lines, free_bytes
+from seekable.remote.cache.ledger import Ledger
 from seekable.remote.cache.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 from seekable.remote.cache.open_objects import CacheCounts, OpenObjects, folder_of
 from seekable.storage.files import cache_folder
@@ -54,16 +54,12 @@ __all__ = [
 FOLDER_VARIABLE = "SEEKABLE_REMOTE_DIR"
 BYTES_VARIABLE = "SEEKABLE_REMOTE_BYTES"
 
-_LEFT = 0.9
-"""The share of the limit that is left by a sweep, so that the next one is not due at once."""
-
 _PAGE = 4096
 _OBJECT_OVERHEAD = 4 * _PAGE
 """The bytes on disk of the files of an object, besides its extents: folder, entries, description."""
 
-_RETRY_SECONDS = 10.0
-"""The time for which nothing is kept after a sweep that could not make room."""
 _CLAIMS = (1 << 61) - 1
+
 _UNITS_TOGETHER, _LARGE_BYTES = 32, 512 << 20
 """The units that are written under one lock, from a multiple of them on; one in smaller caches."""
 
@@ -149,7 +145,8 @@ class DiskCache:
 
     def _start(self) -> None:
         self._open_objects = OpenObjects(self._objects_folder)
-        self._full_until = 0.0
+        self._room = Room(self.folder, self._objects_folder, most_bytes=self._most_bytes, counts=self.counts)
+        self._early_needs: dict[str, dict[range, int]] = {}
 
     def forget(self) -> None:
         """Drop all locks and maps: in a forked child the locks are the parent's. The counts start anew."""
@@ -248,7 +245,7 @@ class DiskCache:
             part, left = left[: count * UNIT_BYTES], left[count * UNIT_BYTES :]
             units = range(first, first + count)
             try:
-                kept = time.monotonic() >= self._full_until and self._save(ref_key, key, units, part, etag)
+                kept = not self._room.is_full and self._save(ref_key, key, units, part, etag)
             except OSError:
                 kept = False
             if kept:
@@ -275,16 +272,22 @@ class DiskCache:
         return self._claims.claim(range(at + units.start, at + units.stop))
 
     def note_need(self, ref_key: str, units: range, seconds: float) -> None:
-        """Let a plan keep some units: other units are evicted before them.
+        """Let a plan keep some units: they are evicted by `sweep` alone, and after all others.
 
         Args:
             ref_key: the object, as `object_key` names it.
             units: the numbers of the units.
-            seconds: the time from now on until the plan needs them for the last time.
+            seconds: the time from now on until the plan needs them for the last time; 0 if it needs them no
+                more.
         """
+        second = int(time.time() + seconds) + 1 if seconds > 0 else 0
         kept = self._open_objects.open(ref_key)
         if kept is not None:
-            kept.note_need(units, int(time.time() + seconds) + 1)
+            kept.note_need(units, second)
+        elif second:  # It is written when the object is.
+            self._early_needs.setdefault(ref_key, {})[units] = second
+        else:
+            self._early_needs.pop(ref_key, None)
 
     def contents(self) -> list[CachedObject]:
         """Return the objects of which some bytes are on disk, by address."""
@@ -325,9 +328,8 @@ class DiskCache:
             OSError: the folder cannot be written.
         """
         with self._ledger.locked() as lines:
-            limit = self._limit(lines) if keep_bytes is None else keep_bytes
-            self._sweep(lines, limit)
-            return lines.used or 0
+            limit = self._room.limit(lines) if keep_bytes is None else keep_bytes
+            return self._room.sweep(lines, limit, spares=False).left
 
     def _save(self, ref_key: str, key: ObjectKey, units: range, data: memoryview, etag: str | None) -> bool:
         """Keep units of one extent; return False if there is no room.
@@ -342,43 +344,20 @@ class DiskCache:
             if kept is not None and all(kept.has(unit) for unit in units):
                 return True
             size = -(-data.nbytes // _PAGE) * _PAGE + (0 if kept else _overhead(key))
-            if not self._has_room(lines, size):
-                self._full_until = time.monotonic() + _RETRY_SECONDS
+            if not self._room.has_room(lines, size):
                 return False
             self._open_objects.compare(ref_key)  # The sweep may have removed it.
             kept = self._open_objects.open(ref_key)
             assert lines.used is not None
             lines.used += size
             if kept is None:
-                limit = extent_units(self._limit(lines))
+                limit = extent_units(self._room.limit(lines))
                 kept = create_object(folder_of(self._objects_folder, key), key, extent_units=limit, etag=etag)
                 self._open_objects.add(ref_key, kept)
+                for needed, until in self._early_needs.pop(ref_key, {}).items():
+                    kept.note_need(needed, until)
             kept.write(units, data, second)
         return True
-
-    def _has_room(self, lines: Lines, size: int) -> bool:
-        """Return True if so many bytes may be written, after a sweep if there is no room.
-
-        Raises:
-            OSError: the folder cannot be read.
-        """
-        free = free_bytes(self.folder)
-        if lines.used is not None and self._fits(lines, size, free):
-            return True
-        limit = min(self._limit(lines), (lines.used or 0) + free)
-        self._sweep(lines, min(int(_LEFT * limit), limit - size))
-        return self._fits(lines, size, free_bytes(self.folder))
-
-    def _fits(self, lines: Lines, size: int, free: int) -> bool:
-        return (lines.used or 0) + size <= self._limit(lines) and size <= free
-
-    def _sweep(self, lines: Lines, most_bytes: int) -> None:
-        removed = remove_until(self._objects_folder, max(most_bytes, 0), now=int(time.time()))
-        lines.used = removed.left
-        self.counts.evicted_bytes += removed.size
-
-    def _limit(self, lines: Lines) -> int:
-        return lines.chosen_bytes if self._most_bytes is None else self._most_bytes
 
 
 def _overhead(key: ObjectKey) -> int:

@@ -8,17 +8,31 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from seekable.remote.cache.extents import ENTRY, EXTENT_SUFFIX, HEADER, SIDE, read_entries
+from seekable.remote.cache.ledger import free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ObjectFolder", "Removed", "extents_by_need", "object_folders", "remove_until"]
+    from seekable.remote.cache.ledger import Lines
+    from seekable.remote.cache.open_objects import CacheCounts
+
+__all__ = ["LEFT", "ObjectFolder", "Removed", "Room", "extents_by_need", "object_folders", "remove_until"]
+
+LEFT = 0.9
+"""The share of the limit that is left by a sweep, so that the next one is not due at once."""
 
 _BLOCK = 512
+
+_RETRY_SECONDS = 10.0
+"""The time for which nothing is kept after a sweep that could not make room."""
+
+_SPARED_SECONDS, _SWEEP_SHARE = 0.5, 20
+"""That time if a plan needs what is kept: the least seconds, and so many times the time of the sweep."""
 
 
 class _OnDisk(NamedTuple):
@@ -33,11 +47,87 @@ class _OnDisk(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """The result of a sweep: the bytes that are left, the bytes and the extents that it removed."""
+    """The result of a sweep.
+
+    Attributes:
+        left: the bytes that are left.
+        size: the bytes that it removed.
+        spared: True if extents stayed because a plan needs them, and too many bytes are left.
+    """
 
     left: int
     size: int
-    extents: int
+    spared: bool
+
+
+@final
+class Room:
+    """The room of a cache for further bytes, made by sweeps. Callers hold the lock of the ledger."""
+
+    def __init__(self, folder: str, objects: str, *, most_bytes: int | None, counts: CacheCounts) -> None:
+        """Access no file yet.
+
+        Args:
+            folder: the folder of the cache.
+            objects: the folder of all objects.
+            most_bytes: the most bytes of the cache; None for what its ledger says.
+            counts: counts what sweeps remove.
+        """
+        self._folder = folder
+        self._objects = objects
+        self._most_bytes = most_bytes
+        self._counts = counts
+        self._full_until = 0.0
+
+    @property
+    def is_full(self) -> bool:
+        """True for some time after a sweep that could not make room; nothing is kept then."""
+        return time.monotonic() < self._full_until
+
+    def limit(self, lines: Lines) -> int:
+        """Return the most bytes that the cache takes on disk."""
+        return lines.chosen_bytes if self._most_bytes is None else self._most_bytes
+
+    def has_room(self, lines: Lines, size: int) -> bool:
+        """Return True if so many bytes may be written, after a sweep if there is no room.
+
+        The sweep removes nothing that a plan needs.
+
+        Args:
+            lines: the ledger.
+            size: the bytes on disk.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        free = free_bytes(self._folder)
+        if lines.used is not None and self._fits(lines, size, free):
+            return True
+        limit = min(self.limit(lines), (lines.used or 0) + free)
+        began = time.monotonic()
+        removed = self.sweep(lines, min(int(LEFT * limit), limit - size), spares=True)
+        if self._fits(lines, size, free_bytes(self._folder)):
+            return True
+        ended = time.monotonic()
+        soon = max(_SPARED_SECONDS, _SWEEP_SHARE * (ended - began))
+        self._full_until = ended + (soon if removed.spared else _RETRY_SECONDS)
+        return False
+
+    def sweep(self, lines: Lines, most_bytes: int, *, spares: bool) -> Removed:
+        """Remove extents until no more than some bytes are left, and write in the ledger how many are.
+
+        Args:
+            lines: the ledger.
+            most_bytes: the bytes that may be left.
+            spares: True to remove no extent that a plan still needs.
+        """
+        removed = remove_until(self._objects, max(most_bytes, 0), now=int(time.time()), spares=spares)
+        lines.used = removed.left
+        self._counts.evicted_bytes += removed.size
+        return removed
+
+    def _fits(self, lines: Lines, size: int, free: int) -> bool:
+        return (lines.used or 0) + size <= self.limit(lines) and size <= free
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +178,7 @@ def extents_by_need(folder: ObjectFolder, now: int) -> list[_OnDisk]:
     return result
 
 
-def remove_until(objects: str, most_bytes: int, *, now: int) -> Removed:
+def remove_until(objects: str, most_bytes: int, *, now: int, spares: bool) -> Removed:
     """Remove extents until all that is left takes no more than some bytes, and return what was done.
 
     Only the holder of the ledger's lock may call this.
@@ -97,10 +187,11 @@ def remove_until(objects: str, most_bytes: int, *, now: int) -> Removed:
         objects: the folder of all objects.
         most_bytes: the bytes that may be left.
         now: the seconds since 1970.
+        spares: True to remove no extent that a plan still needs.
     """
     folders = {folder.path: folder for folder in object_folders(objects)}
     left = sum(folder.other + sum(folder.extents.values()) for folder in folders.values())
-    before, count = left, 0
+    before, spared = left, False
     if left > most_bytes:
         extents = sorted(each for folder in folders.values() for each in extents_by_need(folder, now))
         remaining = {path: len(folder.extents) for path, folder in folders.items()}
@@ -110,14 +201,16 @@ def remove_until(objects: str, most_bytes: int, *, now: int) -> Removed:
         for each in extents:
             if left <= most_bytes:
                 break
+            if spares and each.is_needed:
+                spared = True
+                break
             _remove(each)
             left -= each.size
-            count += 1
             remaining[each.folder] -= 1
             if not remaining[each.folder]:
                 shutil.rmtree(each.folder, ignore_errors=True)
                 left -= folders[each.folder].other
-    return Removed(left, before - left, count)
+    return Removed(left, before - left, spared)
 
 
 def _remove(extent: _OnDisk) -> None:

@@ -22,7 +22,7 @@ from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.appetite import Appetite, gap_bytes
 from seekable.remote.fetching.forks import GuardedStores
 from seekable.remote.fetching.kept_units import blocks_here, units_here
-from seekable.remote.fetching.look_ahead import LookAhead
+from seekable.remote.fetching.look_ahead import LookAhead, as_planned
 from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.places import Places
 from seekable.remote.fetching.report import FetchCounts
@@ -58,9 +58,11 @@ _RECENT_BYTES: Final = 64 << 20
 _MOST_BYTES: Final = 8 << 20
 _UNKNOWN_BYTES: Final = 1 << 62
 _PUMP_BYTES: Final = 1 << 20
+_LEAST_AHEAD_BYTES: Final = 16 << 20
+"""The least limit of the bytes ahead that a small cache on disk sets."""
 _NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50
 """The time after which files on disk are compared with their maps, and that of the notes of last use."""
-_CHUNK_BYTES: Final = 4 << 20
+CHUNK_BYTES: Final = 4 << 20
 """The least request of a look-ahead by units of which little is wanted now, and all of it later."""
 
 
@@ -246,7 +248,12 @@ class Fetcher:
         if not len(wants):
             return []
         _check(wants)
-        return self._planned(wants, align_bytes=_CHUNK_BYTES, room=self._room_bytes())
+        return self._planned(wants, align_bytes=CHUNK_BYTES, room=self._room_bytes())
+
+    def evicting_disk(self) -> DiskCache | None:
+        """Return the cache on disk if it does not keep all that readers have wanted."""
+        disk = self._disk()
+        return None if disk is None or self._appetite.seen_bytes <= self._room_bytes() else disk
 
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon."""
@@ -265,8 +272,10 @@ class Fetcher:
         self._transfers.pump()
 
     def budget_bytes(self) -> int:
-        """Return how many bytes ahead of a reader to fetch."""
-        return self._appetite.ahead_bytes(self._sender.measured)
+        """Return how many bytes ahead of a reader to fetch: at most half of what a cache on disk keeps."""
+        room = max(self._room_bytes() // 2, _LEAST_AHEAD_BYTES)
+        ahead = self._appetite.ahead_bytes(self._sender.measured)
+        return ahead if self._disk() is None else min(ahead, room)
 
     def _here(self, wants: Wants) -> tuple[list[Bytes], Wants]:
         """Return the blocks that are here, and the ranges that are not here as a whole."""
@@ -305,7 +314,8 @@ class Fetcher:
         What a look-ahead has planned is fetched as it was planned, so that no part of it is fetched twice.
         """
         planned = self._planned(wants, align_bytes=UNIT_BYTES, room=self._room_bytes())
-        requests = list(dict.fromkeys(each for one in planned for each in self._as_planned(one)))
+        aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
+        requests = list(dict.fromkeys(each for one in planned for each in as_planned(one, aheads)))
         whole_bytes = sum(one.stop - one.start for one in requests)
         if requests == planned and not any(one.by_units for one in planned):
             return planned
@@ -318,22 +328,6 @@ class Fetcher:
         ):
             return alone
         return requests
-
-    def _as_planned(self, one: PlannedRange) -> list[PlannedRange]:
-        """Return the ranges of look-aheads that contain a range, and the parts of it that none contains."""
-        found: list[PlannedRange] = []
-        start = one.start
-        for ahead in [ref() for ref in self._aheads]:
-            for each in () if ahead is None else ahead.sharing(one.ref.key, start, one.stop):
-                if each.by_units != one.by_units:
-                    continue
-                if start < each.start:
-                    found.append(one.part(start, each.start))
-                found.append(each)
-                start = max(start, each.stop)
-        if start < one.stop:
-            found.append(one.part(start, one.stop))
-        return found
 
     def _room_bytes(self) -> int:
         """Return the most bytes that the cache on disk keeps, 0 without one; any number before it is made."""

@@ -11,22 +11,29 @@ from seekable.remote.fetching.units import RangesByObject
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.fetching.wants import Wants
 
-__all__ = ["LookAhead", "Readers"]
+__all__ = ["LookAhead", "Readers", "as_planned"]
 
 _COUNT_SHARE = 10
 """Bytes that a reader has not begun to read are counted in at most one of so many parts of the time."""
 
+_NEED_SECONDS = 60.0
+"""The time for which what a reader needs first is not evicted; twice that for what it needs last."""
+
 
 class Readers(Protocol):
-    """The part of a fetcher that look-aheads use. All but ``plan`` and ``post`` are called in the loop."""
+    """The part of a fetcher that look-aheads use. Readers call the first three, the loop calls the others."""
 
     def plan(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests for some ranges, in the order of first need."""
+
+    def evicting_disk(self) -> DiskCache | None:
+        """Return the cache on disk if it may evict what a reader needs."""
 
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon."""
@@ -75,12 +82,15 @@ class LookAhead:
         Args:
             wants: the ranges, the next one first.
         """
-        planned = self._planned = RangesByObject(self._readers.plan(wants))
+        before, planned = self._planned, RangesByObject(self._readers.plan(wants))
+        self._planned = planned
+        self._note_need(before)
         self._readers.post(lambda: self._replace(planned))
 
     def close(self) -> None:
         """Want nothing any more: requests that nobody else wants are cancelled, and memory is freed."""
-        self._planned = RangesByObject([])
+        before, self._planned = self._planned, RangesByObject([])
+        self._note_need(before)
         self._readers.post(self._end)
 
     def sharing(self, key: str, start: int, stop: int) -> Sequence[PlannedRange]:
@@ -138,6 +148,23 @@ class LookAhead:
             flight.task.add_done_callback(landed)
         return True
 
+    def _note_need(self, before: RangesByObject) -> None:
+        """Note on disk which units are needed now, so that they are not evicted, and which no more.
+
+        Args:
+            before: the ranges that were needed until now.
+        """
+        disk, planned = self._readers.evicting_disk(), self._planned
+        if disk is None:
+            return
+        for each in before.ranges:
+            if each.by_units and not planned.sharing(each.ref.key, each.start, each.stop):
+                disk.note_need(each.ref.key, each.units, 0.0)
+        for number, each in enumerate(planned.ranges):
+            if each.by_units:
+                seconds = _NEED_SECONDS * (1 + number / len(planned.ranges))
+                disk.note_need(each.ref.key, each.units, seconds)
+
     def _keep(self, key: str, blocks: Sequence[Block]) -> None:
         """Keep blocks of an object that share bytes with a range of the last call that is not sparse."""
         for block in blocks:
@@ -189,6 +216,28 @@ class LookAhead:
             self._keep(flight.wanted.ref.key, flight.task.result())
             self._here_bytes += size if call == self._call else 0
         self._readers.pump()
+
+
+def as_planned(wanted: PlannedRange, aheads: Sequence[LookAhead]) -> list[PlannedRange]:
+    """Return the ranges of look-aheads that share bytes with a range, and the parts of it that none has.
+
+    Args:
+        wanted: the range.
+        aheads: the look-aheads.
+    """
+    found: list[PlannedRange] = []
+    start = wanted.start
+    for ahead in aheads:
+        for each in ahead.sharing(wanted.ref.key, start, wanted.stop):
+            if each.by_units != wanted.by_units:
+                continue
+            if start < each.start:
+                found.append(wanted.part(start, each.start))
+            found.append(each)
+            start = max(start, each.stop)
+    if start < wanted.stop:
+        found.append(wanted.part(start, wanted.stop))
+    return found
 
 
 def _overlap(part: Block | PlannedRange, wanted: PlannedRange) -> int:
