@@ -112,6 +112,30 @@ def test_a_script_of_this_machine_names_files_of_a_store(store: CountingStore, t
     assert same(sk.open(f"scp:{path}"), MATRICES)
 
 
+def test_options_of_a_script_reach_the_addresses_in_its_lines(
+    store: CountingStore, tmp_path: Path, bucket: Bucket
+) -> None:
+    bucket.upload({"feats.ark": store.objects["feats.ark"], "names": store.objects["names"]})
+    path = tmp_path / "lines.scp"
+    path.write_bytes(store.objects["feats.scp"].replace(store.mount.encode(), bucket.url.encode()))
+    mounts.mount(bucket.url, {"endpoint": "http://127.0.0.1:1"})  # An earlier call, for another store.
+    options = bucket.options
+    with kaldi.SequentialReader(f"scp:{path}", "matrix", storage_options=options) as reader:
+        assert same(reader, MATRICES)
+    with kaldi.RandomAccessReader(f"scp:{path}", "matrix", storage_options=options) as table:
+        assert np.array_equal(table["utt02"], MATRICES["utt02"])
+    (tmp_path / "names").write_bytes(store.objects["names"])
+    for names in (f"ark:{tmp_path}/names", f"ark:{bucket.url}/names"):
+        with kaldi.MappedReader(f"scp:{path}", names, "matrix", storage_options=options) as mapped:
+            assert np.array_equal(mapped["utt2"], MATRICES["utt05"])
+    for kind in (kaldi.SequentialReader, kaldi.RandomAccessReader):
+        with pytest.raises(sk.InvalidArgument, match="is neither: leave it out"):
+            kind(f"ark:{tmp_path}/names", "token", storage_options=options)
+    local = f"ark:{tmp_path}/names"
+    with pytest.raises(sk.InvalidArgument, match="is neither: leave it out"):
+        kaldi.MappedReader(local, local, "token", storage_options=options)
+
+
 def test_a_line_that_cannot_be_read_is_named(store: CountingStore) -> None:
     lines = {
         "beyond": f"utt {store.mount}/feats.ark:99999\n",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable._lazy import lazy
+from seekable.errors import InvalidArgument
 from seekable.kaldi.files.local_files import coding_by_name, coding_of, open_local
+from seekable.kaldi.files.specifiers import parse_rspecifier
 from seekable.storage.ranges import PositionedFile
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from seekable.kaldi.files.local_files import Coding
+    from seekable.kaldi.files.specifiers import Rspecifier
     from seekable.remote import mounts, object_ranges, paths
     from seekable.storage.ranges import RangeSource
 else:
@@ -29,8 +33,11 @@ __all__ = [
     "is_stored",
     "mounted",
     "mounted_beside",
+    "mounted_table",
     "open_readable",
+    "scheme_of",
     "stored_ranges",
+    "takes_options",
 ]
 
 _FIRST_BYTES: Final = 256 << 10
@@ -71,6 +78,50 @@ def mounted(rxfilename: str, storage_options: Mapping[str, Any] | None) -> str:
     if storage_options is None or found is None or found[1].lower() == "file":
         return rxfilename
     return mounts.mount(rxfilename, storage_options)
+
+
+def mounted_table(specifier: Rspecifier, storage_options: Mapping[str, Any] | None) -> Rspecifier:
+    """Return the rspecifier under which a table is read with some options.
+
+    Raises:
+        InvalidArgument: an option is not known, or the table is an archive in no store.
+    """
+    name = specifier.rxfilename
+    if storage_options and not _takes_options(specifier):
+        message = (
+            f"storage_options= is for addresses, such as ark:s3://bucket/feats.ark, and for scripts whose "
+            f"lines name addresses; {name!r} is neither: leave it out"
+        )
+        raise InvalidArgument(message)
+    return replace(specifier, rxfilename=mounted(name, storage_options))
+
+
+def takes_options(rspecifier: str) -> bool:
+    """Return True if a table may be in a store, or be a script whose lines may name addresses.
+
+    Raises:
+        InvalidArgument: it is no rspecifier.
+
+    Example:
+        >>> [takes_options(table) for table in ("ark:s3://b/a.ark", "scp:a.scp", "ark:a.ark")]
+        [True, True, False]
+    """
+    return _takes_options(parse_rspecifier(rspecifier))
+
+
+def _takes_options(specifier: Rspecifier) -> bool:
+    return specifier.kind == "scp" or "://" in specifier.rxfilename
+
+
+def scheme_of(rxfilename: str) -> str:
+    """Return the scheme of an address in lower case; empty for other extended filenames.
+
+    Example:
+        >>> scheme_of("S3://bucket/feats.ark:5"), scheme_of("feats.ark:5")
+        ('s3', '')
+    """
+    found = _SCHEME.match(rxfilename)
+    return found[1].lower() if found else ""
 
 
 def mounted_beside(path: str, other: str) -> str:

@@ -12,6 +12,8 @@ from seekable.kaldi.tables.script import entries_of
 from seekable.kaldi.tables.script_objects import ScriptObjects
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
     from seekable.kaldi.files.specifiers import Rspecifier
@@ -114,8 +116,20 @@ class ScriptEntries:
         self._objects.close()
 
 
-def open_entries(specifier: Rspecifier, holder: Holder, *, pipes: Pipes) -> Entries:
+def open_entries(
+    specifier: Rspecifier,
+    holder: Holder,
+    *,
+    pipes: Pipes,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Entries:
     """Open a table to read its entries in order.
+
+    Args:
+        specifier: the table, whose store is mounted.
+        holder: reads the objects.
+        pipes: as in `open_rx`.
+        storage_options: the options of the stores of addresses in the lines of a script.
 
     Raises:
         InvalidArgument, PipeRefused, DataNotFound, AccessDenied, ...: as in `open_rx`.
@@ -123,7 +137,11 @@ def open_entries(specifier: Rspecifier, holder: Holder, *, pipes: Pipes) -> Entr
     if specifier.kind == "ark":
         return ArchiveEntries(Archive(specifier.rxfilename, pipes=pipes), holder)
     script = open_rx(specifier.rxfilename, pipes=pipes)
-    files = BufferedFiles()
-    return ScriptEntries(
-        script, ScriptObjects(specifier.rxfilename, holder, files, pipes=pipes_inside(pipes))
+    objects = ScriptObjects(
+        specifier.rxfilename,
+        holder,
+        BufferedFiles(),
+        pipes=pipes_inside(pipes),
+        storage_options=storage_options,
     )
+    return ScriptEntries(script, objects)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import KeyNotFound
+from seekable.kaldi.files.stored_file import takes_options
 from seekable.kaldi.tables.random_access import RandomAccessReader
 
 if TYPE_CHECKING:
@@ -55,14 +56,24 @@ class MappedReader:
         **holder_options: Any,
     ) -> None:
         self._map_rspecifier = map_rspecifier
+        # The options may be for one of the two alone; where they are for none, the table refuses them.
+        is_for_map = bool(map_rspecifier) and takes_options(map_rspecifier)
+        is_for_table = takes_options(table_rspecifier) or not is_for_map
         self._table = RandomAccessReader(
-            table_rspecifier, holder, pipes=pipes, storage_options=storage_options, **holder_options
+            table_rspecifier,
+            holder,
+            pipes=pipes,
+            storage_options=storage_options if is_for_table else None,
+            **holder_options,
         )
         self._map: RandomAccessReader | None = None
         if map_rspecifier:
             try:
                 self._map = RandomAccessReader(
-                    map_rspecifier, "token", pipes=pipes, storage_options=storage_options
+                    map_rspecifier,
+                    "token",
+                    pipes=pipes,
+                    storage_options=storage_options if is_for_map else None,
                 )
             except BaseException:
                 self._table.close()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.kaldi.files.specifiers import parse_rspecifier
-from seekable.kaldi.files.stored_file import mounted
+from seekable.kaldi.files.stored_file import mounted_table
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.tables.archive_lookup import ArchiveLookup
 from seekable.kaldi.tables.indexed_table import IndexedTable, find_indexed_table
+from seekable.kaldi.tables.local_data import MappedFiles
 from seekable.kaldi.tables.permissive import PermissiveWarnings
 from seekable.kaldi.tables.script_lookup import ScriptLookup
+from seekable.kaldi.tables.script_objects import ScriptObjects
 from seekable.kaldi.tables.script_table import ScriptTable, load_script
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class RandomAccessReader:
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
         pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands; ``"specifier"`` if
             the rspecifier may be one, and the lines may not.
-        storage_options: the options of the store of an address, as in `open_rx`.
+        storage_options: the options of the stores of addresses, as in `open_rx`; also of those in the lines
+            of a script.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
@@ -69,8 +71,7 @@ class RandomAccessReader:
         storage_options: Mapping[str, Any] | None = None,
         **holder_options: Any,
     ) -> None:
-        specifier = parse_rspecifier(rspecifier)
-        specifier = replace(specifier, rxfilename=mounted(specifier.rxfilename, storage_options))
+        specifier = mounted_table(parse_rspecifier(rspecifier), storage_options)
         found, allowed = find_holder(holder, **holder_options), checked_pipes(pipes)
         warnings = PermissiveWarnings(rspecifier) if specifier.permissive else None
         self._rspecifier = rspecifier
@@ -81,7 +82,10 @@ class RandomAccessReader:
         else:
             name = specifier.rxfilename
             table = table or load_script(name, is_sorted=specifier.sorted, pipes=allowed)
-            self._lookup = ScriptLookup(name, table, found, warnings, pipes_inside(allowed))
+            objects = ScriptObjects(
+                name, found, MappedFiles(), pipes=pipes_inside(allowed), storage_options=storage_options
+            )
+            self._lookup = ScriptLookup(name, table, objects, warnings)
         self._is_open = True
 
     @property

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
 from seekable.errors import KeyNotFound
 from seekable.kaldi.objects.tokens import check_token
-from seekable.kaldi.tables.local_data import MappedFiles
 from seekable.kaldi.tables.permissive import UNREADABLE
-from seekable.kaldi.tables.script_objects import Place, ScriptObjects
 
 if TYPE_CHECKING:
-    from seekable.kaldi.files.pipes import Pipes
-    from seekable.kaldi.holders.holder import Holder
     from seekable.kaldi.tables.permissive import PermissiveWarnings
+    from seekable.kaldi.tables.script_objects import Place, ScriptObjects
 
 __all__ = ["ScriptLookup"]
 
@@ -43,23 +40,21 @@ class ScriptLookup:
         self,
         name: str,
         table: FindsObjects,
-        holder: Holder,
+        objects: ScriptObjects,
         warnings: PermissiveWarnings | None,
-        pipes: Pipes,
     ) -> None:
         """Take a table, and open none of its objects.
 
         Args:
             name: the extended filename of the table, for messages.
             table: finds the objects.
-            holder: reads the objects.
+            objects: reads the objects.
             warnings: takes the errors that option ``p`` makes warnings; None without that option.
-            pipes: ``"allow"`` if the extended filenames of the table may be commands.
         """
         self._name = name
         self._table = table
         self._warnings = warnings
-        self._objects = ScriptObjects(name, holder, MappedFiles(), pipes=pipes)
+        self._objects = objects
         self._found: dict[str, str | Place] = {}
         self._loaded: _Loaded | None = None
 

@@ -19,6 +19,7 @@ from seekable.errors import (
 )
 from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
 from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.stored_file import mounted, scheme_of
 from seekable.kaldi.holders.holder import SupportsRange
 from seekable.kaldi.holders.matrix_coding import CompressedMatrix
 from seekable.kaldi.holders.ranges import Range, parse_range
@@ -28,6 +29,8 @@ from seekable.kaldi.objects.tokens import TOKEN
 from seekable.kaldi.tables.archive import cause_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
     from seekable.kaldi.objects.buffered_cursor import BufferedCursor
@@ -56,7 +59,15 @@ class _Whole(NamedTuple):
 class ScriptObjects:
     """The objects of one holder that rxfilenames name. It is as safe from threads and forks as its files."""
 
-    def __init__(self, name: str, holder: Holder, files: LocalData, *, pipes: Pipes) -> None:
+    def __init__(
+        self,
+        name: str,
+        holder: Holder,
+        files: LocalData,
+        *,
+        pipes: Pipes,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         """Begin without an open file.
 
         Args:
@@ -64,11 +75,15 @@ class ScriptObjects:
             holder: reads the objects.
             files: opens local files.
             pipes: ``"allow"`` if rxfilenames may be commands.
+            storage_options: the options of the stores of addresses; those of a script in a store are not for
+                addresses of other schemes.
         """
         self._name = name
         self._holder = holder
         self._pipes: Pipes = pipes
         self._files = files
+        self._storage_options = storage_options
+        self._scheme = scheme_of(name)
         self._whole: _Whole | None = None
 
     def read(self, key: str, xfilename: str) -> Any:
@@ -142,6 +157,8 @@ class ScriptObjects:
             kind = check_rxfilename(rxfilename)
         except InvalidArgument as error:
             raise CorruptTable(str(error)) from None
+        if self._storage_options and "://" in rxfilename and self._scheme in {"", scheme_of(rxfilename)}:
+            rxfilename = mounted(rxfilename, self._storage_options)
         if kind in {"file", "offset"}:
             path, offset = split_offset(rxfilename) if kind == "offset" else (rxfilename, None)
             cursor = self._files.cursor(path, offset, key)

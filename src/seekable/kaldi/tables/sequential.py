@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.files.pipes import checked_pipes
 from seekable.kaldi.files.specifiers import parse_rspecifier
-from seekable.kaldi.files.stored_file import mounted
+from seekable.kaldi.files.stored_file import mounted_table
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.tables.entries import open_entries
 from seekable.kaldi.tables.permissive import UNREADABLE, PermissiveWarnings
@@ -39,7 +38,8 @@ class SequentialReader:
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
         pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands; ``"specifier"`` if
             the rspecifier may be one, and the lines may not.
-        storage_options: the options of the store of an address, as in `open_rx`.
+        storage_options: the options of the stores of addresses, as in `open_rx`; also of those in the lines
+            of a script.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
@@ -66,8 +66,7 @@ class SequentialReader:
         storage_options: Mapping[str, Any] | None = None,
         **holder_options: Any,
     ) -> None:
-        specifier = parse_rspecifier(rspecifier)
-        specifier = replace(specifier, rxfilename=mounted(specifier.rxfilename, storage_options))
+        specifier = mounted_table(parse_rspecifier(rspecifier), storage_options)
         found = find_holder(holder, **holder_options)
         self._rspecifier = rspecifier
         self._warnings = PermissiveWarnings(rspecifier) if specifier.permissive else None
@@ -75,7 +74,8 @@ class SequentialReader:
         self._key: str | None = None
         self._is_freed = False
         self._can_read_again = specifier.kind == "scp"
-        entries = open_entries(specifier, found, pipes=checked_pipes(pipes))
+        allowed = checked_pipes(pipes)
+        entries = open_entries(specifier, found, pipes=allowed, storage_options=storage_options)
         self._entries: Entries = ReadAhead(entries) if specifier.background else entries
         self._is_open = True
         try:
