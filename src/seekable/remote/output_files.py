@@ -13,13 +13,12 @@ import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import xxhash
-
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, Unreachable
 from seekable.remote.addresses import is_address, parse
+from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.asked import address_of_path
-from seekable.storage.files import cache_folder, create_new, put_in_place, write_atomically
+from seekable.storage.files import create_new, put_in_place, write_atomically
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ __all__ = [
     "place_file",
     "read_file",
     "replace_file",
-    "scratch_folder",
     "upload_file",
     "write_file",
 ]
@@ -273,20 +271,6 @@ def file_sizes(folder: str) -> dict[str, int]:
         return {}
     with os.scandir(folder) as entries:
         return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
-
-
-def scratch_folder(folder: str) -> str:
-    """Return the local folder for what is not for readers: locks, unfinished files, states.
-
-    Of a local folder it is the folder itself. Of an address it is one in the cache folder of this user, which
-    is made if it does not exist.
-    """
-    if not is_address(folder):
-        return folder
-    place = f"{folder} {mounts.options_of(folder).place(parse(folder).scheme)}"
-    made = os.path.join(cache_folder(), "writing", xxhash.xxh3_128_hexdigest(place.encode()))
-    os.makedirs(made, exist_ok=True)
-    return made
 
 
 def folder_exists(folder: str) -> bool:

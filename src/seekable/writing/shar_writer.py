@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 from seekable._arguments import checked_count, checked_flag
 from seekable.errors import InvalidArgument, WrongType
 from seekable.remote.addresses import shown
-from seekable.remote.output_files import delete_file, list_names, output_path, place_file, scratch_folder
+from seekable.remote.output_files import delete_file, list_names, output_path, place_file
+from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.files import create_new
 from seekable.writing.shar_cuts import UnwritableCut, encoded_cut
 from seekable.writing.shar_layout import checked_layout

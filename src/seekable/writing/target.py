@@ -17,9 +17,9 @@ from seekable.remote.output_files import (
     list_names,
     output_path,
     read_file,
-    scratch_folder,
     write_file,
 )
+from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
 

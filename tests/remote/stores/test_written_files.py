@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import filelock
 import pytest
 from tests.remote.stores.stub_server import CONTENT
 
 import seekable as sk
 from seekable.errors import AccessDenied
+from seekable.remote import scratch_folders
 from seekable.remote.mounts import mount, store_of
 from seekable.remote.output_files import read_file
+from seekable.remote.scratch_folders import scratch_folder
 from seekable.writing.manifest import Identity, ManifestFile, new_manifest
 
 if TYPE_CHECKING:
@@ -171,6 +176,29 @@ def test_of_two_machines_that_begin_at_once_one_begins(bucket: Bucket) -> None:
     bucket.delete("begun/.seekable-write.json")
     with pytest.raises(sk.InvalidArgument, match="at the same time"):
         late.write(manifest)
+
+
+def test_what_writes_left_on_this_machine_is_removed_when_it_is_old_and_not_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch_folders, "_swept", set())
+    root = tmp_path / "cache" / "seekable" / "writing"
+    long_ago = time.time() - 61 * 24 * 3600
+    for name in ("old", "held", "used", ".removed-0"):
+        (root / name / "lanes").mkdir(parents=True)
+        (root / name / ".seekable-write.lock.idx").touch()
+        (root / name / "lanes" / "piece").touch()
+        for path in (*(root / name).rglob("*"), root / name):
+            os.utime(path, (long_ago, long_ago))
+    os.utime(root / "used" / "lanes" / "piece")
+    with filelock.FileLock(root / "held" / ".seekable-write.lock.idx"):
+        os.utime(root / "held" / ".seekable-write.lock.idx", (long_ago, long_ago))
+        own = scratch_folder("s3://any/folder")
+    assert {path.name for path in root.iterdir()} == {"held", "used", os.path.basename(own)}
+    (root / "old").mkdir()
+    os.utime(root / "old", (long_ago, long_ago))
+    assert scratch_folder("s3://any/folder") == own
+    assert (root / "old").exists()
 
 
 class Boom(Exception):
