@@ -6,7 +6,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, final
 
+from seekable.remote.fetching.retention import Needs
 from seekable.remote.fetching.units import RangesByObject
+from seekable.remote.fetching.wants import Wants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,12 +17,14 @@ if TYPE_CHECKING:
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.units import PlannedRange
-    from seekable.remote.fetching.wants import Wants
 
 __all__ = ["LookAhead", "Readers", "as_planned"]
 
 _COUNT_SHARE = 10
 """Bytes that a reader has not begun to read are counted in at most one of so many parts of the time."""
+
+_BUDGETS = 2
+"""Blocks of which little is needed stay up to so many times the bytes that are fetched ahead."""
 
 _NEED_SECONDS = 60.0
 """The time for which what a reader needs first is not evicted; twice that for what it needs last."""
@@ -85,7 +89,8 @@ class LookAhead:
         before, planned = self._planned, RangesByObject(self._readers.plan(wants))
         self._planned = planned
         self._note_need(before)
-        self._readers.post(lambda: self._replace(planned))
+        needs = Needs(wants)
+        self._readers.post(lambda: self._replace(planned, needs))
 
     def close(self) -> None:
         """Want nothing any more: requests that nobody else wants are cancelled, and memory is freed."""
@@ -191,18 +196,19 @@ class LookAhead:
         ended = time.monotonic()
         self._count_at = ended + _COUNT_SHARE * (ended - began)
 
-    def _replace(self, planned: RangesByObject) -> None:
+    def _replace(self, planned: RangesByObject, needs: Needs) -> None:
         self._followed, self._next, self._begun_bytes = planned, 0, 0
         self._count_at = 0.0
         self._call += 1
         before = self._blocks
-        self._blocks = {at: block for at, block in before.items() if planned.sharing(*at)}
+        stays = needs.kept(list(before), most_bytes=_BUDGETS * self._readers.budget_bytes())
+        self._blocks = {at: block for (at, block), kept in zip(before.items(), stays, strict=True) if kept}
         self._here_bytes = 0
         self._wanted_bytes = sum(wanted.stop - wanted.start for wanted in planned.ranges)
         self._readers.pump()
 
     def _end(self) -> None:
-        self._replace(RangesByObject([]))
+        self._replace(RangesByObject([]), Needs(Wants.joined([])))
         flights, self._flights = self._flights, []
         self._readers.leave(flights)
 
