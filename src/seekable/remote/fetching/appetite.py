@@ -28,7 +28,7 @@ __all__ = ["Appetite", "gap_bytes"]
 
 _AHEAD_SECONDS = 0.5
 _SMOOTHING = 0.2
-_CONNECTION = 80e6
+_CONNECTION, _FAST_LINK = 80e6, 600e6
 _CPU_SECONDS = 0.00012
 _MOST_AT_ONCE = 64
 _MOST_GAP_BYTES = 1 << 20
@@ -106,7 +106,7 @@ class Appetite:
             records=len(records),
             record_bytes=record_bytes,
             unit_bytes=unit_bytes,
-            link=measured.link,
+            link=measured.link if measured.is_timed else max(measured.link, _FAST_LINK),
             latency=measured.latency,
             duplicate_cost=self._duplicate_cost,
             fetched_bytes=fetched_bytes,

@@ -40,6 +40,8 @@ class Measured:
         """The median time of a small request, in seconds."""
         self.link = link
         """The rate of all requests together in the best of the last seconds, in bytes a second."""
+        self.is_timed = False
+        """True when the rate of all requests was measured."""
         self._least_link = link
         self._classes: dict[int, deque[float]] = {}
         self._quantiles: dict[int, tuple[float, float]] = {}
@@ -78,4 +80,4 @@ class Measured:
         passed = now - self._window_began
         if passed >= _WINDOW_SECONDS:
             self.link = max(self._least_link, self.link * _DECAY, self._window_bytes / passed)
-            self._window_began, self._window_bytes = None, 0
+            self._window_began, self._window_bytes, self.is_timed = None, 0, True
