@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing import IO
 
 ROOT = Path(__file__).parents[1]
-FIRST_WAIT = {"SEEKABLE_HUB_FIRST_WAIT_SECONDS": "0.01"}
 LARGE = 1 << 10
 PAGE = 3
 """How many entries of a tree one answer has."""
@@ -250,20 +249,25 @@ def serving() -> Iterator[tuple[Hub, ThreadingHTTPServer]]:
 def environment(endpoint: str, home: Path, **more: str) -> dict[str, str]:
     """The variables of a process that knows no other Hub, and no other folder."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "SEEKABLE_INDEX_DIR", "SEEKABLE_HUB_BYTES"):
+    for name in (
+        "HF_TOKEN",
+        "HF_HUB_OFFLINE",
+        "SEEKABLE_INDEX_DIR",
+        "SEEKABLE_REMOTE_BYTES",
+        "SEEKABLE_REMOTE_DIR",
+    ):
         kept.pop(name, None)
     folders = {"HF_HOME": str(home / "hf"), "XDG_CACHE_HOME": str(home / "cache")}
-    hub = {
-        "HF_ENDPOINT": endpoint,
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        **FIRST_WAIT,
-    }
+    hub = {"HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_TELEMETRY": "1"}
     return {**kept, **folders, **hub, **more}
 
 
 PREAMBLE = """
-import json, os, sys
+import functools, json, os, sys
 import seekable as sk
+from seekable.remote.fetching import fetcher, retries
+
+fetcher.Patience = functools.partial(retries.Patience, first_wait=0.001)
 
 def tell(found):
     print("TOLD " + json.dumps(found))
@@ -304,7 +308,7 @@ class Warm:
             [sys.executable, "-c", "from tests.hub import serve_forks; serve_forks()"],
             cwd=ROOT,
             # Threads do not survive a fork.
-            env={**os.environ, **FIRST_WAIT, "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

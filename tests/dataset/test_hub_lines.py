@@ -190,7 +190,7 @@ def test_a_row_of_a_large_file_costs_its_range(
     )
     assert warm.run(progress, env) == [60_000, [len(data), len(data)]]
     assert hub.bytes_sent == len(data)
-    shutil.rmtree(tmp_path / "cache" / "seekable" / "hub" / "blocks")
+    shutil.rmtree(tmp_path / "cache" / "seekable" / "remote")
     hub.asked.clear()
     one = warm.run("ds = sk.open('hf:me/web:train:id'); tell(ds[30_000]['id'])", env)
     assert one == 30_000
@@ -226,29 +226,34 @@ def test_a_hub_that_fails_while_files_are_scanned_leaves_what_is_finished(
     hub: Hub, env: dict[str, str], warm: Warm
 ) -> None:
     hub.repos["me/web"].commit(shards("csv"))
-    hub.faults.extend([*[""] * 2, *["short"] * 9])
+    hub.faults.extend([*[""] * 2, *["short"] * 99])
     kind, message = warm.run(f"{FAILURE}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
     assert kind == "Unreachable"
-    assert "of hf://datasets/me/web@" in message
-    assert "3 times in a row. Try again later" in message
+    assert message.startswith("hf://datasets/me/web@")
+    assert "bytes 0 to " in message
+    assert "8 tries in " in message
+    assert "run again: nothing is lost" in message
     hub.faults.clear()
     assert warm.run(f"{OPEN}tell([r['text'] for r in ds])", env) == ALL
 
 
-def test_rows_in_their_order_are_fetched_many_blocks_at_a_time(
+def test_rows_in_their_order_are_fetched_many_units_at_a_time(
     hub: Hub, env: dict[str, str], tmp_path: Path, warm: Warm
 ) -> None:
-    hub.repos["me/web"].commit({"train.jsonl": LARGE})
-    warm.run(f"{OPEN}tell(0)", env)
-    shutil.rmtree(tmp_path / "cache" / "seekable" / "hub" / "blocks")
-    hub.asked.clear()
-    assert warm.run(f"{OPEN}tell(sum(1 for _ in ds))", env) == 60_000
-    assert hub.bytes_sent == len(LARGE)
-    assert len(hub.data) < len(LARGE) // (256 << 10) // 2
+    more = b', "more": "' + b"m" * 950 + b'"}\n'
+    documents = b"".join(line[:-1] + more for line in LARGE.split(b"\n")[:4000])
+    hub.repos["me/web"].commit({"train.jsonl": documents, "test.jsonl": LARGE})
+    warm.run("tell([len(sk.open(f'hf:me/web:{split}')) for split in ('train', 'test')])", env)
+    for split, data, rows, most in (("train", documents, 4000, 4), ("test", LARGE, 60_000, 12)):
+        shutil.rmtree(tmp_path / "cache" / "seekable" / "remote")
+        hub.asked.clear()
+        assert warm.run(f"tell(sum(1 for _ in sk.open('hf:me/web:{split}:text')))", env) == rows
+        assert hub.bytes_sent == len(data)
+        assert len(hub.data) <= most
     # Rows of a shuffle are fetched when they are read, the rows of a batch at once.
-    shutil.rmtree(tmp_path / "cache" / "seekable" / "hub" / "blocks")
+    shutil.rmtree(tmp_path / "cache" / "seekable" / "remote")
     hub.asked.clear()
-    warm.run("tell(sk.open('hf:me/web:train:id').shuffle(seed=1)[:2][[0, 1]])", env)
+    warm.run("tell(sk.open('hf:me/web:test:id').shuffle(seed=1)[:2][[0, 1]])", env)
     assert len(hub.data) == 2
 
 
@@ -268,7 +273,7 @@ try:
 except Enough:
     import threading
     for thread in threading.enumerate():
-        if thread is not threading.current_thread():
+        if thread is not threading.current_thread() and not thread.name.startswith("seekable-"):
             thread.join(60)
     from seekable.index.catalog import read_table
     import pathlib
@@ -312,13 +317,16 @@ def test_a_new_commit_costs_the_files_that_are_new(
     repo.commit(files)
     before = warm.run(f"{OPEN}tell(ds.fingerprint)", env)
     repo.commit(files | {"README.md": b"# More words"})
-    blocks = tmp_path / "cache" / "seekable" / "hub" / "blocks"
-    shutil.rmtree(blocks)
+    hub.asked.clear()
+    assert warm.run(f"{OPEN}tell([r['text'] for r in ds])", env) == ALL
+    assert hub.data == []
+    kept = tmp_path / "cache" / "seekable" / "remote"
+    shutil.rmtree(kept)
     hub.asked.clear()
     assert warm.run(f"{OPEN}tell(ds.fingerprint)", env) == before
     assert hub.data == []
     assert warm.run(f"{OPEN}tell([r['text'] for r in ds])", env) == ALL
-    shutil.rmtree(blocks)
+    shutil.rmtree(kept)
     repo.commit(files | shards("jsonl.gz", (11,)))
     hub.asked.clear()
     assert warm.run(f"{OPEN}tell(len(ds))", env) == 4 * ROWS
@@ -574,8 +582,8 @@ def test_content_that_is_another_than_the_indexed_one_is_stale(
     repo, files = hub.repos["me/web"], shards("jsonl.gz")
     sha = repo.commit(dict(files))
     warm.run(f"{OPEN}tell(0)", env)
-    blocks = tmp_path / "cache" / "seekable" / "hub" / "blocks"
-    shutil.rmtree(blocks)
+    kept = tmp_path / "cache" / "seekable" / "remote"
+    shutil.rmtree(kept)
     code = f"{FAILURE}{OPEN}tell(failure(lambda: ds[50]))"
     name = "data/train-2.jsonl.gz"
     hub.swapped[files[name]] = damaged(files[name])
@@ -583,7 +591,7 @@ def test_content_that_is_another_than_the_indexed_one_is_stale(
     assert kind == "IndexStale"
     assert message.startswith(f"'hf://datasets/me/web@{sha}/{name}', bytes 0 to ")
     hub.swapped.clear()
-    shutil.rmtree(blocks)
+    shutil.rmtree(kept)
     repo.commits[sha][name] = damaged(files[name])
     kind, message = warm.run(code, env)
     assert kind == "IndexStale"
@@ -607,21 +615,21 @@ def test_verify_finds_what_is_damaged_on_the_hub(
     sha = hub.repos["me/web"].commit(files)
     name = f"data/train-2.{suffix}"
     shown = f"hf://datasets/me/web@{sha}/{name}"
-    cache = tmp_path / "cache" / "seekable" / "hub"
+    cache = tmp_path / "cache" / "seekable"
     (unindexed, *_), _ = ([problem[0] for problem in found[3]] for found in warm.run(VERIFY, env))
     assert unindexed == "index"
     warm.run(f"{OPEN}tell(0)", env)
     good = [3, 3 * ROWS, sum(map(len, files.values())), []]
     assert warm.run(VERIFY, env) == [good, good]
     # Other bytes under the etag that was listed, found by reading all of them.
-    shutil.rmtree(cache / "blocks")
+    shutil.rmtree(cache / "remote")
     hub.swapped[files[name]] = damaged(files[name])
     shallow, deep = warm.run(VERIFY, env)
     assert shallow == good
     assert [(problem[0], problem[1]) for problem in deep[3]] == [("content", shown)]
     # Another etag than the one that was listed.
     hub.swapped.clear()
-    shutil.rmtree(cache / "blocks")
+    shutil.rmtree(cache / "remote")
     hub.repos["me/web"].commits[sha][name] = damaged(files[name])
     _, deep = warm.run(VERIFY, env)
     assert [(problem[0], problem[1]) for problem in deep[3]] == [("content", shown)]

@@ -17,10 +17,9 @@ from seekable.index.index_location import find_index, hub_folder
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.progress import Progress
-from seekable.remote.hub import hub_ranges
+from seekable.remote.file_on_hub import hub_ranges
 from seekable.remote.hub_listing import list_folder, list_hub
 from seekable.remote.placeholder import is_placeholder_folder, read_placeholder, write_placeholders
-from seekable.remote.remote_ranges import AT_ONCE
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import Found
 
@@ -36,6 +35,9 @@ __all__ = ["HubSpec", "hub_files"]
 
 _TEXT_COLUMN = "text"
 """The column of lines of text, as the package ``datasets`` names it."""
+
+_AT_ONCE = 16
+"""The footers that are fetched at a time."""
 
 _SUFFIX_OF = {"csv-semicolon": "csv"}
 """Formats whose files have the suffixes of another format."""
@@ -152,7 +154,7 @@ def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tup
 
     Args:
         spec: the split.
-        index_dir: the user's folder for indexes, if any; placeholders and blocks are written there too.
+        index_dir: the user's folder for indexes, if any; placeholders and lists are written there too.
 
     Raises:
         AccessDenied: the repository is private or gated.
@@ -215,7 +217,7 @@ def _fetch_footers(paths: Sequence[str], form: TableIndexer, progress: ProgressH
         with suppress(UnsupportedFormat):  # Indexing fetches the bytes again, and raises the error.
             form.read_layout(hub_ranges(read_placeholder(path, text)))
 
-    with ThreadPoolExecutor(min(len(paths), AT_ONCE)) as threads:
+    with ThreadPoolExecutor(min(len(paths), _AT_ONCE)) as threads:
         fetches = [threads.submit(look, path) for path in paths]
         try:
             for done, answer in enumerate(as_completed(fetches), start=1):

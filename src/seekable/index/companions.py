@@ -80,7 +80,7 @@ def open_unmapped(
             path, size=size, mtime_ns=mtime_ns, kind=kind, points=points, version=version
         )
     if remote:
-        return remote_file.RemoteFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+        return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     assert kind is not None
     assert points is not None
     return compressed.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)

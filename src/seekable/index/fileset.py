@@ -68,6 +68,7 @@ class FileSet:
         self._kept_open = kept_open or ((len(self), OpenFiles(MOST_OPEN_FILES)),)
         self._ends = list(itertools.accumulate(length for length, _ in self._kept_open))
         self._opened: FileColumns | None = None
+        self._has_objects: bool | None = None
         self._open_files: dict[int, _OpenFile] = {}
 
     def __len__(self) -> int:
@@ -135,8 +136,12 @@ class FileSet:
 
     @property
     def has_objects(self) -> bool:
-        """True if a file is an object of a store."""
-        return any("://" in part.root for part in self._parts)
+        """True if a file is an object of a store, or of the Hub without a copy on this machine."""
+        if self._has_objects is None:
+            self._has_objects = any("://" in part.root for part in self._parts) or (
+                self.has_placeholders and remote_file.are_on_hub(map(self.path, range(len(self))))
+            )
+        return self._has_objects
 
     @property
     def has_placeholders(self) -> bool:
@@ -276,11 +281,9 @@ class FileSet:
         """
         mapped = self.mapped(file)
         mapped.check()
-        if self.has_objects and isinstance(mapped, object_file.ObjectFile):
+        if self.has_remote and isinstance(mapped, object_file.ObjectFile):
             return mapped.source
-        if self.has_placeholders and isinstance(mapped, remote_file.RemoteFile):
-            return mapped.source
-        return MappedRanges(mapped)
+        return MappedRanges(mapped, path=mapped.name)
 
     def bytes_of(self, file: int, row: int) -> memoryview:
         """Return the bytes from a record to the next one, after a check of the file.

@@ -98,7 +98,7 @@ def index_in(root: str) -> str:
 
 
 def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
-    """Return the folder of placeholders, lists and blocks of files of the Hugging Face Hub.
+    """Return the folder of placeholders and lists of files of the Hugging Face Hub.
 
     Args:
         index_dir: the user's folder for indexes, if any.

@@ -1,43 +1,25 @@
-"""Files of the Hugging Face Hub, fetched with the sessions, the token and the endpoint of its own package."""
+"""The package ``huggingface_hub``, which sends all requests to the Hub, and its errors."""
 
 from __future__ import annotations
 
 import os
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seekable.errors import (
     AccessDenied,
     DataNotFound,
-    IndexStale,
     MissingDependency,
     SeekableError,
     Unreachable,
 )
-from seekable.remote.block_cache import block_cache, block_cache_bytes
-from seekable.remote.remote_ranges import RemoteRanges
-from seekable.storage.mapped import MappedFile
-from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from seekable.remote.placeholder import HubFile
-    from seekable.storage.ranges import RangeSource
+__all__ = ["hub", "hub_error"]
 
-__all__ = ["fetch", "hub", "hub_error", "hub_ranges"]
-
-_ATTEMPTS = 3
-"""The most requests for one range whose answers are cut off."""
-
-_RETRIES = 4
-_FIRST_WAIT_SECONDS = float(os.environ.get("SEEKABLE_HUB_FIRST_WAIT_SECONDS", "0.5"))
-"""The wait before the first retry, which doubles with each; tests set the variable."""
-
-_PASSING = (408, 429, 500, 502, 503, 504)
 _DENIED = (401, 403)
 _NOT_FOUND = (404, 410)
-_PARTIAL = 206
 
 
 def hub() -> ModuleType:
@@ -53,65 +35,6 @@ def hub() -> ModuleType:
         message = "reading from the Hugging Face Hub needs huggingface_hub: pip install 'seekable[hub]'"
         raise MissingDependency(message) from None
     return huggingface_hub
-
-
-def hub_ranges(file: HubFile) -> RangeSource:
-    """Return the byte ranges of a file; of its copy on this machine, if ``huggingface_hub`` has one."""
-    copy = _local_copy(file)
-    if copy is not None:
-        status = os.stat(copy)
-        mapped = MappedFile(copy, size=status.st_size, mtime_ns=status.st_mtime_ns)
-        return MappedRanges(mapped, path=file.uri)
-    return RemoteRanges(
-        partial(fetch, file),
-        path=file.uri,
-        size=file.size,
-        version=file.etag,
-        blocks=block_cache(os.path.join(file.hub, "blocks"), block_cache_bytes()),
-    )
-
-
-def fetch(file: HubFile, start: int, stop: int) -> bytes:
-    """Return some bytes of a file; requests that fail for a passing reason are sent again.
-
-    Args:
-        file: the file.
-        start: the first byte.
-        stop: the byte behind the last, more than ``start``.
-
-    Raises:
-        AccessDenied: the repository is private or gated, and the token does not open it.
-        DataNotFound: the repository has no such file.
-        IndexStale: the content is not the content that was listed.
-        Unreachable: the Hub cannot be reached, or answers with other bytes than the request is for.
-    """
-    what = f"bytes {start} to {stop} of {file.uri}"
-    why = ""
-    for _ in range(_ATTEMPTS):
-        response = _answer(file, start, stop, what)
-        _check_content(file, response)
-        why = _wrong(file, response, start, stop)
-        if not why:
-            return bytes(response.content)
-    message = f"{what} could not be fetched: {why}, {_ATTEMPTS} times in a row. Try again later"
-    raise Unreachable(message)
-
-
-def _local_copy(file: HubFile) -> str | None:
-    """Return the path of a file in the cache of ``huggingface_hub``, None if it was not downloaded."""
-    try:
-        found = hub().try_to_load_from_cache(
-            file.repo, file.path, revision=file.revision, repo_type="dataset"
-        )
-    except (MissingDependency, OSError, ValueError):
-        return None
-    if not isinstance(found, str):
-        return None
-    path = os.path.realpath(found)
-    # The cache keeps a file under its digest, and links to it; where links are impossible, it has a copy.
-    if os.path.islink(found) and os.path.basename(path) != file.etag:
-        return None
-    return path if os.path.getsize(path) == file.size else None
 
 
 def hub_error(error: Exception, what: str) -> SeekableError:
@@ -144,55 +67,6 @@ def hub_error(error: Exception, what: str) -> SeekableError:
         )
     return Unreachable(
         f"{what} could not be fetched: {type(error).__name__}: {first}. Is there a network, and is "
-        f"{os.environ.get('HF_ENDPOINT', 'https://huggingface.co')} up? Blocks that were read before are on "
+        f"{os.environ.get('HF_ENDPOINT', 'https://huggingface.co')} up? Bytes that were read before are on "
         f"this machine"
     )
-
-
-def _answer(file: HubFile, start: int, stop: int, what: str) -> Any:
-    """Return the response to a request for a range."""
-    package = hub()
-    utils, constants = package.utils, package.constants
-    url = package.hf_hub_url(file.repo, file.path, repo_type="dataset", revision=file.revision)
-    headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
-    try:
-        response = utils.http_backoff(
-            "GET",
-            url,
-            headers={**utils.build_hf_headers(library_name="seekable"), **headers},
-            timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-            max_retries=_RETRIES,
-            base_wait_time=_FIRST_WAIT_SECONDS,
-            retry_on_status_codes=_PASSING,
-        )
-        utils.hf_raise_for_status(response)
-    except Exception as error:  # of several packages for HTTP, by the version of huggingface_hub
-        raise hub_error(error, what) from error
-    return response
-
-
-def _check_content(file: HubFile, response: Any) -> None:
-    """Raise an error if the answer has an etag, and it is not the etag that was listed."""
-    answers = [*response.history, response]
-    etags = [answer.headers.get("X-Linked-ETag") for answer in answers]
-    # After a redirect the ETag is that of the storage, which is another one.
-    etags += [response.headers.get("ETag")] if not response.history else []
-    found = next((etag for etag in etags if etag), None)
-    etag = (found or "").removeprefix("W/").strip('"')
-    if etag and etag != file.etag:
-        message = (
-            f"{file.uri} has another content than when the repository was listed: etag {etag!r}, expected "
-            f"{file.etag!r}. Is HF_ENDPOINT another Hub? Remove {file.placeholder!r} and open the data again"
-        )
-        raise IndexStale(message)
-
-
-def _wrong(file: HubFile, response: Any, start: int, stop: int) -> str:
-    """Return a message if the answer is not the range of the request, "" if it is."""
-    count, found = len(response.content), response.headers.get("Content-Range", "")
-    whole = start == 0 and stop == file.size
-    if response.status_code != _PARTIAL and not whole:
-        return f"the answer is {response.status_code} with {count} bytes, and not a part of the file"
-    if response.status_code == _PARTIAL and found != f"bytes {start}-{stop - 1}/{file.size}":
-        return f"the answer has the range {found!r} of a file of {file.size} bytes"
-    return "" if count == stop - start else f"{count} of {stop - start} bytes came"

@@ -96,7 +96,7 @@ def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> tuple[list[HubF
 
     Args:
         spec: the split.
-        folder: the folder on this machine for placeholders, lists and blocks.
+        folder: the folder on this machine for placeholders and lists.
         suffixes: the ends of the names of data files, by their format.
 
     Raises:

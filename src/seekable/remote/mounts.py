@@ -20,6 +20,7 @@ import xxhash
 from seekable._secrets import may_send_secrets, seal, unseal
 from seekable.remote.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of
 from seekable.remote.stores.fsspec_store import FsspecStore, protocol_of
+from seekable.remote.stores.hub_store import HubStore, is_on_hub
 from seekable.remote.stores.obstore_clients import client_of
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.options import StorageOptions, checked_options
@@ -71,6 +72,7 @@ _lock = threading.RLock()
 _defaults: DefaultOptions | None = None
 _mounts: dict[str, _Mount] = {}
 _stores: dict[tuple[str, int], Store] = {}
+_HUB: Final = HubStore()
 
 
 def mount(address: str, options: Mapping[str, Any] | None = None, storage: object = None) -> str:
@@ -136,6 +138,8 @@ def store_of(path: str) -> tuple[Store, str]:
     found = parse(path)
     with _lock:
         record = _mounts.get(found.mount)
+        if is_on_hub(found) and (record is None or not record.options.values):
+            return _HUB, found.key
         if record is None:
             record = _Mount(
                 found._replace(key=""),

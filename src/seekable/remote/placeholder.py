@@ -56,7 +56,7 @@ class HubFile:
     """
 
     hub: str
-    """The folder on this machine for placeholders, lists and blocks."""
+    """The folder on this machine for placeholders and lists."""
 
     repo: str
     """``NAMESPACE/NAME``, or a name alone."""

@@ -38,7 +38,16 @@ class CompressedFile(MappedFile):
 
     __slots__ = ("_points",)
 
-    def __init__(self, path: str, *, size: int, mtime_ns: int, kind: Compression, points: SeekPoints) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        size: int,
+        mtime_ns: int,
+        kind: Compression,
+        points: SeekPoints,
+        name: str | None = None,
+    ) -> None:
         """Open a file that has this size and modification time.
 
         Args:
@@ -47,6 +56,7 @@ class CompressedFile(MappedFile):
             mtime_ns: its modification time.
             kind: its compression.
             points: its seek points.
+            name: the name of the file in messages; None for its path.
 
         Raises:
             IndexStale: the file does not exist, or has another size or modification time.
@@ -54,7 +64,8 @@ class CompressedFile(MappedFile):
         """
         super().__init__(path, size=size, mtime_ns=mtime_ns)
         self._points = points
-        self.view = CompressedContent(path, (size, mtime_ns), self.view, kind=kind, points=points)
+        self.name = name or path
+        self.view = CompressedContent(self.name, (size, mtime_ns), self.view, kind=kind, points=points)
 
     def advise(self, start: int, end: int) -> None:
         """Let the operating system fetch the bytes of the file that hold some content; wait for nothing."""

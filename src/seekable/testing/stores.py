@@ -129,13 +129,15 @@ class StoreTests:
         """Keys, sizes and identities, below the store, a folder, after a key and before one."""
         if not self.lists:
             return
-        stats = {key: self._written(key, key.encode()) for key in _KEYS}
+        at = self.folder
+        stats = {at + key: self._written(at + key, key.encode()) for key in _KEYS}
 
-        def listed(prefix: str, **bounds: str) -> list[str]:
-            found = {stat.key: stat for stat in self._list(prefix, **bounds) if stat.key in stats}
+        def listed(prefix: str, *, after: str = "", before: str = "") -> list[str]:
+            bounds = {"after": after and at + after, "before": before and at + before}
+            found = {stat.key: stat for stat in self._list(at + prefix, **bounds) if stat.key in stats}
             for key, stat in found.items():
                 assert (stat.size, stat.identity) == (stats[key].size, stats[key].identity)
-            return sorted(found)
+            return sorted(key.removeprefix(at) for key in found)
 
         assert listed("") == sorted(_KEYS)
         below = sorted(key for key in _KEYS if key.startswith("f/"))
@@ -151,15 +153,17 @@ class StoreTests:
         """The objects and folders directly below it, each once."""
         if not self.lists:
             return
+        at = self.folder
         for key in _KEYS:
-            self.write(key, b"x")
-        folders, stats = run(self.store().list_folder("f"))
-        assert folders == ["f/g"]
-        assert sorted(stat.key for stat in stats) == ["f/a b+c.txt", "f/b#%20;.txt", "f/g.txt"]
-        folders, stats = run(self.store().list_folder(""))
-        assert {"f", "fg"} <= set(folders)
-        assert "a.txt" in {stat.key for stat in stats}
-        assert run(self.store().list_folder("no/such")) == ([], [])
+            self.write(at + key, b"x")
+        folders, stats = run(self.store().list_folder(f"{at}f"))
+        assert folders == [f"{at}f/g"]
+        expected = [f"{at}{key}" for key in ("f/a b+c.txt", "f/b#%20;.txt", "f/g.txt")]
+        assert sorted(stat.key for stat in stats) == expected
+        folders, stats = run(self.store().list_folder(at))
+        assert {f"{at}f", f"{at}fg"} <= set(folders)
+        assert f"{at}a.txt" in {stat.key for stat in stats}
+        assert run(self.store().list_folder(f"{at}no/such")) == ([], [])
 
     def test_a_write_replaces_what_it_says(self) -> None:
         """Only a new object, only one of this content, or whatever is there."""

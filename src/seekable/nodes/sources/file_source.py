@@ -35,13 +35,12 @@ if TYPE_CHECKING:
     from seekable.formats.decoding import Decoder
     from seekable.formats.source_options import OnError
     from seekable.formats.table_format import TableFormat
-    from seekable.index import object_file, remote_file
+    from seekable.index import object_file
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
     from seekable.nodes.keys.key import Keys
 else:
     object_file = lazy("seekable.index.object_file")
-    remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["FileSource"]
 
@@ -59,10 +58,6 @@ _DENSE = 64
 
 _SCHEME = b"://"
 """The mark of an address; where the first line of a local script has none, nothing is fetched at once."""
-
-_BLOCKS_AHEAD = 128
-"""The most blocks of remote files that are fetched ahead, 32 MiB: those of rows that lie near each other.
-Rows of a large shuffle lie in more blocks, and each batch of them is fetched when it is read."""
 
 
 @final
@@ -205,7 +200,6 @@ class _FilesReader(Reader):
         self.needs_heads_only = all(node.decoder.needs_head_only for node in nodes)
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
-        self.on_hub = self.files.has_placeholders
         self.names_objects = any(node.decoder.names_objects for node in nodes)
         self.slices = object_file.ObjectSlices(self.files, len(self.decoders)) if self.from_stores else None
         self.reads_more = self.from_stores and (
@@ -253,8 +247,6 @@ class _FilesPlan(Plan):
 
     def _read(self) -> list[Any]:
         before, activity = disk_reads(), self.reader.activity
-        if self.reader.on_hub:
-            remote_file.fetch_records(self.reader.files, self.files, self.starts, self.ends)
         named = self._fetch_named() if self.reader.names_objects else []
         if activity.may_wait:
             self._advise(np.argsort(self.rows))
@@ -340,9 +332,6 @@ class _FilesPlan(Plan):
         yield FileRanges(reader.files, self.files, self.starts, self.ends)
 
     def advise(self) -> None:
-        if self.reader.on_hub:
-            wanted = (self.files, self.starts, self.ends)
-            remote_file.fetch_records(self.reader.files, *wanted, most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
             order = np.argsort(self.rows)
@@ -373,8 +362,6 @@ class _FilesPlan(Plan):
 
     def _located(self) -> list[Any]:
         fileset = self.reader.files
-        if self.reader.on_hub:
-            remote_file.fetch_records(fileset, self.files, self.starts, self.ends)
         located = []
         for row, file, start, end in zip(
             self.rows.tolist(), self.files.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.formats.tar.header import BLOCK_BYTES
 from seekable.formats.tar.layout import MemberWords
 from seekable.formats.tar.member_name import NAME_BYTES
@@ -27,19 +26,13 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.source_options import OnError
-    from seekable.index import remote_file
     from seekable.index.fileset import FileSet
     from seekable.nodes.sources.sample_records import SampleShape
-else:
-    remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["SampleFiles", "SamplesReader"]
 
 _GAP_BYTES = 4 << 10
 """Ranges of a file that are nearer than this are fetched in one go: two members with headers between them."""
-
-_BLOCKS_AHEAD = 128
-"""The most blocks of remote files that are fetched ahead, 32 MiB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +72,6 @@ class SamplesReader(Reader):
         self._wanted = _table([shape.wanted for shape in self.shapes])
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
-        self.on_hub = self.files.has_placeholders
         self._lengths = np.array([node.files.starts[-1] for node in nodes], np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self.starts = self.files.starts
@@ -161,8 +153,6 @@ class _SamplesPlan(Plan):
     def _read(self) -> list[Any]:
         reader, fileset = self.reader, self.reader.files
         before = disk_reads()
-        if reader.on_hub:
-            remote_file.fetch_records(fileset, *self._ranges())
         if reader.activity.may_wait:
             self._advise()
         order = np.argsort(self.rows)
@@ -197,8 +187,6 @@ class _SamplesPlan(Plan):
         yield FileRanges(self.reader.files, *self._ranges())
 
     def advise(self) -> None:
-        if self.reader.on_hub:
-            remote_file.fetch_records(self.reader.files, *self._ranges(), most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
             before = disk_reads()

@@ -31,6 +31,12 @@ __all__ = ["table_ranges"]
 _TAIL_BYTES = 64 << 10
 """The bytes at the end of a table that are fetched first; most footers are within."""
 
+_LARGE_BYTES = 32 << 20
+"""The bytes of a chunk without an index of pages that take longer to fetch than to go from page to page."""
+
+_FEW = 16
+"""Rows are few if they are less than one part in so many of their group."""
+
 
 def table_ranges(
     places: RowPlaces, single: RowReader, rows: Int64s, dense: Container[int]
@@ -69,13 +75,20 @@ def _tails(places: RowPlaces, rows: Int64s) -> FileRanges:
 
 
 def _indexes(places: RowPlaces, single: RowReader, rows: Int64s) -> FileRanges:
-    """Return the bytes that say where the pages of some rows lie, as far as they are not known yet."""
+    """Return the bytes that say where the pages of some rows lie, as far as they are not known yet.
+
+    Where few rows of a large chunk without an index are read, it is left out: the reader goes from page to
+    page, and several pages ahead.
+    """
     found: list[tuple[int, int, int]] = []
-    for group in np.unique(places.blocks.groups(rows)).tolist():
+    groups, counts = np.unique(places.blocks.groups(rows), return_counts=True)
+    are_few = counts * _FEW < np.diff(places.blocks.group_starts)[groups]
+    for group, is_few in zip(groups.tolist(), are_few.tolist(), strict=True):
         file, number = places.blocks.group_in_file(group)
         columns = single.columns[single.schema_of[file]].there
         with suppress(CorruptRecord):  # reading names the row
-            found += [(file, *each) for each in places.open.get(file).index_ranges(number, columns)]
+            indexes = places.open.get(file).index_ranges(number, columns)
+            found += [(file, *each) for each in indexes if not is_few or each[1] - each[0] <= _LARGE_BYTES]
     return _ranges(places, found)
 
 

@@ -149,15 +149,14 @@ def token_axis(source: TokenFiles) -> TokenAxis | None:
     """Return the tokens of all documents end to end.
 
     Returns:
-        None if something else lies between the documents of a file, if files lie on the Hub, or if an
-        aligned file is too short.
+        None if something else lies between the documents of a file, or if an aligned file is too short.
     """
     words, files = source.words, source.files
     plain = not any(
         schema.explicit or schema.skip or schema.inside or schema.sample is not None
         for schema in words.schemas
     )
-    if not plain or files.has_placeholders:
+    if not plain:
         return None
     bases, tokens = np.zeros((2, len(files)), np.int64)
     for file in range(len(files)):

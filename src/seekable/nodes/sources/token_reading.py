@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.index.location import Location
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Reader, SlicedPlan, held
@@ -26,21 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.index import remote_file
     from seekable.nodes.file_ranges import DataFiles
     from seekable.nodes.sources.stored_arrays import StoredArray, TokenFiles
 
     Array = NDArray[Any]
-else:
-    remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["TokensPlan", "TokensReader"]
 
 _GAP_BYTES = 4 << 10
 """Ranges of a file that are nearer than this are fetched in one go."""
-
-_BLOCKS_AHEAD = 128
-"""The most blocks of remote files that are fetched ahead, 32 MiB."""
 
 
 @final
@@ -58,7 +51,6 @@ class TokensReader(Reader):
         self.files = source.files
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
-        self.on_hub = self.files.has_placeholders
         self._sizes = sizes
         self._first_rows = np.cumsum(sizes) - sizes
 
@@ -123,7 +115,8 @@ class TokensPlan(SlicedPlan):
         self, out: Mapping[str, Array], rows: Int64s, at: Int64s, starts: Int64s, counts: Int64s
     ) -> None:
         source, before = self.reader.source, disk_reads()
-        self._fetch(starts, counts)
+        if self.reader.activity.may_wait:
+            self._advise_slices(starts, counts)
         for some in alike(source.kinds[self.files]):
             files, firsts = self.files[some], self.firsts[some]
             begins, lengths = starts[some], counts[some]
@@ -178,7 +171,8 @@ class TokensPlan(SlicedPlan):
 
     def _read(self) -> list[Any]:
         fileset, source, before = self.reader.files, self.reader.source, disk_reads()
-        self._fetch(np.zeros_like(self.counts), self.counts)
+        if self.reader.activity.may_wait:
+            self._advise_slices(np.zeros_like(self.counts), self.counts)
         out: list[Any] = [None] * len(self)
         for file, some in self._by_file():
             mapped = fileset.mapped(file)
@@ -233,8 +227,6 @@ class TokensPlan(SlicedPlan):
 
     def advise(self) -> None:
         """Announce the reads to the operating system, if reads have waited for a disk."""
-        if self.reader.on_hub:
-            self._fetch_remote(most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
             before = disk_reads()
@@ -256,8 +248,6 @@ class TokensPlan(SlicedPlan):
             starts: the first token of each slice in its document.
             counts: its number of tokens.
         """
-        if self.reader.on_hub:
-            self._fetch_remote(most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
             before = disk_reads()
@@ -320,17 +310,6 @@ class TokensPlan(SlicedPlan):
         row = int(self.rows[some][wrong] - self.reader.files.starts[file])
         start = int(self.reader.source.start_in_aligned(file, first, array))
         raise too_short(beside.of(wrong), array, row, start, int(self.counts[some][wrong]))
-
-    def _fetch(self, starts: Int64s, counts: Int64s) -> None:
-        """Fetch slices of documents, if files are remote or reads have waited for a disk."""
-        if self.reader.on_hub:
-            self._fetch_remote()
-        if self.reader.activity.may_wait:
-            self._advise_slices(starts, counts)
-
-    def _fetch_remote(self, most_blocks: int | None = None) -> None:
-        wanted = (self.files, self.firsts.view(np.uint64), self._ends().view(np.uint64))
-        remote_file.fetch_records(self.reader.files, *wanted, most_blocks=most_blocks)
 
     def _advise_slices(self, starts: Int64s, counts: Int64s) -> None:
         """Advise the system to fetch some tokens of each document."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import xxhash
 
@@ -11,6 +13,9 @@ __all__ = ["UNIT_BYTES", "ObjectKey", "extent_units", "object_key", "parsed_key"
 
 UNIT_BYTES = 256 << 10
 """The size of a unit: the bytes that are transferred in about the time that any request takes."""
+
+_COMMIT = re.compile(r"(hf://datasets/[^@]+)@[0-9a-f]{40}/")
+"""The commit of a file on the Hub: files of several commits that have one content are one object."""
 
 _FEWEST_EXTENTS, _MOST_EXTENT_UNITS = 256, 256
 
@@ -49,6 +54,7 @@ def object_key(address: str, *, size: int, identity: int) -> str:
         (True, '5 7 https://host/a.jsonl')
     """
     plain = str(parse(address)) if is_address(address) else address
+    plain = _COMMIT.sub(r"\1/", plain, count=1)
     digest = xxhash.xxh3_128_hexdigest(f"{plain}\0{identity}\0{size}".encode("utf-8", "surrogateescape"))
     return f"{digest} {size} {identity} {shown(address)}"
 
