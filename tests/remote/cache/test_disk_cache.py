@@ -334,8 +334,10 @@ def test_a_full_disk_is_no_error(cache: DiskCache, monkeypatch: pytest.MonkeyPat
         save_all(cache, 1)
     assert (cache.counts.saved, cache.counts.not_kept) == (0, UNITS)
     assert units_of(cache, 1) == [None] * UNITS
+    assert cache.used_bytes() < UNIT_BYTES  # What failed takes no room.
     save_all(cache, 1)
     assert units_of(cache, 1) == everything(1)
+    assert cache.used_bytes() > UNITS * UNIT_BYTES // 2
 
 
 def test_a_part_of_the_disk_stays_free(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -280,6 +280,22 @@ def test_tokens_are_written_to_an_address_and_opened_there(bucket: Bucket, tmp_p
     assert sum(len(row["tokens"]) for row in sk.open(f"{address}3")) == there.lengths[:].sum() - len(ROWS)
 
 
+def test_documents_of_a_part_that_was_written_again_come_from_its_new_rows(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    files = []
+    for name in ("a", "b"):
+        files.append(tmp_path / f"{name}.jsonl")
+        files[-1].write_text(json.dumps({"tokens": [ord(name)]}) + "\n")
+    for first, second in (files, reversed(files)):
+        corpus = sk.open([first, second], index_dir=tmp_path / "index")
+        corpus.write_tokens(
+            f"{bucket.url}/tokens", dtype="uint16", overwrite=True, jobs=1, storage_options=bucket.options
+        )
+        stored = sk.open(f"{bucket.url}/tokens", index_dir=tmp_path / "index", refresh=True)
+        assert [stored.locate(row).source.path for row in range(2)] == [str(first), str(second)]
+
+
 def test_a_pipeline_file_and_its_rows_lie_in_a_store(bucket: Bucket) -> None:
     bucket.upload({"in.jsonl": b"".join(b'{"n": %d}\n' % n for n in range(2000))})
     source = sk.open(f"{bucket.url}/in.jsonl", storage_options=bucket.options)

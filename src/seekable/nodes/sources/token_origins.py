@@ -42,7 +42,7 @@ class _Sources:
     """The number of documents up to the end of each run."""
 
 
-def source_of(path: str, row: int) -> Location | None:
+def source_of(path: str, row: int, *, mtime_ns: int) -> Location | None:
     """Return the location of the record that a document was made of.
 
     The offset and the length of a line are those of the index of its file; both are 0 where there is none,
@@ -51,6 +51,7 @@ def source_of(path: str, row: int) -> Location | None:
     Args:
         path: the file of tokens.
         row: the number of the document in it.
+        mtime_ns: the modification time of the file as it was indexed; of a store the number made of its etag.
 
     Returns:
         The location; None for a file that is no part of a store, and for a document that comes from no
@@ -59,7 +60,7 @@ def source_of(path: str, row: int) -> Location | None:
     Raises:
         CorruptTokens: the part has another list of rows than it was written with.
     """
-    sources = _kept_sources_of(path) if "://" in path else _sources_of(path)
+    sources = (_kept_sources_of if "://" in path else _sources_of)(path, mtime_ns)
     if sources is None:
         return None
     run = int(np.searchsorted(sources.ends, row, side="right"))
@@ -72,21 +73,21 @@ def source_of(path: str, row: int) -> Location | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _kept_sources_of(path: str) -> _Sources | None:
-    """Return the sources of a file in a store, which is looked for once."""
-    return _sources_of(path)
+def _kept_sources_of(path: str, mtime_ns: int) -> _Sources | None:
+    """Return the sources of a file in a store, which are looked for once for each version of the file."""
+    return _sources_of(path, mtime_ns)
 
 
-def _sources_of(path: str) -> _Sources | None:
+def _sources_of(path: str, mtime_ns: int) -> _Sources | None:
     try:
         status = paths.status(os.path.splitext(path)[0] + SOURCES)
     except FileNotFoundError:
         return None
-    return _read(path, status.size, status.mtime_ns) if is_part(path) else None
+    return _read(path, mtime_ns, status.size, status.mtime_ns) if is_part(path) else None
 
 
 @functools.lru_cache(maxsize=256)
-def _read(path: str, _size: int, _mtime_ns: int) -> _Sources:
+def _read(path: str, _of_tokens: int, _size: int, _mtime_ns: int) -> _Sources:
     files, runs = read_sources(path)
     return _Sources(files, runs, np.cumsum(runs["count"].astype(np.int64)))
 

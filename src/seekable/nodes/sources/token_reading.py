@@ -272,7 +272,8 @@ class TokensPlan(SlicedPlan):
         for file, row, start, length in zip(*(column.tolist() for column in columns), strict=True):
             mapped = fileset.mapped(file)
             mapped.check()
-            located.append(Location(mapped.name, row, start, length, source_of(mapped.path, row)))
+            source = source_of(mapped.path, row, mtime_ns=mapped.mtime_ns)
+            located.append(Location(mapped.name, row, start, length, source))
         return located
 
     def _token_bytes(self) -> Int64s:

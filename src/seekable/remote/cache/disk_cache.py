@@ -348,8 +348,6 @@ class DiskCache:
                 return False
             self._open_objects.compare(ref_key)  # The sweep may have removed it.
             kept = self._open_objects.open(ref_key)
-            assert lines.used is not None
-            lines.used += size
             if kept is None:
                 limit = extent_units(self._room.limit(lines))
                 kept = create_object(folder_of(self._objects_folder, key), key, extent_units=limit, etag=etag)
@@ -357,6 +355,9 @@ class DiskCache:
                 for needed, until in self._early_needs.pop(ref_key, {}).items():
                     kept.note_need(needed, until)
             kept.write(units, data, second)
+            # Only now: under a quota each write may fail, and what failed takes no room.
+            assert lines.used is not None
+            lines.used += size
         return True
 
 
