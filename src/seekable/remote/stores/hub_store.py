@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, final
 
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, SeekableError
 from seekable.remote.hub import hub, hub_error
-from seekable.remote.stores.fsspec_store import in_thread
+from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.store import Passing, Stat, Store, identity_of, plain_etag
 
 if TYPE_CHECKING:
