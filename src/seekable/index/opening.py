@@ -223,13 +223,11 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
 
 
 def _stat(root: str, numbers: dict[str, int]) -> _Files:
-    folder = os.path.join(root, "")
-    pairs: Iterable[tuple[int, int]]
     if "://" in root:
-        pairs = find.statuses(root, list(numbers))
-    else:
-        statuses = (stat_file(folder + name) for name in numbers)
-        pairs = ((status.st_size, status.st_mtime_ns) for status in statuses)
+        return _Files(root, numbers, *find.status_columns(root, list(numbers)))
+    folder = os.path.join(root, "")
+    statuses = (stat_file(folder + name) for name in numbers)
+    pairs = ((status.st_size, status.st_mtime_ns) for status in statuses)
     found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
     return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
 

@@ -27,6 +27,7 @@ class KeyStore(Store):
     def __init__(self, keys: dict[str, bytes]) -> None:
         self.keys = keys
         self.requests: list[str] = []
+        self.begun: list[tuple[str, str]] = []
 
     def shown(self, key: str) -> str:
         return f"{BUCKET}/{key}"
@@ -41,6 +42,7 @@ class KeyStore(Store):
         return Stat(key, len(self.keys[key]), f'"{key}"', None, 0)
 
     async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
+        self.begun.append((after, before))
         start = f"{prefix.rstrip('/')}/" if prefix else ""
         keys = [key for key in sorted(self.keys) if key.startswith(start) and key > after]
         keys = [key for key in keys if not before or key < before]

@@ -6,13 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.remote.listing.key_store import BUCKET, mounted_keys
 
 from seekable.errors import DataNotFound, SeekableError
 from seekable.remote import paths
-from seekable.remote.listing import find, known
+from seekable.remote.listing import find, glob_keys, known
 from seekable.storage import listing
 
 if TYPE_CHECKING:
@@ -75,6 +75,53 @@ def test_a_store_is_listed_as_a_folder_is(
     with mounted_keys(keys):
         local = _result(listing.find_files, f"{root}/{pattern}", str(root))
         assert _result(find.find_files, f"{BUCKET}/{pattern}", BUCKET) == local
+
+
+@settings(max_examples=15)
+@given(
+    earlier=st.sets(st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES)), min_size=8),
+    keys=st.sets(st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES)), min_size=1),
+)
+def test_a_listing_in_parts_by_an_earlier_one_has_every_file_once(
+    tmp_path_factory: pytest.TempPathFactory, earlier: set[str], keys: set[str]
+) -> None:
+    root, kept = tmp_path_factory.mktemp("tree"), str(tmp_path_factory.mktemp("kept"))
+    _local(root, keys)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(glob_keys, "_FEWEST_SPANS", 4)
+        patch.setattr(glob_keys, "_FEWEST_IN_SPAN", 1)
+        patch.setattr(glob_keys, "_SAMPLED_OF_SPAN", 1)
+        with mounted_keys(earlier | {"d/.seekable/catalog.json", "a.jsonl"}) as store:
+            store.lists_in_order = True
+            with known.listing_once(kept=kept):
+                find.find_files(BUCKET, suffixes=SUFFIXES)
+            store.keys = dict.fromkeys(keys | {"d/.seekable/catalog.json"}, b"x\n")
+            store.requests.clear()
+            with known.listing_once(kept=kept):
+                assert _result(find.find_files, BUCKET, BUCKET) == _result(
+                    listing.find_files, str(root), str(root)
+                )
+
+
+def test_the_parts_of_a_large_folder_are_listed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glob_keys, "_FEWEST_IN_SPAN", 10)
+    monkeypatch.setattr(glob_keys, "_SAMPLED_OF_SPAN", 4)
+    names = [f"{number:04}.jsonl" for number in range(500)]
+    with mounted_keys(set(names)) as store:
+        for is_ordered, parts in ((False, 1), (True, 16)):
+            store.lists_in_order = is_ordered
+            with known.listing_once(kept=str(tmp_path)):
+                find.find_files(BUCKET, suffixes=SUFFIXES)
+            store.begun.clear()
+            with known.listing_once(kept=str(tmp_path)):
+                assert find.find_files(BUCKET, suffixes=SUFFIXES)[0].names == tuple(names)
+            assert len(store.begun) == parts
+        # No part begins before the one before it ends.
+        assert [after for after, _ in sorted(store.begun)][1:] == [
+            before.removesuffix("\0") for _, before in sorted(store.begun)
+        ][:-1]
 
 
 def test_markers_of_folders_are_no_files() -> None:

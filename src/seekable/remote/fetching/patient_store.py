@@ -11,7 +11,7 @@ from seekable.remote.fetching.sending import Request
 from seekable.remote.stores.store import Passing, Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -40,6 +40,7 @@ class PatientStore(Store):
         self._store = store
         self._sender = sender
         self.fork_safe = store.fork_safe
+        self.lists_in_order = getattr(store, "lists_in_order", False)
 
     def shown(self, key: str) -> str:
         """Return the address of an object for messages, without secrets."""
@@ -74,11 +75,7 @@ class PatientStore(Store):
                 raise Unreachable(message) from None
 
         while (page := await self._sent(next_page, shown)) is not None:
-            keys = [
-                after.encode("utf-8", "surrogateescape"),
-                *(stat.key.encode("utf-8", "surrogateescape") for stat in page),
-            ]
-            is_ordered = is_ordered and all(map(operator.lt, keys, keys[1:]))
+            is_ordered = is_ordered and _ascend([after, *(stat.key for stat in page)])
             after = page[-1].key if page else after
             yield page
 
@@ -109,3 +106,11 @@ class PatientStore(Store):
             demanded=lambda: True,
         )
         return await self._sender.send(request, once)
+
+
+def _ascend(keys: Sequence[str]) -> bool:
+    """Return True if keys ascend in the order of bytes."""
+    if all(map(str.isascii, keys)):
+        return all(map(operator.lt, keys, keys[1:]))
+    encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
+    return all(map(operator.lt, encoded, encoded[1:]))

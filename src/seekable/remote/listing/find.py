@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
 import os
+import re
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from seekable.errors import DataNotFound, UnsupportedFormat
 from seekable.remote.listing import folder, glob_keys
@@ -19,10 +23,13 @@ from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from seekable.remote.listing.listed_files import Columns
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Arrange, Inspect
 
-__all__ = ["find_files", "is_plain", "sizes", "statuses"]
+__all__ = ["find_files", "is_plain", "sizes", "status_columns", "statuses"]
+
+_HIDDEN_PART = re.compile(r"(?:^|[/\0])[._]")
 
 _WORTH_LISTING = 100
 """From this many files of one folder on, the folder is listed; for fewer, each is asked for."""
@@ -61,12 +68,18 @@ def find_files(
     )
     rules = Rules(tuple(suffixes), inspect, arrange)
     with listing_once():
-        path = _kept_listing(items, rules, kind)
-        if path is not None and not known_listings().refresh and (kept := read_kept(path, known_listings())):
-            return kept
+        path, known = _kept_listing(items, rules, kind), known_listings()
+        kept = None if path is None else read_kept(path)
+        for run, files in kept or ():
+            if known.refresh:
+                known.add_earlier(run.root, run.names)
+            else:
+                known.add_below(run.root, files)
+        if kept and not known.refresh:
+            return tuple(run for run, _ in kept)
         found = _find_all(items, rules)
         if path is not None:
-            write_kept(path, found, [statuses(run.root, run.names) for run in found])
+            write_kept(path, found, [status_columns(run.root, run.names) for run in found])
     return found
 
 
@@ -137,6 +150,16 @@ def statuses(root: str, names: Sequence[str]) -> list[tuple[int, int]]:
             path = f"{root}/{name}"
             raise DataNotFound(f"there is no {folder.shown(path)!r}; {_nearest(path)}")
     return [status for status in found if status is not None]
+
+
+def status_columns(root: str, names: Sequence[str]) -> Columns:
+    """Return the sizes and the identities of files below the address of a folder, int64; see `statuses`."""
+    below = known_listings().below(root)
+    if below:
+        with contextlib.suppress(KeyError):
+            return below.columns(names)
+    found = np.array(statuses(root, names), np.int64).reshape(-1, 2)
+    return found[:, 0].copy(), found[:, 1].copy()
 
 
 def sizes(root: str, names: Sequence[str]) -> list[int | None]:
@@ -236,12 +259,11 @@ def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> Found:
         what = "folder" if is_folder else "object or folder"
         raise DataNotFound(f"there is no {what} {folder.shown(path)!r}; {_nearest(path)}")
     hidden: dict[str, None] = {}
-    names = []
-    for each in files:
-        if (skipped := _hidden_part(each)) is None:
-            names.append(each)
-        else:
-            hidden[skipped] = None
+    names = list(files.names)
+    if _HIDDEN_PART.search("\0".join(names)):
+        skipped = [_hidden_part(each) for each in names]
+        hidden = dict.fromkeys(each for each in skipped if each is not None)
+        names = [name for name, each in zip(names, skipped, strict=True) if each is None]
     return rules.in_folder(path, names, list(hidden))
 
 

@@ -14,11 +14,12 @@ from seekable.errors import DataNotFound
 from seekable.remote import addresses
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.listing.known import FolderListing, known_listings
+from seekable.remote.listing.listed_files import ListedFiles
+from seekable.remote.stores.store import identities_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from seekable.remote.listing.known import Status
     from seekable.remote.stores.store import Stat, Store
 
 __all__ = [
@@ -129,44 +130,68 @@ class Span:
     before: str
     """It ends before this key; empty for the last one."""
 
-    files: dict[str, Status] = field(default_factory=dict)
-    """The sizes and identities of the files, by their paths relative to the folder."""
-
-    done: bool = False
-    """True if all keys have come."""
+    files: ListedFiles = field(default_factory=ListedFiles)
+    """The files, by their paths relative to the root of the listing."""
 
 
-def keys_below(spans: Sequence[Span]) -> None:
-    """List all keys in some spans of one store, many at once, into ``span.files``.
+def keys_below(root: str, folders: Sequence[str], bounds: Sequence[str] = ()) -> list[ListedFiles]:
+    """Return all files in some folders, by their paths relative to a root; many listings are sent at once.
+
+    Args:
+        root: the address of a folder.
+        folders: folders below it, relative to it; "" for itself.
+        bounds: names below the root, in the order of bytes. The listing of a single folder is cut there, and
+            its parts are listed at once; a store that lists in no order lists it as a whole.
 
     Raises:
         DataNotFound: there is no such bucket.
         AccessDenied, Unreachable: it cannot be listed.
     """
+    base = addresses.parse(root).key
+    base += "/" if base else ""
+    spans: list[Span] = []
 
     async def ask(store: Store, number: int) -> None:
         span = spans[number]
         prefix = addresses.parse(span.path).key
         start = f"{prefix}/" if prefix else ""
         async for page in store.list(prefix, after=span.after, before=span.before):
-            for each in page:
-                if not each.key.startswith(start) or _is_marker(each, prefix):
-                    continue
-                span.files[each.key[len(start) :]] = each.size, each.identity
+            found = [
+                each
+                for each in page
+                if each.key.startswith(start) and (each.size or not _is_marker(each, prefix))
+            ]
+            names = [each.key[len(base) :] for each in found]
+            span.files.extend(names, [each.size for each in found], identities_of(found))
             if page:
                 span.after = page[-1].key
-        span.done = True
 
-    _each(range(len(spans)), ask, path=spans[0].path if spans else "")
+    async def ask_all(store: Store) -> None:
+        if not spans:
+            cuts = [base + bound for bound in bounds] if _is_ordered(store) and len(folders) == 1 else []
+            for folder in folders:
+                path = f"{root}/{folder}" if folder else root
+                # A cut belongs to the span before it: no key is between it and itself with a NUL behind.
+                ends = [*(f"{cut}\0" for cut in cuts), ""]
+                spans.extend(Span(path, *pair) for pair in zip(["", *cuts], ends, strict=True))
+        await _answer_all(store, range(len(spans)), ask, done)
+
+    done: dict[int, None] = {}
+    if folders:
+        fetcher().run(ask_all, path=root)
+    return [span.files for span in spans]
 
 
-def without_markers(files: Mapping[str, Status]) -> dict[str, Status]:
+def _is_ordered(store: Store) -> bool:
+    return bool(getattr(store, "lists_in_order", False))
+
+
+def without_markers(files: ListedFiles) -> ListedFiles:
     """Return files without empty ones whose name is that of a folder of other files."""
-    empty = [name for name, (size, _) in files.items() if not size]
-    if not empty:
-        return dict(files)
+    if not files.has_empty:
+        return files
     folders = {name[:at] for name in files for at in _slashes(name)}
-    return {name: status for name, status in files.items() if status[0] or name not in folders}
+    return files.taken([name for name in files if files[name][0] or name not in folders])
 
 
 def _slashes(name: str) -> Iterable[int]:
@@ -176,11 +201,14 @@ def _slashes(name: str) -> Iterable[int]:
 def _as_listing(prefix: str, folders: Iterable[str], objects: Iterable[Stat]) -> FolderListing:
     inner = dict.fromkeys(folder.rstrip("/").rpartition("/")[2] for folder in folders)
     inner.pop("", None)
-    files = {
-        name: (each.size, each.identity)
+    found = [
+        each
         for each in objects
-        if not _is_marker(each, prefix) and ((name := each.key.rpartition("/")[2]) not in inner or each.size)
-    }
+        if each.size or (not _is_marker(each, prefix) and each.key.rpartition("/")[2] not in inner)
+    ]
+    files = ListedFiles()
+    names = [each.key.rpartition("/")[2] for each in found]
+    files.extend(names, [each.size for each in found], identities_of(found))
     return FolderListing(tuple(inner), files)
 
 
@@ -194,24 +222,29 @@ def _each(
     keys: Iterable[K], ask: Callable[[Store, K], Awaitable[T]], *, path: str | None = None
 ) -> dict[K, T]:
     """Return the answers to many requests of one store, by key; those that failed alone are sent again."""
-    waiting = dict.fromkeys(keys)
+    wanted = list(dict.fromkeys(keys))
     found: dict[K, T] = {}
+    if wanted:
+        where = str(wanted[0]) if path is None else path
+        fetcher().run(lambda store: _answer_all(store, wanted, ask, found), path=where)
+    return found
 
-    async def answer(store: Store, todo: Iterator[K]) -> None:
+
+async def _answer_all(
+    store: Store, keys: Iterable[K], ask: Callable[[Store, K], Awaitable[T]], found: dict[K, T]
+) -> None:
+    """Add the answers to many requests that are not there yet."""
+    waiting = [key for key in keys if key not in found]
+    todo = iter(waiting)
+
+    async def answer() -> None:
         for key in todo:
             found[key] = await ask(store, key)
-            del waiting[key]
 
-    async def answer_all(store: Store) -> None:
-        todo = iter(list(waiting))
-        tasks = [asyncio.ensure_future(answer(store, todo)) for _ in range(min(AT_ONCE, len(waiting)))]
-        try:
-            for task in asyncio.as_completed(tasks):
-                await task
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    if waiting:
-        fetcher().run(answer_all, path=str(next(iter(waiting))) if path is None else path)
-    return found
+    tasks = [asyncio.ensure_future(answer()) for _ in range(min(AT_ONCE, len(waiting)))]
+    try:
+        for task in asyncio.as_completed(tasks):
+            await task
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -6,17 +6,23 @@ from typing import TYPE_CHECKING, final
 
 from seekable.remote.listing import folder
 from seekable.remote.listing.known import FolderListing, known_listings
+from seekable.remote.listing.listed_files import ListedFiles
 from seekable.storage.listing import MAGIC, RECURSIVE, matcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from seekable.remote.listing.known import Status
+    _Columns = tuple[list[str], list[int], list[int]]
 
 __all__ = ["files_below", "matches", "split_glob"]
 
 _FEWEST_SPANS = 16
 """Folders are listed level by level until there are so many, which then are listed whole, at once."""
+
+_FEWEST_IN_SPAN = 1000
+"""A part of a folder that is listed by itself has at least a page of names."""
+
+_SAMPLED_OF_SPAN = 64
 
 _MOST_LEVELS = 3
 
@@ -24,7 +30,7 @@ INDEX_FOLDER = ".seekable"
 """The folder of a published index, which may be closed to readers of the data."""
 
 
-def files_below(path: str) -> Mapping[str, Status]:
+def files_below(path: str) -> ListedFiles:
     """Return the sizes and identities of all files below a folder, by their paths relative to it.
 
     Those of published indexes are left out.
@@ -36,25 +42,53 @@ def files_below(path: str) -> Mapping[str, Status]:
     known = known_listings()
     if found := known.below(path):
         return found
-    files: dict[str, Status] = {}
+    if bounds := _bounds(known.earlier(path)):
+        parts = folder.keys_below(path, [""], bounds)
+        files = _joined_parts(parts)
+        own = f"{INDEX_FOLDER}/"
+        if any(name.startswith(own) or f"/{own}" in name for name in files):
+            files = files.taken([name for name in files if f"/{own}" not in f"/{name}"])
+        files = folder.without_markers(files)
+    else:
+        files = _files_of_folders(path)
+    known.add_below(path, files)
+    return files
+
+
+def _files_of_folders(path: str) -> ListedFiles:
+    """Return all files below a folder, from listings of folders below it that are sent at once."""
+    files = ListedFiles()
     folders = [""]
     for _ in range(_MOST_LEVELS):
         listings = folder.listed_each([_joined(path, inner) for inner in folders])
         pairs = [(inner, listings[_joined(path, inner)]) for inner in folders]
-        files |= {
-            _joined(inner, name): status for inner, each in pairs for name, status in each.files.items()
-        }
+        for inner, each in pairs:
+            sizes, identities = each.files.columns(each.files.names)
+            files.extend((_joined(inner, name) for name in each.files), sizes.tolist(), identities.tolist())
         folders = [
             _joined(inner, name) for inner, each in pairs for name in each.folders if name != INDEX_FOLDER
         ]
         if not folders or len(folders) >= _FEWEST_SPANS:
             break
-    spans = [folder.Span(_joined(path, inner), "", "") for inner in folders]
-    folder.keys_below(spans)
-    for inner, span in zip(folders, spans, strict=True):
-        files |= {_joined(inner, name): status for name, status in folder.without_markers(span.files).items()}
-    known.add_below(path, files)
+    for part in folder.keys_below(path, folders):
+        files.add(folder.without_markers(part))
     return files
+
+
+def _joined_parts(parts: Sequence[ListedFiles]) -> ListedFiles:
+    files = ListedFiles()
+    for part in parts:
+        files.add(part)
+    return files
+
+
+def _bounds(names: Sequence[str]) -> list[str]:
+    """Return names that cut a listing into parts of about equal size; none for few names."""
+    if len(names) < _FEWEST_SPANS * _FEWEST_IN_SPAN:
+        return []
+    step = len(names) // (_FEWEST_SPANS * _SAMPLED_OF_SPAN)
+    sample = sorted(names[::step], key=lambda name: name.encode("utf-8", "surrogateescape"))
+    return sample[_SAMPLED_OF_SPAN::_SAMPLED_OF_SPAN][: _FEWEST_SPANS - 1]
 
 
 def split_glob(path: str) -> tuple[str, list[str]]:
@@ -107,14 +141,21 @@ class _Tree:
     def expect_all(self, folders: Iterable[str]) -> None:
         """List some folders with all folders below them."""
         for top in folders:
-            inner: dict[str, tuple[dict[str, None], dict[str, Status]]] = {top: ({}, {})}
-            for name, status in files_below(_joined(self._root, top)).items():
+            files = files_below(_joined(self._root, top))
+            columns = (column.tolist() for column in files.columns(files.names))
+            inner: dict[str, tuple[dict[str, None], _Columns]] = {top: ({}, ([], [], []))}
+            for name, size, identity in zip(files, *columns, strict=True):
                 above, _, base = _joined(top, name).rpartition("/")
-                _add_folder(inner, above)
-                inner[above][1][base] = status
-            self._listings |= {
-                each: FolderListing(tuple(found), files) for each, (found, files) in inner.items()
-            }
+                if above not in inner:
+                    _add_folder(inner, above)
+                names, sizes, identities = inner[above][1]
+                names.append(base)
+                sizes.append(size)
+                identities.append(identity)
+            for each, (found, of_folder) in inner.items():
+                listed = ListedFiles()
+                listed.extend(*of_folder)
+                self._listings[each] = FolderListing(tuple(found), listed)
 
     def at(self, path: str) -> FolderListing:
         """Return the listing of a folder."""
@@ -156,10 +197,10 @@ def _matches(
     return _matches(tree, inner, rest, suffixes, passed) if inner else found
 
 
-def _add_folder(tree: dict[str, tuple[dict[str, None], dict[str, Status]]], path: str) -> None:
+def _add_folder(tree: dict[str, tuple[dict[str, None], _Columns]], path: str) -> None:
     """Add a folder to a tree, and those above it up to one that the tree has."""
     if path not in tree:
-        tree[path] = ({}, {})
+        tree[path] = ({}, ([], [], []))
         above, _, base = path.rpartition("/")
         _add_folder(tree, above)
         tree[above][0][base] = None

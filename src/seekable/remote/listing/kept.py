@@ -17,13 +17,14 @@ import msgspec
 import numpy as np
 import xxhash
 
+from seekable.remote.listing.listed_files import ListedFiles
 from seekable.storage.files import write_atomically
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.remote.listing.known import Known, Status
+    from seekable.remote.listing.listed_files import Columns
 
 __all__ = ["has_kept", "listing_name", "read_kept", "write_kept"]
 
@@ -64,12 +65,11 @@ def _start(asked: Sequence[str], kind: str) -> str:
     return f"listing-{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}-"
 
 
-def read_kept(path: str, known: Known) -> tuple[Found, ...] | None:
-    """Return the files of a kept listing, None if there is none that is whole.
+def read_kept(path: str) -> list[tuple[Found, ListedFiles]] | None:
+    """Return the runs of files of a kept listing, with their sizes; None if there is none that is whole.
 
     Args:
         path: the file that keeps it.
-        known: gets the sizes and identities of the files.
     """
     try:
         with open(path, "rb") as file:
@@ -83,32 +83,36 @@ def read_kept(path: str, known: Known) -> tuple[Found, ...] | None:
     if head.seekable_listing != _VERSION:
         return None
     count = sum(some for _, some in head.roots)
-    sizes, identities = np.frombuffer(rest[: 2 * _WIDTH * count], "<i8").reshape(2, count).tolist()
-    names = iter(rest[2 * _WIDTH * count :].decode("utf-8", "surrogateescape").split("\0"))
-    statuses = zip(sizes, identities, strict=True)
-    found = []
+    sizes, identities = np.frombuffer(rest[: 2 * _WIDTH * count], "<i8").reshape(2, count)
+    names = rest[2 * _WIDTH * count :].decode("utf-8", "surrogateescape").split("\0")
+    found, at = [], 0
     for root, some in head.roots:
-        own = tuple(itertools.islice(names, some))
-        known.add_below(root, dict(zip(own, statuses, strict=False)))
-        found.append(Found(root, own))
-    return tuple(found)
+        own = slice(at, at + some)
+        files = ListedFiles.of(names[own], sizes[own], identities[own])
+        found.append((Found(root, tuple(files.names)), files))
+        at += some
+    return found
 
 
-def write_kept(path: str, found: Sequence[Found], statuses: Sequence[Sequence[Status]]) -> None:
+def write_kept(path: str, found: Sequence[Found], statuses: Sequence[Columns]) -> None:
     """Keep a listing; if the folder cannot be written, nothing is kept and no error is raised.
 
     Args:
         path: the file that keeps it.
         found: the files.
-        statuses: their sizes and identities.
+        statuses: their sizes and identities, int64.
     """
     head = _Head(_VERSION, [(run.root, len(run.names)) for run in found])
-    flat = list(itertools.chain.from_iterable(statuses))
-    columns = np.array(flat, "<i8").reshape(-1, 2).T
-    names = "\0".join(name for run in found for name in run.names)
-    data = b"".join(
-        (msgspec.json.encode(head), b"\n", columns.tobytes(), names.encode("utf-8", "surrogateescape"))
-    )
+    columns = [np.concatenate([pair[number] for pair in statuses]).astype("<i8") for number in (0, 1)]
+    names = "\0".join(itertools.chain.from_iterable(run.names for run in found))
+    pieces = [
+        msgspec.json.encode(head) + b"\n",
+        *(column.tobytes() for column in columns),
+        names.encode("utf-8", "surrogateescape"),
+    ]
+    hasher = xxhash.xxh3_64()
+    for piece in pieces:
+        hasher.update(piece)
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomically(path, [xxhash.xxh3_64_digest(data), data])
+        write_atomically(path, [hasher.digest(), *pieces])

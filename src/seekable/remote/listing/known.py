@@ -10,13 +10,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
+from seekable.remote.listing.listed_files import ListedFiles
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
+
+    from seekable.remote.listing.listed_files import Status
 
 __all__ = ["FolderListing", "Known", "known_listings", "listing_once"]
-
-Status = tuple[int, int]
-"""The number of bytes of an object, and the number made of its etag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class FolderListing:
     folders: tuple[str, ...]
     """The names of the folders."""
 
-    files: Mapping[str, Status]
+    files: ListedFiles
     """The sizes and identities of the files, by name."""
 
     @property
@@ -51,7 +52,8 @@ class Known:
 
     _statuses: dict[str, Status] = field(default_factory=dict)
     _folders: dict[str, FolderListing] = field(default_factory=dict)
-    _below: dict[str, Mapping[str, Status]] = field(default_factory=dict)
+    _below: dict[str, ListedFiles] = field(default_factory=dict)
+    _earlier: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def status(self, path: str) -> Status | None:
         """Return the size and the identity of a file, None if they are not known."""
@@ -69,9 +71,13 @@ class Known:
         """Return the listing of a folder, None if it was not listed."""
         return self._folders.get(path)
 
-    def below(self, root: str) -> Mapping[str, Status]:
+    def below(self, root: str) -> ListedFiles:
         """Return the files below a folder by their relative paths, as far as they were added."""
-        return self._below.get(root, {})
+        return self._below.get(root, _NO_FILES)
+
+    def earlier(self, root: str) -> Sequence[str]:
+        """Return the names that an earlier listing had below a folder; none if it was not listed."""
+        return self._earlier.get(root, ())
 
     def add_status(self, path: str, size: int, identity: int) -> None:
         """Remember the size and the identity of a file."""
@@ -83,12 +89,22 @@ class Known:
         if self.remembers:
             self._folders[path] = listing
 
-    def add_below(self, root: str, files: Mapping[str, Status]) -> None:
+    def add_below(self, root: str, files: ListedFiles) -> None:
         """Remember files below a folder, by their relative paths."""
-        if self.remembers:
-            self._below[root] = {**self._below[root], **files} if root in self._below else files
+        if not self.remembers:
+            return
+        old = self._below.get(root)
+        if old is not None:
+            files = files.taken(list(files))
+            files.add(old.taken([name for name in old if name not in files]))
+        self._below[root] = files
+
+    def add_earlier(self, root: str, names: Sequence[str]) -> None:
+        """Remember the names of an earlier listing, by which the next one is cut into parts."""
+        self._earlier[root] = names
 
 
+_NO_FILES = ListedFiles()
 _NOTHING = Known(remembers=False)
 _current: ContextVar[Known] = ContextVar("seekable_known_listings", default=_NOTHING)
 

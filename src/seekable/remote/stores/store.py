@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import xxhash
 
 from seekable.errors import IndexStale
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from typing_extensions import Buffer
 
-__all__ = ["FolderListing", "Page", "Passing", "Pin", "Stat", "Store", "changed", "identity_of", "plain_etag"]
+__all__ = [
+    "FolderListing",
+    "Page",
+    "Passing",
+    "Pin",
+    "Stat",
+    "Store",
+    "changed",
+    "identities_of",
+    "identity_of",
+    "plain_etag",
+]
 
 _IDENTITY_MASK = (1 << 63) - 1
 _SECOND_NS = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     """One object of a store, as a listing or an answer describes it.
 
     Attributes:
@@ -98,6 +108,9 @@ class Store(Protocol):
 
     fork_safe: bool
     """True if a forked child may use the store after its parent has."""
+
+    lists_in_order: bool = False
+    """True if listings are sorted by the bytes of keys, and one that ends before a key fetches no more."""
 
     @abstractmethod
     def shown(self, key: str) -> str:
@@ -176,6 +189,17 @@ def plain_etag(etag: str) -> str:
         ('5d41402a', '5d41402a', '5d41402a')
     """
     return etag.removeprefix("W/").strip('"')
+
+
+def identities_of(stats: Sequence[Stat]) -> list[int]:
+    """Return the identity of each of some objects, in less time than one by one."""
+    digest = xxhash.xxh3_64_intdigest
+    return [
+        digest(stat.etag.strip('"').encode()) & _IDENTITY_MASK
+        if stat.etag and not stat.etag.startswith("W/")
+        else stat.identity
+        for stat in stats
+    ]
 
 
 def identity_of(etag: str | None, *, modified_ns: int, size: int) -> int:
