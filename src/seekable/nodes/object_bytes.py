@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable.index.object_file import wants_of
 from seekable.remote.fetching.fetcher import fetcher
-from seekable.remote.fetching.wants import Wants
+from seekable.remote.fetching.wants import Wants, by_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -164,7 +164,7 @@ def fewer_ranges(wanted: Wants) -> Wants:
     """Return fewer ranges, which contain all of the given ones, in the order of first need."""
     if not len(wanted):
         return wanted
-    order = np.lexsort((wanted.starts, wanted.which))
+    order = by_place(wanted.which, wanted.starts)
     which, starts, stops = wanted.which[order], wanted.starts[order], wanted.stops[order]
     # The furthest byte that the ranges of an object before this one reach, on one axis of all objects.
     sizes = np.array([ref.pin.size for ref in wanted.objects], np.int64)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from seekable.remote.fetching.wants import by_place
+
 if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.remote.fetching.wants import Wants
@@ -68,7 +70,9 @@ def merged(wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int) -
         columns[2] = np.minimum(columns[2], sizes[columns[0]])
     else:
         columns = _exact(which, starts, stops, rows, (gap_bytes, most_bytes))
-    return Requests(*columns[:, np.argsort(columns[3], kind="stable")].copy())
+    # Keys without equals need no stable sort, which takes ten times as long.
+    count = columns.shape[1]
+    return Requests(*columns[:, np.argsort(columns[3] * count + np.arange(count))].copy())
 
 
 def _aligned(
@@ -88,8 +92,11 @@ def _aligned(
     counts = (stops - 1) // align_bytes - first + 1
     owner = np.repeat(np.arange(rows.size), counts)
     within = np.arange(owner.size) - (np.cumsum(counts) - counts)[owner]
-    places, at = np.unique((which[owner] << _CELL_BITS) + first[owner] + within, return_index=True)
-    needs = rows[owner[at]]
+    cells = (which[owner] << _CELL_BITS) + first[owner] + within
+    order = np.argsort(cells)
+    cells = cells[order]
+    firsts = np.flatnonzero(np.diff(cells, prepend=-1))
+    places, needs = cells[firsts], rows[np.minimum.reduceat(owner[order], firsts)]
     # The cells of two objects are never neighbours: a gap of 2^40 cells is never joined.
     new = np.ones(places.size, np.bool_)
     new[1:] = np.diff(places) > 1 + gap_bytes // align_bytes
@@ -97,15 +104,15 @@ def _aligned(
     heads = np.flatnonzero(new)
     lasts = np.append(heads[1:], places.size) - 1
     objects = places[heads] >> _CELL_BITS
-    cells = objects << _CELL_BITS
-    begins, ends = (places[heads] - cells) * align_bytes, (places[lasts] - cells + 1) * align_bytes
+    base = objects << _CELL_BITS
+    begins, ends = (places[heads] - base) * align_bytes, (places[lasts] - base + 1) * align_bytes
     return np.stack([objects, begins, ends, np.minimum.reduceat(needs, heads)])
 
 
 def _exact(which: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, bounds: tuple[int, int]) -> Int64s:
     """Return requests for the ranges and the gaps between them alone; see `_aligned`."""
     gap_bytes, most_bytes = bounds
-    order = np.lexsort((starts, which))
+    order = by_place(which, starts)
     which, starts, stops, rows = which[order], starts[order], stops[order], rows[order]
     # The furthest byte so far, in each object: those of one object lie below those of the next.
     step = int(stops.max()) + 1

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.remote.stores.store import Pin
 
-__all__ = ["ObjectRef", "Wants"]
+__all__ = ["ObjectRef", "Wants", "by_place"]
+
+_MOST_KEY = 1 << 62
 
 
 @final
@@ -97,3 +99,26 @@ class Wants:
     def __len__(self) -> int:
         """Return the number of ranges."""
         return len(self.which)
+
+
+def by_place(which: Int64s, starts: Int64s) -> Int64s:
+    """Return the numbers of ranges in the order of their objects and first bytes, equals as they are.
+
+    Args:
+        which: the number of the object of each range.
+        starts: its first byte.
+
+    Example:
+        >>> by_place(np.array([1, 0, 0]), np.array([5, 9, 7])).tolist()
+        [2, 1, 0]
+    """
+    if not which.size:
+        return np.zeros(0, np.int64)
+    step = int(starts.max()) + 1
+    if (int(which.max()) + 1) * step < _MOST_KEY:
+        keys = which * step + starts
+        # A sort that is not stable takes a tenth of the time.
+        order = np.argsort(keys)
+        if np.diff(keys[order]).all():
+            return order
+    return np.lexsort((starts, which))
