@@ -138,6 +138,7 @@ class DiskCache:
         self.counts = CacheCounts()
         self._objects_folder = os.path.join(folder, "objects")
         self._most_bytes = most_bytes
+        self._chosen_bytes: int | None = None
         self._ledger = Ledger(folder)
         self._claims = Claims(folder)
         self._start()
@@ -160,8 +161,10 @@ class DiskCache:
         """The limit in bytes; None if none is given and there is no folder yet."""
         if self._most_bytes is not None:
             return self._most_bytes
-        lines = self._ledger.peek()
-        return None if lines is None else lines.chosen_bytes
+        if self._chosen_bytes is None:
+            lines = self._ledger.peek()
+            self._chosen_bytes = None if lines is None else lines.chosen_bytes
+        return self._chosen_bytes
 
     def load(self, ref_key: str, start: int, stop: int) -> list[memoryview | None]:
         """Return the units that hold a range of an object, in their order; None for a missing or damaged one.

@@ -57,7 +57,8 @@ T = TypeVar("T")
 _RECENT_BYTES: Final = 64 << 20
 _MOST_BYTES: Final = 8 << 20
 _UNKNOWN_BYTES: Final = 1 << 62
-_PUMP_BYTES: Final = 1 << 20
+_PUMP_BYTES: Final = 4 << 20
+"""The bytes read after which more is fetched. A call of the loop takes the interpreter from the reader."""
 _LEAST_AHEAD_BYTES: Final = 16 << 20
 """The least limit of the bytes ahead that a small cache on disk sets."""
 _NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50

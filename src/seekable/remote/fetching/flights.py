@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ class Flights:
             fly: fetches the range of a flight.
         """
         self._fly = fly
+        # Of each object in the order of their first bytes.
         self._by_key: dict[str, list[Flight]] = {}
+        self._longest = 0
 
     def board(self, wanted: PlannedRange, *, demanded: bool) -> list[Flight]:
         """Return flights that together bring a range: those under way, and new ones for the rest.
@@ -62,15 +65,11 @@ class Flights:
             demanded: True if a reader waits for it.
         """
         start, stop = wanted.start, wanted.stop
-        under_way = sorted(
-            (
-                flight
-                for flight in self._by_key.get(wanted.ref.key, ())
-                if flight.wanted.start < stop and flight.wanted.stop > start
-                if flight.wanted.by_units or not wanted.by_units
-            ),
-            key=lambda flight: flight.wanted.start,
-        )
+        under_way = [
+            flight
+            for flight in self._near(wanted)
+            if flight.wanted.stop > start and (flight.wanted.by_units or not wanted.by_units)
+        ]
         found = list(under_way)
         for flight in under_way:
             if start < flight.wanted.start:
@@ -92,9 +91,16 @@ class Flights:
                 self._remove(flight)
                 flight.task.cancel()
 
+    def _near(self, wanted: PlannedRange) -> list[Flight]:
+        """Return the flights that begin before the end of a range, and not too far before it to reach it."""
+        flights = self._by_key.get(wanted.ref.key, [])
+        low = bisect_left(flights, wanted.start - self._longest, key=_start)
+        return flights[low : bisect_left(flights, wanted.stop, key=_start)]
+
     def _started(self, wanted: PlannedRange) -> Flight:
         flight = Flight(wanted)
-        self._by_key.setdefault(wanted.ref.key, []).append(flight)
+        insort(self._by_key.setdefault(wanted.ref.key, []), flight, key=_start)
+        self._longest = max(self._longest, wanted.stop - wanted.start)
         flight.task = asyncio.get_running_loop().create_task(self._fly(flight))
         flight.task.add_done_callback(lambda _: self._remove(flight))
         return flight
@@ -102,9 +108,15 @@ class Flights:
     def _remove(self, flight: Flight) -> None:
         key = flight.wanted.ref.key
         flights = self._by_key.get(key, [])
-        if flight in flights:
-            flights.remove(flight)
-            if not flights:
-                del self._by_key[key]
+        for at in range(bisect_left(flights, _start(flight), key=_start), len(flights)):
+            if flights[at] is flight:
+                del flights[at]
+                break
+        if not flights:
+            self._by_key.pop(key, None)
         if flight.task.done() and not flight.task.cancelled():
             flight.task.exception()  # Nobody may wait for it any more; asyncio would complain of that.
+
+
+def _start(flight: Flight) -> int:
+    return flight.wanted.start

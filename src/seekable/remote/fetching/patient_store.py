@@ -48,13 +48,15 @@ class PatientStore(Store):
 
     async def stat(self, key: str) -> Stat:
         """Return the size and the entity tag of an object."""
-        return await self._sent(lambda: self._store.stat(key), self.shown(key))
+        return await self._sent(lambda: self._store.stat(key), partial(self.shown, key))
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return bytes of an object."""
-        shown = f"{self.shown(key)}, bytes {start} to {stop}"
         return await self._sent(
-            lambda: self._store.read(key, start, stop, pin=pin), shown, size=stop - start, may_hedge=True
+            lambda: self._store.read(key, start, stop, pin=pin),
+            lambda: f"{self.shown(key)}, bytes {start} to {stop}",
+            size=stop - start,
+            may_hedge=True,
         )
 
     async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
@@ -74,7 +76,7 @@ class PatientStore(Store):
                 message = f"{shown} broke off, and cannot go on because its keys are in no order: run again"
                 raise Unreachable(message) from None
 
-        while (page := await self._sent(next_page, shown)) is not None:
+        while (page := await self._sent(next_page, lambda: shown)) is not None:
             is_ordered = is_ordered and _ascend([after, *(stat.key for stat in page)])
             after = page[-1].key if page else after
             yield page
@@ -82,20 +84,25 @@ class PatientStore(Store):
     async def list_folder(self, prefix: str) -> FolderListing:
         """Return the folders and the objects directly below a folder."""
         shown = f"the listing of {self.shown(prefix)}"
-        return await self._sent(lambda: self._store.list_folder(prefix), shown)
+        return await self._sent(lambda: self._store.list_folder(prefix), lambda: shown)
 
     async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
         """Write a whole object and return its description."""
         size = memoryview(data).nbytes
         once = partial(self._store.put, key, data, replacing=replacing)
-        return await self._sent(once, self.shown(key), size=size)
+        return await self._sent(once, partial(self.shown, key), size=size)
 
     async def delete(self, key: str) -> None:
         """Delete an object; nothing happens if there is none."""
-        await self._sent(lambda: self._store.delete(key), self.shown(key))
+        await self._sent(lambda: self._store.delete(key), partial(self.shown, key))
 
     async def _sent(
-        self, once: Callable[[], Awaitable[T]], shown: str, *, size: int = 0, may_hedge: bool = False
+        self,
+        once: Callable[[], Awaitable[T]],
+        shown: Callable[[], str],
+        *,
+        size: int = 0,
+        may_hedge: bool = False,
     ) -> T:
         request = Request(
             store=self._store,

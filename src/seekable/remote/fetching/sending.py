@@ -44,8 +44,8 @@ class Request:
     """One request of a store, as its sender must know it."""
 
     store: Store
-    shown: str
-    """The object and the range in messages."""
+    shown: Callable[[], str]
+    """Returns the object and the range for messages."""
     size: int
     """The bytes that are sent or received; 0 if they are few."""
     may_hedge: bool
@@ -81,9 +81,10 @@ class Sender:
         self._counts = counts
         self._rate = max(1.0, _RATE / processes)
         self._manners: dict[str, _Manner] = {}
+        self._last_store: Store | None = None
         self._last = _Manner(Pace(self._rate, _BURST))
         self._mean_bytes = 0.0
-        self._open: dict[int, tuple[str, float]] = {}
+        self._open: dict[int, tuple[Request, float]] = {}
         self._number = 0
 
     async def send(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
@@ -113,7 +114,7 @@ class Sender:
             share = _random.random()
             wait = retrying.wait_after_failure(now, share=share, retry_after=failure.retry_after)
             if wait is None:
-                raise _given_up(request.shown, retrying, failure) from failure
+                raise _given_up(request.shown(), retrying, failure) from failure
             self._counts.retries += 1
             await asyncio.sleep(wait)
 
@@ -124,16 +125,17 @@ class Sender:
 
     def oldest(self) -> str | None:
         """Return the request that has waited longest for its answer, and since when; None if none waits."""
-        shown, began = min(self._open.copy().values(), key=lambda found: found[1], default=("", 0.0))
-        return f"{shown}, sent {time.monotonic() - began:.1f} s ago" if shown else None
+        request, began = min(self._open.copy().values(), key=lambda found: found[1], default=(None, 0.0))
+        return f"{request.shown()}, sent {time.monotonic() - began:.1f} s ago" if request else None
 
     def _manner(self, store: Store) -> _Manner:
-        name = store.shown("")
-        found = self._manners.get(name)
-        if found is None:
-            found = self._manners[name] = _Manner(Pace(self._rate, _BURST))
-        self._last = found
-        return found
+        if store is not self._last_store:
+            name = store.shown("")
+            found = self._manners.get(name)
+            if found is None:
+                found = self._manners[name] = _Manner(Pace(self._rate, _BURST))
+            self._last, self._last_store = found, store
+        return self._last
 
     async def _in_turn(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
         """Send a request when there is a place and the pace permits it."""
@@ -201,7 +203,7 @@ class Sender:
     async def _once(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
         self._number += 1
         number, began = self._number, time.monotonic()
-        self._open[number] = request.shown, began
+        self._open[number] = request, began
         self._counts.requests += 1
         try:
             answer = await once()

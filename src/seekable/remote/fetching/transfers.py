@@ -185,7 +185,7 @@ class Transfers:
         store, key = self._store_of(ref.path)
         request = Request(
             store=store,
-            shown=f"{store.shown(key)}, bytes {start} to {stop}",
+            shown=lambda: f"{store.shown(key)}, bytes {start} to {stop}",
             size=stop - start,
             may_hedge=True,
             patience=self._patience_of(ref.path),
