@@ -90,6 +90,9 @@ class Chunk:
     index: tuple[int, int] | None
     """The first byte and the size of its OffsetIndex; None if it has none."""
 
+    has_dictionary: bool
+    """True if its first page is a dictionary, as the footer says; some old writers leave that out."""
+
 
 _OLD_WRITER = re.compile(r"parquet-mr version (\d+)\.(\d+)\.(\d+)")
 _SIZES_ARE_WHOLE = (1, 2, 9)
@@ -210,7 +213,8 @@ def _chunk(chunk: dict[int, Any], limit: int, left_out: int) -> Chunk:
         raise ThriftError("the metadata of a column lacks what must be there")
     start, size = meta[9], meta[7]
     dictionary = meta.get(11, 0)
-    if isinstance(dictionary, int) and 0 < dictionary < start:
+    has_dictionary = isinstance(dictionary, int) and 0 < dictionary < start
+    if has_dictionary:
         start = dictionary
     # A chunk without values may say that it begins nowhere.
     if not (
@@ -225,7 +229,8 @@ def _chunk(chunk: dict[int, Any], limit: int, left_out: int) -> Chunk:
     path = meta.get(3)
     path = tuple(path) if isinstance(path, list) else ()
     stop = min(start + size + left_out, limit)
-    return Chunk(path, meta[1], meta[4], meta[5], start, stop, meta[6], (at, length) if indexed else None)
+    index = (at, length) if indexed else None
+    return Chunk(path, meta[1], meta[4], meta[5], start, stop, meta[6], index, has_dictionary)
 
 
 def _fields(data: bytes, at: int) -> tuple[Field, ...]:

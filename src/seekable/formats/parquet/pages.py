@@ -261,6 +261,7 @@ def index_of(chunk: Chunk) -> list[tuple[int, int]]:
     """Return the bytes that `page_table` reads: first bytes, and bytes behind the last.
 
     Without an index each page has to be found behind the one before, so these are the bytes of the chunk.
+    With one, the header of a dictionary has to be read too.
 
     Args:
         chunk: where the leaf's values of a group lie.
@@ -268,7 +269,8 @@ def index_of(chunk: Chunk) -> list[tuple[int, int]]:
     if chunk.index is None:
         return [(chunk.start, chunk.stop)]
     start, length = chunk.index
-    return [(start, start + length), (chunk.start, min(chunk.start + _FIRST_WINDOW, chunk.stop))]
+    heads = [(chunk.start, min(chunk.start + _FIRST_WINDOW, chunk.stop))] if chunk.has_dictionary else []
+    return [(start, start + length), *heads]
 
 
 def header_at(source: RangeSource, start: int, stop: int) -> PageHeader:
