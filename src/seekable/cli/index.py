@@ -203,6 +203,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
     from seekable.cli.output import json_safe
     from seekable.index.companions import shown_path
     from seekable.nodes.sources.tables import TableSource
+    from seekable.storage.index_names import INDEX_FOLDER
 
     begun = time.perf_counter()
     sources = opening.sources()
@@ -222,7 +223,9 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
         "bytes": sum(int(each.data_sizes.sum()) for each in files),
         "seconds": time.perf_counter() - begun,
         "index_folder": ", ".join(map(json_safe, folders)),
-        **({"published": [f"{shown_path(root)}/.seekable" for root in roots]} if opening.publish else {}),
+        **(
+            {"published": [f"{shown_path(root)}/{INDEX_FOLDER}" for root in roots]} if opening.publish else {}
+        ),
         **({} if keys is None else {"key": opening.key, "keys": keys.index.count}),
     }
 

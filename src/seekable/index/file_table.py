@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+TABLE_NAMES = "files-", "files-~"
+"""Names between which the names of all tables are."""
+
 _MAGIC = int.from_bytes(b"seekable", "little")
 _VERSION = 3
 _WORD = np.dtype("<u8")

@@ -23,8 +23,8 @@ import xxhash
 
 from seekable.errors import InvalidArgument
 from seekable.storage.files import cache_folder, has_access
+from seekable.storage.index_names import INDEX_FOLDER
 
-INDEX_FOLDER = ".seekable"
 _INDEX_OF_SHAR = ".seekable.idx"
 _CUTS = ("cuts.000000.jsonl.gz", "cuts.000000.jsonl")
 """The names of a Shar's first file of cuts."""

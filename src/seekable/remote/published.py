@@ -14,6 +14,7 @@ from seekable.remote.addresses import parse, shown
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.stores.store import Pin
 from seekable.storage.abandoned import awaited
+from seekable.storage.index_names import INDEX_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from seekable.remote.stores.store import Stat
+    from seekable.remote.stores.store import Stat, Store
 
-__all__ = ["PUBLISHED_FOLDER", "PublishedFolder"]
-
-PUBLISHED_FOLDER = ".seekable"
+__all__ = ["PublishedFolder"]
 
 _REQUEST_BYTES = 8 << 20
 _AT_ONCE = 4
@@ -43,7 +42,7 @@ class PublishedFolder:
         Args:
             root: the address of the folder of the data.
         """
-        self._address = f"{root.rstrip('/')}/{PUBLISHED_FOLDER}"
+        self._address = f"{root.rstrip('/')}/{INDEX_FOLDER}"
         self._prefix = parse(self._address).key
 
     @property
@@ -123,6 +122,20 @@ class PublishedFolder:
         except (FileExistsError, IndexStale, DataNotFound):
             return False
         return True
+
+    def between(self, first: str, last: str) -> list[Stat]:
+        """Return the descriptions of the files whose names are between two others.
+
+        Raises:
+            AccessDenied, Unreachable, InvalidArgument: the store cannot be listed.
+        """
+        after, before = self._key(first), self._key(last)
+
+        async def listed(store: Store) -> list[Stat]:
+            pages = store.list(self._prefix, after=after, before=before)
+            return [stat async for page in pages for stat in page]
+
+        return fetcher().run(listed, path=self._address)
 
     def delete(self, name: str) -> None:
         """Delete a file; nothing happens if there is none."""

@@ -1,4 +1,4 @@
-"""The names of index files that other tools keep beside data files."""
+"""The names of indexes: of our folder, and of the files that other tools keep beside data files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["INDEX_SUFFIX", "without_indexes"]
+__all__ = ["INDEX_FOLDER", "INDEX_SUFFIX", "without_indexes"]
+
+INDEX_FOLDER = ".seekable"
+"""The folder of our index, in the folder of the data: of a published one, in the store too."""
 
 INDEX_SUFFIX = ".idx"
 """The end of the names of Lhotse's and Energon's indexes, behind the whole name of a file: ``a.tar.idx``."""

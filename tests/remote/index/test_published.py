@@ -6,14 +6,16 @@ import gzip
 import json
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.remote.index.builds import entries_in, file_set, index_store, same
 
 from seekable.errors import InvalidArgument
 from seekable.index.build import publishing
-from seekable.index.build.publishing import publish
+from seekable.index.build.publishing import publish, unread_tables
 from seekable.index.file_table import table_name
 from seekable.remote.published import PublishedFolder
 
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.remote.index.counting_store import CountingStore
+    from typing_extensions import Buffer
 
     from seekable.parallel.progress import Progress
+    from seekable.remote.stores.store import Stat
 
 
 def fill(store: CountingStore, files: int = 20) -> list[str]:
@@ -170,6 +174,129 @@ def test_a_published_table_that_refers_to_nothing_is_not_believed(
         store.forget()
         assert same(index_store(store, tmp_path / f"with-{column}", keys=keys), built)
         assert data_reads(store) == set(keys)
+
+
+def forge_size(store: CountingStore, kind: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let a file of the published index seem to be of many bytes; return its key."""
+    (key,) = (key for key in store.objects if key.startswith(f".seekable/{kind}"))
+    stat_now = store.stat_now
+
+    def forged(asked: str) -> Stat:
+        found = stat_now(asked)
+        return found._replace(size=1 << 40) if asked == key else found
+
+    monkeypatch.setattr(store, "stat_now", forged)
+    return key
+
+
+@pytest.mark.parametrize("kind", ["files-", "points-"])
+def test_what_is_too_large_for_its_files_is_not_read(
+    store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Whoever may write beside the data could fill the memory of its readers."""
+    store.objects["a.jsonl.gz"] = gzip.compress(b'{"a": 1}\n' * 100)
+    built = index_store(store, tmp_path / "one", keys=["a.jsonl.gz"])
+    publish(file_set(store, tmp_path / "one", keys=["a.jsonl.gz"]))
+    key = forge_size(store, kind, monkeypatch)
+    store.forget()
+    assert same(index_store(store, tmp_path / "two", keys=["a.jsonl.gz"]), built)
+    assert key not in {read for read, _, _ in store.reads}
+    assert data_reads(store) == {"a.jsonl.gz"}
+
+
+def test_most_bytes_bounds_the_table_and_the_companions(store: CountingStore, tmp_path: Path) -> None:
+    for name in "ab":
+        store.objects[f"{name}.jsonl.gz"] = gzip.compress(f'{{"{name}": 1}}\n'.encode() * 100)
+    keys = list(store.objects)
+    built = index_store(store, tmp_path / "one", keys=keys)
+    publish(file_set(store, tmp_path / "one", keys=keys))
+    (table,) = (data for key, data in store.objects.items() if key.startswith(".seekable/files-"))
+    offsets = sum(entry.numbers * 8 for entry, _ in built.values())
+    with pytest.raises(InvalidArgument, match="none of its offsets was transferred"):
+        index_store(store, tmp_path / "none", keys=keys, most_bytes=len(table) - 1)
+    store.forget()
+    assert same(index_store(store, tmp_path / "two", keys=keys, most_bytes=offsets + 9), built)
+    assert not any("points-" in key for key, _, _ in store.reads)
+    assert data_reads(store) == set(keys)
+
+
+class Tables:
+    """Publishers of a folder in a model: each table with the times at which it was written and replaced."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, int] = {}
+        self.replaced: dict[str, int] = {}
+        self.named, self.named_at = "", 0
+
+    def publish(self, name: str, now: int) -> None:
+        """Let a catalog name a table that was written before, and remove what may be removed."""
+        old, old_at = self.named, self.named_at
+        self.named, self.named_at = name, now
+        if not old:
+            return
+        self.replaced[old] = now
+        for gone in unread_tables(self.written, named={name, old}, replaced_ns=old_at, now_ns=now):
+            # A reader may have read the catalog of each table up to the time when it was replaced.
+            assert gone not in (name, old)
+            assert now - self.replaced.get(gone, self.written[gone]) > HOUR
+            del self.written[gone]
+
+
+HOUR = 3600 * 10**9
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([1, 60, 1800, 3599, 3601, 9000]), st.integers(1, 4), st.integers(0, 3)),
+        max_size=40,
+    )
+)
+def test_no_table_is_removed_that_a_reader_may_be_about_to_read(
+    rounds: list[tuple[int, int, int]],
+) -> None:
+    """In each round some publishers write tables, and one of them, or none, has its catalog taken."""
+    model, now = Tables(), 10**15
+    waiting: list[str] = []
+    for number, (seconds, publishers, winner) in enumerate(rounds):
+        now += seconds * 10**9
+        waiting = [f"files-{number:08x}{each:08x}.bin" for each in range(publishers)]
+        model.written |= dict.fromkeys(waiting, now)
+        if winner < publishers:
+            model.publish(waiting[winner], now + 1)
+            assert model.named in model.written
+    # After some quiet hours one publisher leaves two tables: its own and the one before.
+    for number in range(3):
+        now += 2 * HOUR
+        name = f"files-{number:016x}.bin"
+        model.written[name] = now
+        model.publish(name, now + 1)
+    assert len(model.written) == 2
+
+
+def test_a_publisher_removes_old_tables(
+    store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = fill(store)
+    times: dict[str, int] = {}
+    stat_now, put, clock = store.stat_now, store.put, [10**18]
+
+    async def put_now(key: str, data: Buffer, *, replacing: Any) -> Stat:
+        found = await put(key, data, replacing=replacing)
+        times[key] = clock[0]
+        return found
+
+    monkeypatch.setattr(store, "put", put_now)
+    monkeypatch.setattr(store, "stat_now", lambda key: stat_now(key)._replace(modified_ns=times.get(key, 1)))
+    for number in range(4):
+        clock[0] += 2 * HOUR
+        store.objects["000.jsonl"] = b'{"a": %d}\n' % number
+        index_store(store, tmp_path / "one", keys=keys)
+        publish(file_set(store, tmp_path / "one", keys=keys))
+        tables = [key for key in store.objects if key.startswith(".seekable/files-")]
+        assert len(tables) == min(number + 1, 2)
+    store.forget()
+    index_store(store, tmp_path / "two", keys=keys)
+    assert not data_reads(store)
 
 
 def test_most_bytes_counts_the_published_index(store: CountingStore, tmp_path: Path) -> None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import xxhash
 
+from seekable._log import LOG
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
 from seekable.index.build.commit import add_entries, folder_lock, write_segment
-from seekable.index.build.publishing import published_table
+from seekable.index.build.publishing import TooLarge, published_table
 from seekable.index.companions import schema_digest, schema_name
 from seekable.index.entry import OFFSET_BYTES
 from seekable.index.surveyor import is_surveyor
@@ -46,6 +48,18 @@ _NEAR_NUMBERS = 8 << 10
 """Offsets of two files this near to each other in a segment are fetched together."""
 
 _COMPANIONS_AT_ONCE = 16
+
+_MOST_TABLE_BYTES = 256 << 20
+"""The most bytes of a table that are read, for whatever few files: those of about 1.5 million files."""
+
+_MOST_ENTRY_BYTES = 2 << 10
+"""The bytes by which it may be larger for each file that is looked for in it."""
+
+_MOST_SCHEMA_BYTES = 16 << 20
+"""The most bytes of a schema, and of seek points, beside those that the size of its file permits."""
+
+_MOST_POINTS_SHARE = 64
+"""Seek points keep 32 KiB for each MiB of content, which gzip compresses to a thousandth at best."""
 
 
 def adopt_published(
@@ -79,6 +93,25 @@ def adopt_published(
     return left, notices
 
 
+@final
+class _Allowance:
+    """The bytes of companions that may still be fetched. Safe from threads."""
+
+    def __init__(self, most_bytes: int | None) -> None:
+        self._lock = threading.Lock()
+        self._left = most_bytes
+
+    def takes(self, count: int) -> bool:
+        """Take so many bytes; return False if there are fewer."""
+        with self._lock:
+            if self._left is None:
+                return True
+            if count > self._left:
+                return False
+            self._left -= count
+            return True
+
+
 def _adopted(
     published: PublishedFolder,
     folder: str,
@@ -89,12 +122,24 @@ def _adopted(
     """Return the names of the files that were taken over."""
     for _ in range(_ATTEMPTS):
         try:
-            _, table = published_table(published)
+            most_table = _MOST_TABLE_BYTES + _MOST_ENTRY_BYTES * len(tasks)
+            least = most_table if most_bytes is None else min(most_table, most_bytes)
+            catalog, table = published_table(published, most_bytes=least)
+            if catalog is not None and table is None:
+                continue  # Perhaps another publisher replaced it in this moment.
             entries = _wanted(table, tasks, scanner.name) if table is not None else []
             if not entries:
                 return set()
-            _check_size(entries, published, most_bytes)
-            return _take(published, folder, entries, tasks[0].root, scanner)
+            size = sum(entry.numbers for entry in entries) * OFFSET_BYTES
+            left = _check_size(size, published, most_bytes)
+            return _take(published, folder, entries, tasks[0].root, scanner, _Allowance(left))
+        except TooLarge as error:
+            _check_size(error.args[0] if error.args[0] <= most_table else 0, published, most_bytes)
+            LOG.warning(
+                f"the index published in {published.shown} is not used: its table has {error.args[0]:,} "
+                f"bytes, and at most {least:,} are read for {len(tasks):,} files"
+            )
+            return set()
         except (DataNotFound, IndexStale):
             continue
         except (AccessDenied, Unreachable):
@@ -113,18 +158,28 @@ def _wanted(table: Table, tasks: Sequence[FileToIndex], format_name: str) -> lis
     ]
 
 
-def _check_size(entries: Iterable[Entry], published: PublishedFolder, most_bytes: int | None) -> None:
-    size = sum(entry.numbers for entry in entries) * OFFSET_BYTES
+def _check_size(size: int, published: PublishedFolder, most_bytes: int | None) -> int | None:
+    """Return how many bytes may be fetched beside some of a published index; None for any number.
+
+    Raises:
+        InvalidArgument: those have more bytes than may be fetched.
+    """
     if most_bytes is not None and size > most_bytes:
         message = (
             f"the index published in {published.shown} has {bytes_in_words(size)} for these files, and "
             f"most_bytes is {most_bytes:,}; none of its offsets was transferred. Raise most_bytes"
         )
         raise InvalidArgument(message)
+    return None if most_bytes is None else most_bytes - size
 
 
 def _take(
-    published: PublishedFolder, folder: str, entries: Iterable[Entry], root: str, scanner: Finder
+    published: PublishedFolder,
+    folder: str,
+    entries: Iterable[Entry],
+    root: str,
+    scanner: Finder,
+    allowance: _Allowance,
 ) -> set[str]:
     by_segment = defaultdict(list)
     for entry in entries:
@@ -133,7 +188,7 @@ def _take(
     for segment, some in by_segment.items():
         found += _with_offsets(published, folder, segment, some)
     with abandoned_at_errors(_COMPANIONS_AT_ONCE, "seekable-adopt") as threads:
-        has = threads.map(lambda entry: _has_companions(published, folder, entry), found)
+        has = threads.map(lambda entry: _has_companions(published, folder, entry, allowance), found)
         found = [entry for entry, whole in zip(found, has, strict=True) if whole]
     surveyed = is_surveyor(scanner)
     good = [
@@ -211,8 +266,11 @@ def _has_segment(published: PublishedFolder, folder: str, segment: Segment) -> b
     return True
 
 
-def _has_companions(published: PublishedFolder, folder: str, entry: Entry) -> bool:
-    """Fetch the schema and the seek points of a file; return False if one of them is gone or damaged."""
+def _has_companions(published: PublishedFolder, folder: str, entry: Entry, allowance: _Allowance) -> bool:
+    """Fetch the schema and the seek points of a file.
+
+    Return False if one of them is gone, damaged, or larger than it can be for this file.
+    """
     wanted = [schema_name(entry.schema)] if entry.schema else []
     wanted += [points_name(entry.content)] if compression_of(entry.name) else []
     for name in wanted:
@@ -220,10 +278,11 @@ def _has_companions(published: PublishedFolder, folder: str, entry: Entry) -> bo
         if os.path.exists(path):
             continue
         stat = published.stat(name)
-        if stat is None:
+        is_schema = bool(entry.schema) and name == schema_name(entry.schema)
+        most_bytes = _MOST_SCHEMA_BYTES + (1 if is_schema else _MOST_POINTS_SHARE) * entry.size
+        if stat is None or stat.size > most_bytes or not allowance.takes(stat.size):
             return False
         data = published.read(stat)
-        is_schema = bool(entry.schema) and name == schema_name(entry.schema)
         if not (schema_digest(data) == entry.schema if is_schema else _are_points(data)):
             return False
         write_atomically(path, data)

@@ -7,28 +7,39 @@ files of the other.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seekable.errors import DataNotFound, IndexStale, InvalidArgument
+from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
 from seekable.index.build.commit import companions_of
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, table_in_catalog
-from seekable.index.file_table import Table, encode_table, in_order, table_name
+from seekable.index.file_table import (
+    TABLE_NAMES,
+    Table,
+    encode_table,
+    in_order,
+    is_table_name,
+    table_name,
+)
 from seekable.remote.published import PublishedFolder
 from seekable.storage.files import read_or_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from seekable.index.entry import Entry
     from seekable.index.fileset import FileSet
     from seekable.remote.stores.store import Stat
 
-__all__ = ["Publication", "check_roots", "publish", "published_table"]
+__all__ = ["Publication", "TooLarge", "check_roots", "publish", "published_table", "unread_tables"]
 
 _ATTEMPTS = 20
 """Each attempt that fails is the success of another publisher."""
+
+_GRACE_NS = 3600 * 10**9
+"""The time after which no reader of a catalog is about to read its table."""
 
 _MOST_LISTED = 100_000
 """The files that a published catalog lists for people; the table has all in any case."""
@@ -92,8 +103,12 @@ def check_roots(roots: Iterable[str]) -> None:
         raise InvalidArgument(message)
 
 
-def published_table(folder: PublishedFolder) -> tuple[Stat | None, Table | None]:
-    """Return the description of the published catalog and its table; None for what is not there or damaged.
+class TooLarge(Exception):
+    """A published table has more bytes than its reader permits; the argument is their number."""
+
+
+def published_head(folder: PublishedFolder) -> tuple[Stat | None, str | None]:
+    """Return the description of the published catalog, and the name of its table; None for what is not there.
 
     Raises:
         DataNotFound, IndexStale: it is being replaced; read it again.
@@ -102,10 +117,29 @@ def published_table(folder: PublishedFolder) -> tuple[Stat | None, Table | None]
     catalog = folder.stat(CATALOG)
     if catalog is None:
         return None, None
-    name = table_in_catalog(lambda start, stop: folder.read(catalog, start, stop), catalog.size)
+    return catalog, table_in_catalog(lambda start, stop: folder.read(catalog, start, stop), catalog.size)
+
+
+def published_table(
+    folder: PublishedFolder, *, most_bytes: int | None = None
+) -> tuple[Stat | None, Table | None]:
+    """Return the description of the published catalog and its table; None for what is not there or damaged.
+
+    Args:
+        folder: the folder.
+        most_bytes: the most bytes of a table that is read; None for any number.
+
+    Raises:
+        TooLarge: the table has more bytes.
+        DataNotFound, IndexStale: it is being replaced; read it again.
+        AccessDenied, Unreachable: the store cannot be read.
+    """
+    catalog, name = published_head(folder)
     stat = folder.stat(name) if name else None
     if name is None or stat is None:
         return catalog, None
+    if most_bytes is not None and stat.size > most_bytes:
+        raise TooLarge(stat.size)
     data = folder.read(stat)
     if table_name(data) != name:
         return catalog, None
@@ -139,8 +173,7 @@ def _published(root: str, folder: str, names: Sequence[str], form: str) -> Publi
         generation = 1 + max((entry.generation for entry in known.values()), default=0)
         renewed = {entry.key: replace(entry, generation=generation) for entry in fresh}
         if _replace(target, in_order((known | renewed).values()), catalog):
-            if old is not None:
-                target.delete(old.file_name)
+            _remove_replaced(target, catalog, old)
             return Publication(target.shown, len(mine), written + 2)
     raise IndexStale(f"others have published to {target.shown!r} {_ATTEMPTS} times meanwhile; try again")
 
@@ -165,6 +198,54 @@ def _write_parts(folder: str, target: PublishedFolder, entries: Iterable[Entry])
             target.write(name, read_or_map(path))
             written += 1
     return written
+
+
+def _remove_replaced(target: PublishedFolder, catalog: Stat | None, old: Table | None) -> None:
+    """Remove tables that no reader can be about to read; whoever may not list or delete leaves them.
+
+    Args:
+        target: the folder, whose catalog was just replaced.
+        catalog: the catalog that was replaced.
+        old: the table that it named.
+    """
+    with contextlib.suppress(AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable):
+        newest, table = published_head(target)
+        if catalog is None or newest is None or table is None:
+            return
+        named = {table} | ({old.file_name} if old is not None else set())
+        tables = {stat.key.rpartition("/")[2]: stat.modified_ns for stat in target.between(*TABLE_NAMES)}
+        times = {"replaced_ns": catalog.modified_ns, "now_ns": newest.modified_ns}
+        for name in unread_tables(tables, named=named, **times):
+            target.delete(name)
+
+
+def unread_tables(
+    tables: Mapping[str, int], *, named: Container[str], replaced_ns: int, now_ns: int
+) -> list[str]:
+    """Return the tables that were named by no catalog for an hour and will be named by none. Pure.
+
+    All times are those of the store.
+
+    Args:
+        tables: the times at which the tables were written, by their names.
+        named: the table of the present catalog, and that of the one before it.
+        replaced_ns: the time at which the catalog before the present one was written. Since then no catalog
+            has named another table.
+        now_ns: the time at which the present catalog was written.
+
+    Example:
+        >>> hour = 3600 * 10**9
+        >>> unread_tables({"a": 1, "b": 2}, named={"b"}, replaced_ns=2, now_ns=3 * hour)
+        ['a']
+    """
+    if not replaced_ns or now_ns - replaced_ns <= _GRACE_NS:
+        return []
+    # A young one may be of another publisher, whose catalog comes next.
+    return [
+        name
+        for name, written_ns in tables.items()
+        if name not in named and is_table_name(name) and 0 < written_ns < now_ns - _GRACE_NS
+    ]
 
 
 def _replace(target: PublishedFolder, entries: Sequence[Entry], old: Stat | None) -> bool:

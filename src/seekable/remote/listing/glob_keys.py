@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 from seekable.remote.listing import folder
 from seekable.remote.listing.known import FolderListing, known_listings
 from seekable.remote.listing.listed_files import ListedFiles
+from seekable.storage.index_names import INDEX_FOLDER
 from seekable.storage.listing import MAGIC, RECURSIVE, matcher
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ _FEWEST_IN_SPAN = 1000
 _SAMPLED_OF_SPAN = 64
 
 _MOST_LEVELS = 3
-
-INDEX_FOLDER = ".seekable"
-"""The folder of a published index, which may be closed to readers of the data."""
 
 
 def files_below(path: str) -> ListedFiles:
