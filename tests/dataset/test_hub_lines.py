@@ -162,6 +162,15 @@ def test_each_format_is_read_from_a_folder(tmp_path: Path, suffix: str) -> None:
     assert verify(f"hf:{folder}:train", deep=True, decode=True).problems == ()
 
 
+@pytest.mark.parametrize("suffix", ["jsonl.gz", "csv", "txt"])
+def test_a_saved_pipeline_of_one_column_of_lines_is_read(tmp_path: Path, suffix: str) -> None:
+    ds = sk.open(f"hf:{mirrored(tmp_path / 'mirror', shards(suffix))}:train:text").shuffle(seed=1)
+    ds.save(tmp_path / "pipeline.json")
+    again = sk.load_dataset(tmp_path / "pipeline.json")
+    assert again.fingerprint == ds.fingerprint
+    assert list(again) == list(ds)
+
+
 def test_a_snapshot_in_the_cache_of_huggingface_hub_is_such_a_folder(tmp_path: Path) -> None:
     blobs = mirrored(
         tmp_path / "datasets--me--web" / "blobs", {"0a": shards("jsonl.gz")["data/train-1.jsonl.gz"]}

@@ -14,7 +14,7 @@ from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of
 from seekable.dataset.pipeline.row_files import int_rows, kept_rows
 from seekable.dataset.pipeline.sources import found_files, saved_entries
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
-from seekable.formats.decoding import decoder_named, in_column, utterance_decoder
+from seekable.formats.decoding import decoder_named, in_column, only_field, utterance_decoder
 from seekable.formats.registry import FORMATS, format_named
 from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import open_files
@@ -219,6 +219,8 @@ class NodeReader:
         except InvalidArgument as error:
             message = f"{where}: {error}"
             raise CorruptState(message) from None
+        if "field" in said:
+            return only_field(decoder, checked(said["field"], str, f"{where}.field"))
         if "column" not in said:
             return decoder
         return in_column(decoder, checked(said["column"], str, f"{where}.column"))

@@ -141,9 +141,10 @@ class NodeWriter:
             return {"holder": decoder.entries.holder.name, "permissive": decoder.entries.permissive}
         if decoder.utterances is not None:
             return self._utterances(decoder.utterances)
-        column = {"column": decoder.column} if decoder.column else {}
+        kept = {"column": decoder.column, "field": decoder.field}
         inner = decoder.plain or decoder
-        return {"decode": self._named_or_function(inner.function or inner.name, where), **column}
+        asked = self._named_or_function(inner.function or inner.name, where)
+        return {"decode": asked, **{name: text for name, text in kept.items() if text}}
 
     def _field_decoders(self, decoders: FieldDecoders, where: str) -> Any:
         if decoders.by_field:
