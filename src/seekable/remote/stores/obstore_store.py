@@ -81,7 +81,6 @@ class ObstoreStore(Store):
         """
         self._mount = mount
         self.lists_in_order = mount.scheme in _ORDERED
-        self._is_web = mount.scheme in _WEB
         self._connect = connect
         self._secrets = secrets
         self._only_key = only_key
@@ -167,9 +166,7 @@ class ObstoreStore(Store):
         async for raw in self._pages(folder, after):
             page = list(map(self._stat, raw))
             last = page[-1].key if page else last
-            if after or before:
-                page = [stat for stat in page if _is_between(stat.key, after, before)]
-            yield _without_markers(page)
+            yield _without_markers([stat for stat in page if _is_between(stat.key, after, before)])
             if before and self.lists_in_order and last >= before:
                 return
 
@@ -335,9 +332,8 @@ class ObstoreStore(Store):
     def _stat(self, meta: Any, *, key: str | None = None) -> Stat:
         modified = meta["last_modified"]
         modified_ns = 0 if modified is None else round(modified.timestamp() * 1e6) * 1000
-        if key is None:
-            key = self._key(meta["path"]) if self._is_web else meta["path"]
-        return Stat(key, meta["size"], meta["e_tag"], meta["version"], modified_ns)
+        name = self._key(meta["path"]) if key is None else key
+        return Stat(name, meta["size"], meta["e_tag"], meta["version"], modified_ns)
 
     def _conditions(self, start: int, stop: int, pin: Pin) -> Any:
         options: dict[str, Any] = {}
@@ -394,8 +390,6 @@ def _is_between(key: str, after: str, before: str) -> bool:
 
 def _without_markers(page: Page) -> Page:
     """Leave out empty objects that stand for a folder: the keys of the next objects begin with theirs."""
-    if all(stat.size for stat in page):
-        return page
     last = len(page) - 1
     return [
         stat
