@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +16,7 @@ from seekable.index.verify.part_comparison import Boundary, Compared, PartJob, c
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.progress import Progress, Throttle
 from seekable.parallel.tasks import Tasks, run_tasks
+from seekable.storage.abandoned import abandoned_at_errors, check_not_abandoned
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -89,55 +89,24 @@ def compare_all(
     return [problem for problem in judged if problem]
 
 
-def has_same_ends(file: Indexed, on_wait: Callable[[int], None] | None = None) -> bool:
-    """Return True if the first and last 64 KiB of a file are those that were indexed.
-
-    Args:
-        file: the file.
-        on_wait: is called with 0 about ten times a second while bytes of an object are awaited.
-    """
-    with opened_file(file.path, version=(file.size, file.mtime_ns), on_wait=on_wait) as opened:
+def has_same_ends(file: Indexed) -> bool:
+    """Return True if the first and last 64 KiB of a file are those that were indexed."""
+    with opened_file(file.path, version=(file.size, file.mtime_ns)) as opened:
         return opened.head_tail() == file.entry.head_tail
 
 
-def looked_at(look: Callable[[Indexed, Callable[[int], None]], T], files: Sequence[Indexed]) -> Generator[T]:
-    """Yield what a function returns for each file, in their order; of objects, many at a time.
-
-    Args:
-        look: the function; it gets a file, and a function to call while bytes are awaited.
-        files: the files.
-    """
+def looked_at(look: Callable[[Indexed], T], files: Sequence[Indexed]) -> Generator[T]:
+    """Yield what a function returns for each file, in their order; of objects, many at a time."""
     if not any("://" in file.path for file in files):
-        for file in files:
-            yield look(file, _go_on)
+        yield from map(look, files)
         return
-    with _threads(_ENDS_AT_ONCE) as (threads, on_wait):
-        yield from threads.map(lambda file: look(file, on_wait), files)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[tuple[ThreadPoolExecutor, Callable[[int], None]]]:
-    """Yield threads, and a function that ends the wait of one of them after the block was left."""
-    left = False
-
-    def on_wait(_: int) -> None:
-        if left:
-            raise _Left
-
-    threads = ThreadPoolExecutor(count, thread_name_prefix="seekable-verify")
-    try:
-        yield threads, on_wait
-    finally:
-        left = True
-        threads.shutdown(wait=False, cancel_futures=True)
-
-
-class _Left(BaseException):
-    """Ends a wait whose result nobody takes; no handler of errors takes it for damage of a file."""
+    with abandoned_at_errors(_ENDS_AT_ONCE, "seekable-verify") as threads:
+        yield from threads.map(look, files)
 
 
 def _go_on(_: int) -> None:
-    """Do nothing: a local file is not waited for."""
+    """End a thread that was abandoned, also where it computes and waits for nothing."""
+    check_not_abandoned()
 
 
 def _job(file: Indexed, part: Part) -> PartJob:
@@ -171,11 +140,11 @@ def _in_threads(
 ) -> Iterator[tuple[Part, Compared]]:
     """Compare objects of stores, whose bytes are mostly waited for."""
     left = chain.from_iterable(batches)
-    with _threads(_PARTS_AT_ONCE) as (threads, on_wait):
+    with abandoned_at_errors(_PARTS_AT_ONCE, "seekable-verify") as threads:
         tasks: Tasks[Part, Compared] = Tasks(
             take=lambda: next(left, None),
             submit=lambda executor, part: executor.submit(
-                compare_part, _job(files[part.file], part), scanner, on_bytes=on_wait
+                compare_part, _job(files[part.file], part), scanner, on_bytes=_go_on
             ),
             here=None,
             idle=watch.report,

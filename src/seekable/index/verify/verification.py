@@ -32,7 +32,7 @@ from seekable.parallel.progress import Progress, Throttle
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from seekable.index import remote_file
     from seekable.index.file_table import Table
@@ -268,11 +268,11 @@ def _look_beside(file: Indexed, scanner: ReadsSideFiles) -> Problem | None:
     return Problem("changed", file.path, message)
 
 
-def _look(file: Indexed, on_wait: Callable[[int], None]) -> Problem | None:
+def _look(file: Indexed) -> Problem | None:
     """Compare a file's size, time and ends."""
     if file.difference:
         return Problem("changed", file.path, f"{file.difference}; opening it indexes it again")
-    if not has_same_ends(file, on_wait):
+    if not has_same_ends(file):
         message = (
             "its first or last 64 KiB are others, at the same size and time (a deep look tells more); put "
             "the old file back, or index it again after `touch`"
