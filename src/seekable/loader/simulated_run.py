@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.loader.planned_reads import FileNumbers, reads_of
+from seekable.nodes.object_bytes import BUDGETS, MOST_ROWS
+from seekable.nodes.windowed import WindowedShuffle
+from seekable.remote.fetching.appetite import AHEAD_SECONDS, AT_ONCE, CPU_SECONDS, MOST_GAP_BYTES
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES, MOST_AHEAD_BYTES, gap_worth
+from seekable.remote.fetching.fetcher import MOST_BYTES
 from seekable.remote.simulation.clock import Network, Times, run_clock
 from seekable.remote.simulation.figures import EpochTransfer, Simulation
 from seekable.remote.simulation.reads import Reads, UnitAxis, joined_reads
@@ -30,15 +34,10 @@ _MOST_RECORDS = 2_000_000
 _REPLAYED = 400_000
 """The records at the beginning of a longer run that are replayed one by one."""
 
-_FIRST_STRETCH, _STRETCH, _HORIZON = 4096, 16384, 131072
-"""The records of a rank that become due together, and those whose requests are planned together."""
+_FIRST_STRETCH, _STRETCH = 4096, 16384
+"""The records of a rank that become due together."""
 
-_HORIZON_BYTES = 512 << 20
-_MOST_REQUEST_BYTES = 8 << 20
-_MOST_GAP_BYTES = 1 << 20
-_CPU_SECONDS = 0.00012
-_AT_ONCE, _MOST_AT_ONCE = 64, 256
-_AHEAD_SECONDS = 0.5
+_MOST_AT_ONCE = 256
 _BATCHES = 48
 _BLOCK_ROWS = 1024
 _LISTED = 1000
@@ -108,19 +107,21 @@ class _Files:
         gap = gap_worth(
             link=run.link,
             latency=run.latency,
-            at_once=_AT_ONCE,
-            cpu=_CPU_SECONDS,
+            at_once=AT_ONCE,
+            cpu=CPU_SECONDS,
             request_price=run.get_price,
             byte_price=run.byte_price,
         )
-        self._gap_bytes = min(gap, _MOST_GAP_BYTES)
+        self._gap_bytes = min(gap, MOST_GAP_BYTES)
+        rate = run.rate / run.world * self.data_bytes / max(1, run.size)
+        self.ahead_bytes = min(max(round(AHEAD_SECONDS * rate), LEAST_AHEAD_BYTES), MOST_AHEAD_BYTES)
 
     def unit_bytes(self, reads: Reads) -> int:
         """Return the bytes of the units of some reads, each unit once."""
         return int(self.axis.sizes(np.unique(self.axis.units(reads)[0])).sum())
 
     def knobs(self, cache_bytes: int) -> Knobs:
-        return Knobs(_MOST_REQUEST_BYTES, self._gap_bytes, cache_bytes, self.data_bytes)
+        return Knobs(MOST_BYTES, self._gap_bytes, cache_bytes, self.data_bytes, self.ahead_bytes)
 
 
 def simulated(run: SimulatedRun) -> Simulation:
@@ -209,7 +210,11 @@ def stretches(rows: int, batch: int) -> Iterator[tuple[int, int]]:
 
 
 def _horizon(run: SimulatedRun, files: _Files) -> int:
-    return min(_HORIZON, max(1, _HORIZON_BYTES * run.size // max(1, files.data_bytes)))
+    """Return the number of records whose requests are planned together, by the rule of `PlansAhead`."""
+    most_bytes = BUDGETS * files.ahead_bytes
+    if isinstance(run.node, WindowedShuffle):
+        most_bytes += run.node.open_bytes // run.world
+    return min(MOST_ROWS, max(1, most_bytes * run.size // max(1, files.data_bytes)))
 
 
 def _extrapolated(
@@ -336,11 +341,8 @@ def _epoch(run: SimulatedRun, files: _Files, transfers: list[_Transfer], number:
 
 def _times(run: SimulatedRun, files: _Files, transfer: _Transfer, node_bytes: float) -> Times:
     """Return the times of a node; the part of a long run that was not replayed goes on at its rate."""
-    bytes_a_second = run.rate / run.nodes * files.data_bytes / run.size
-    ahead = min(max(_AHEAD_SECONDS * bytes_a_second, LEAST_AHEAD_BYTES), MOST_AHEAD_BYTES)
-    network = Network(
-        run.link, run.latency, run.connection, min(_AT_ONCE * run.ranks, _MOST_AT_ONCE), round(ahead)
-    )
+    at_once, ahead = min(AT_ONCE * run.ranks, _MOST_AT_ONCE), files.ahead_bytes * run.ranks
+    network = Network(run.link, run.latency, run.connection, at_once, ahead)
     times = run_clock(
         transfer.requests,
         network,

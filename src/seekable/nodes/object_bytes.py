@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seekable.nodes.file_ranges import FileRanges
     from seekable.remote.cache.held_ranges import Held
 
-__all__ = ["Holding", "PlansAhead", "fetched", "fewer_ranges", "wants"]
+__all__ = ["BUDGETS", "MOST_ROWS", "Holding", "PlansAhead", "fetched", "fewer_ranges", "wants"]
 
 Item = TypeVar("Item")
 
@@ -41,7 +41,7 @@ Read = TypeVar("Read", bound=_Plan)
 _FEWEST_CHUNK_ROWS, _MOST_CHUNK_ROWS, _CHUNK_BYTES = 64, 4096, 8 << 20
 """The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
 
-_MOST_ROWS, _BUDGETS = 1 << 17, 2
+MOST_ROWS, BUDGETS = 1 << 17, 2
 """The most records that plans are made ahead for, and the most bytes of their ranges beside those that are
 open, as a multiple of the bytes that are fetched ahead. Windows of a shuffle are then known as a whole."""
 
@@ -130,8 +130,8 @@ class PlansAhead(Generic[Item, Read]):
 
     @property
     def _is_short(self) -> bool:
-        most_bytes = _BUDGETS * self._fetcher.budget_bytes() + self._look.open_bytes
-        return self._planned_rows - self._reading < _MOST_ROWS and self._wanted_bytes < most_bytes
+        most_bytes = BUDGETS * self._fetcher.budget_bytes() + self._look.open_bytes
+        return self._planned_rows - self._reading < MOST_ROWS and self._wanted_bytes < most_bytes
 
     def _drop_read(self) -> None:
         """Drop the ranges of chunks that were read to their ends."""

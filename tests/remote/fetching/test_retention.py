@@ -10,10 +10,6 @@ from hypothesis import strategies as st
 from tests.thrift import wider
 
 from seekable.remote.fetching.retention import DENSE, Needs
-from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.stores.store import Pin
-
-OBJECTS = tuple(ObjectRef(f"s3://bucket/{number}", Pin(1000, number)) for number in range(3))
 
 Span = tuple[int, int, int]
 spans = st.tuples(st.integers(0, 2), st.integers(0, 90), st.integers(0, 40)).map(
@@ -60,10 +56,8 @@ def test_blocks_stay_as_in_a_model(
     for which, lengths in sizes:
         edges = np.cumsum([0, *lengths]).tolist()
         blocks += [(which, start, stop) for start, stop in itertools.pairwise(edges)]
-    wants = Wants(OBJECTS, *np.array(needs, np.int64).reshape(-1, 3).T.copy())
-    found = Needs(wants).kept(
-        [(OBJECTS[which].key, start, stop) for which, start, stop in blocks], most_bytes=most_bytes
-    )
+    ranges, spans = (np.array(each, np.int64).reshape(-1, 3).T.copy() for each in (needs, blocks))
+    found = Needs(*ranges).kept(*spans, most_bytes=most_bytes).tolist()
     assert found == expected(needs, blocks, most_bytes)
 
 

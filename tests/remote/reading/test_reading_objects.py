@@ -90,8 +90,8 @@ def size_of(folder: Path) -> int:
 @pytest.fixture
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for little more than the open windows of the tests."""
-    monkeypatch.setattr(fetchers, "_RECENT_BYTES", 0)
-    monkeypatch.setattr(fetchers, "_MOST_BYTES", 512 << 10)
+    monkeypatch.setattr(fetchers, "RECENT_BYTES", 0)
+    monkeypatch.setattr(fetchers, "MOST_BYTES", 512 << 10)
     monkeypatch.setattr(appetite, "LEAST_AHEAD_BYTES", 8 << 20)
     monkeypatch.setattr(appetite, "MOST_AHEAD_BYTES", 8 << 20)
 

@@ -16,6 +16,7 @@ from seekable.loader import simulated_run
 from seekable.loader.planned_reads import FileNumbers, reads_of
 from seekable.loader.simulated_run import stretches
 from seekable.remote.cache.disk_cache import DiskCache
+from seekable.remote.fetching import retention
 from seekable.remote.fetching.fetcher import Fetcher, fetcher
 from seekable.remote.fetching.merging import merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
@@ -247,7 +248,10 @@ def test_cost_and_time_follow_the_prices_and_the_network(data: sk.Dataset) -> No
 
 
 def test_a_small_cache_is_advised_to_grow(data: sk.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "_MEMORY_BYTES", 1 << 20)
+    monkeypatch.setattr(replay, "RECENT_BYTES", 1 << 20)
+    # Data of 20 MB stays in memory else.
+    monkeypatch.setattr(replay, "SPARSE_BUDGETS", 0)
+    monkeypatch.setattr(retention, "DENSE", 0)
     found = sk.simulate(
         data.shuffle(1), global_batch_size=BATCH, records_per_second=1000, epochs=2, cache=1 << 20, nodes=2
     )

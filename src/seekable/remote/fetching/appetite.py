@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.fetching.wants import Wants
 
-__all__ = ["Appetite", "gap_bytes"]
+__all__ = ["AHEAD_SECONDS", "AT_ONCE", "CPU_SECONDS", "MOST_GAP_BYTES", "Appetite", "gap_bytes"]
 
-_AHEAD_SECONDS = 0.5
+AHEAD_SECONDS = 0.5
 _SMOOTHING = 0.2
 _CONNECTION, _FAST_LINK = 80e6, 600e6
-_CPU_SECONDS = 0.00012
-_MOST_AT_ONCE = 64
-_MOST_GAP_BYTES = 1 << 20
+CPU_SECONDS = 0.00012
+AT_ONCE = 64
+MOST_GAP_BYTES = 1 << 20
 _REQUEST_BYTES = 1 << 20
 _MOST_LATE = 4096
 """The numbers that wait until they are sorted into an array together."""
@@ -82,12 +82,12 @@ class Appetite:
         needed = ahead_for(
             rate=self._rate,
             latency=measured.latency,
-            tail=_AHEAD_SECONDS,
+            tail=AHEAD_SECONDS,
             connection=_CONNECTION,
             request_bytes=_REQUEST_BYTES,
             hedged=True,
         )
-        ahead = max(needed, round(_AHEAD_SECONDS * self._rate))
+        ahead = max(needed, round(AHEAD_SECONDS * self._rate))
         return min(max(ahead, LEAST_AHEAD_BYTES), MOST_AHEAD_BYTES)
 
     def are_records_first(
@@ -145,9 +145,9 @@ def gap_bytes(measured: Measured) -> int:
     worth = gap_worth(
         link=measured.link,
         latency=measured.latency,
-        at_once=_MOST_AT_ONCE,
-        cpu=_CPU_SECONDS,
+        at_once=AT_ONCE,
+        cpu=CPU_SECONDS,
         request_price=0.0,
         byte_price=0.0,
     )
-    return min(worth, _MOST_GAP_BYTES)
+    return min(worth, MOST_GAP_BYTES)

@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 else:
     mounts = lazy("seekable.remote.mounts")
 
-__all__ = ["Fetcher", "fetcher"]
+__all__ = ["CHUNK_BYTES", "LEAST_CAPPED_BYTES", "MOST_BYTES", "RECENT_BYTES", "Fetcher", "fetcher"]
 
 T = TypeVar("T")
 
-_RECENT_BYTES: Final = 64 << 20
-_MOST_BYTES: Final = 8 << 20
+RECENT_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 8 << 20
 _UNKNOWN_BYTES: Final = 1 << 62
 _PUMP_BYTES: Final = 4 << 20
 """The bytes read after which more is fetched. A call of the loop takes the interpreter from the reader."""
-_LEAST_AHEAD_BYTES: Final = 16 << 20
+LEAST_CAPPED_BYTES: Final = 16 << 20
 """The least limit of the bytes ahead that a small cache on disk sets."""
 _NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50
 """The time after which files on disk are compared with their maps, and that of the notes of last use."""
@@ -88,7 +88,7 @@ class Fetcher:
             processes: the number of processes that share what a store permits.
         """
         self._disk = disk
-        self._memory = HeldRanges(recent_bytes=_RECENT_BYTES)
+        self._memory = HeldRanges(recent_bytes=RECENT_BYTES)
         self._counts = FetchCounts()
         places = Places(at_once=64)
         self._sender = Sender(places, self._counts, processes=processes)
@@ -274,7 +274,7 @@ class Fetcher:
 
     def budget_bytes(self) -> int:
         """Return how many bytes ahead of a reader to fetch: at most half of what a cache on disk keeps."""
-        room = max(self._room_bytes() // 2, _LEAST_AHEAD_BYTES)
+        room = max(self._room_bytes() // 2, LEAST_CAPPED_BYTES)
         ahead = self._appetite.ahead_bytes(self._sender.measured)
         return ahead if self._disk() is None else min(ahead, room)
 
@@ -303,7 +303,7 @@ class Fetcher:
         return planned(
             wants,
             gap_bytes=gap_bytes(self._sender.measured),
-            most_bytes=_MOST_BYTES,
+            most_bytes=MOST_BYTES,
             align_bytes=align_bytes,
             data_bytes=self._appetite.data_bytes(wants, most=room),
             room_bytes=room,

@@ -6,6 +6,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, final
 
+import numpy as np
+
 from seekable.remote.fetching.retention import Needs
 from seekable.remote.fetching.units import RangesByObject
 from seekable.remote.fetching.wants import Wants
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.units import PlannedRange
 
-__all__ = ["LookAhead", "Readers", "as_planned"]
+__all__ = ["SPARSE_BUDGETS", "LookAhead", "Readers", "as_planned"]
 
 _COUNT_SHARE = 10
 """Bytes that a reader has not begun to read are counted in at most one of so many parts of the time."""
 
-_BUDGETS = 2
+SPARSE_BUDGETS = 2
 """Blocks of which little is needed stay up to so many times the bytes that are fetched ahead."""
 
 _NEED_SECONDS = 60.0
@@ -89,8 +91,7 @@ class LookAhead:
         before, planned = self._planned, RangesByObject(self._readers.plan(wants))
         self._planned = planned
         self._note_need(before)
-        needs = Needs(wants)
-        self._readers.post(lambda: self._replace(planned, needs))
+        self._readers.post(lambda: self._replace(planned, wants))
 
     def close(self) -> None:
         """Want nothing any more: requests that nobody else wants are cancelled, and memory is freed."""
@@ -196,19 +197,25 @@ class LookAhead:
         ended = time.monotonic()
         self._count_at = ended + _COUNT_SHARE * (ended - began)
 
-    def _replace(self, planned: RangesByObject, needs: Needs) -> None:
+    def _replace(self, planned: RangesByObject, wants: Wants) -> None:
         self._followed, self._next, self._begun_bytes = planned, 0, 0
         self._count_at = 0.0
         self._call += 1
         before = self._blocks
-        stays = needs.kept(list(before), most_bytes=_BUDGETS * self._readers.budget_bytes())
-        self._blocks = {at: block for (at, block), kept in zip(before.items(), stays, strict=True) if kept}
+        if before:
+            numbers = {ref.key: number for number, ref in enumerate(wants.objects)}
+            spans = np.array([(numbers.get(key, -1), *span) for key, *span in before], np.int64).T
+            most_bytes = SPARSE_BUDGETS * self._readers.budget_bytes()
+            stays = Needs(wants.which, wants.starts, wants.stops).kept(*spans, most_bytes=most_bytes)
+            self._blocks = {
+                at: block for (at, block), kept in zip(before.items(), stays.tolist(), strict=True) if kept
+            }
         self._here_bytes = 0
         self._wanted_bytes = sum(wanted.stop - wanted.start for wanted in planned.ranges)
         self._readers.pump()
 
     def _end(self) -> None:
-        self._replace(RangesByObject([]), Needs(Wants.joined([])))
+        self._replace(RangesByObject([]), Wants.joined([]))
         flights, self._flights = self._flights, []
         self._readers.leave(flights)
 

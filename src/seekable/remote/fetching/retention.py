@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.remote.fetching.wants import Wants
 
 __all__ = ["DENSE", "Needs"]
 
@@ -31,68 +30,53 @@ class Needs:
     """Ranges that a reader is going to need, for questions on blocks of bytes.
 
     Example:
-        >>> from seekable.remote.fetching.wants import ObjectRef, Wants
-        >>> from seekable.remote.stores.store import Pin
-        >>> ref = ObjectRef("s3://b/a", Pin(1000, 1))
-        >>> needs = Needs(Wants((ref,), *np.array([[0, 0], [400, 0], [410, 100]])))
-        >>> spans = [(ref.key, 0, 200), (ref.key, 200, 400), (ref.key, 400, 500)]
-        >>> [needs.kept(spans, most_bytes=size) for size in (0, 100)]
+        >>> needs = Needs(*np.array([[0, 0], [400, 0], [410, 100]]))
+        >>> blocks = np.array([[0, 0, 0], [0, 200, 400], [200, 400, 500]])
+        >>> [needs.kept(*blocks, most_bytes=size).tolist() for size in (0, 100)]
         [[True, False, False], [True, False, True]]
     """
 
-    def __init__(self, wants: Wants) -> None:
-        """Take the ranges.
+    def __init__(self, which: Int64s, starts: Int64s, stops: Int64s) -> None:
+        """Take the ranges, the next one first.
 
         Args:
-            wants: the ranges, the next one first.
+            which: the number of the object of each range.
+            starts: its first byte.
+            stops: the byte behind its last.
         """
-        self._wants = wants
+        self._which, self._starts, self._stops = which, starts, stops
 
-    def kept(self, spans: Sequence[tuple[str, int, int]], *, most_bytes: int) -> list[bool]:
+    def kept(self, which: Int64s, starts: Int64s, stops: Int64s, *, most_bytes: int) -> NDArray[np.bool_]:
         """Return for each block True if it stays: it is needed, and dense or among those needed next.
 
+        A byte that several ranges need counts as often; of a range at the edge of a block all bytes count.
+
         Args:
-            spans: the key of each block's object, its first byte, and the byte behind its last.
+            which: the number of the object of each block; -1 for an object without ranges.
+            starts: its first byte.
+            stops: the byte behind its last.
             most_bytes: the most bytes of blocks that are not dense.
         """
-        needed, first = self._needed(spans)
-        sizes = np.array([stop - start for _, start, stop in spans], np.int64)
-        stays = needed * DENSE >= sizes
+        places, ends, order, sums = self._sorted
+        base, sizes = np.maximum(which, 0) << _OFFSET_BITS, stops - starts
+        low = np.searchsorted(ends, base + starts, side="right")
+        high = np.maximum(np.searchsorted(places, base + stops), low)
+        needed = np.where(which >= 0, sums[high] - sums[low], 0)
+        stays: NDArray[np.bool_] = (needed > 0) & (needed * DENSE >= sizes)
         sparse = np.flatnonzero((needed > 0) & ~stays)
-        nearest = sparse[np.argsort(first[sparse], kind="stable")]
+        pairs = zip(low[sparse].tolist(), high[sparse].tolist(), strict=True)
+        first = np.array([order[one:other].min() for one, other in pairs], np.int64)
+        nearest = sparse[np.argsort(first, kind="stable")]
         stays[nearest[np.cumsum(sizes[nearest]) <= most_bytes]] = True
-        stays &= needed > 0
-        kept: list[bool] = stays.tolist()
-        return kept
-
-    def _needed(self, spans: Sequence[tuple[str, int, int]]) -> tuple[Int64s, Int64s]:
-        """Return how many bytes of each block are needed, and the number of the range that needs it first.
-
-        A byte that several ranges need counts as often; of a range at the edge of a block all bytes count.
-        """
-        numbers, places, stops, order, sums = self._sorted
-        needed, first = np.zeros((2, len(spans)), np.int64)
-        for row, (key, start, stop) in enumerate(spans):
-            number = numbers.get(key)
-            if number is None:
-                continue
-            base = number << _OFFSET_BITS
-            low = int(np.searchsorted(stops, base + start, side="right"))
-            high = int(np.searchsorted(places, base + stop))
-            if low < high:
-                needed[row] = sums[high] - sums[low]
-                first[row] = order[low:high].min()
-        return needed, first
+        return stays
 
     @cached_property
-    def _sorted(self) -> tuple[dict[str, int], Int64s, Int64s, Int64s, Int64s]:
-        """The numbers of the objects; sorted by place: first bytes, furthest ends, numbers, sums of bytes."""
-        wants = self._wants
-        full = np.flatnonzero(wants.stops > wants.starts)
-        places = (wants.which[full] << _OFFSET_BITS) + wants.starts[full]
+    def _sorted(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Of the ranges sorted by place: their first bytes, furthest ends, numbers, and sums of bytes."""
+        full = np.flatnonzero(self._stops > self._starts)
+        places = (self._which[full] << _OFFSET_BITS) + self._starts[full]
         by_place = np.argsort(places, kind="stable")
         order, places = full[by_place], places[by_place]
-        lengths = wants.stops[order] - wants.starts[order]
+        lengths = self._stops[order] - self._starts[order]
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        numbers = {ref.key: number for number, ref in enumerate(wants.objects)}
-        return numbers, places, np.maximum.accumulate(places + lengths), order, sums
+        return places, np.maximum.accumulate(places + lengths), order, sums

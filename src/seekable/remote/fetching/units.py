@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.wants import ObjectRef, Wants
 
 __all__ = [
+    "SCATTERED",
     "SPARSE",
     "PlannedRange",
     "RangesByObject",
@@ -33,8 +34,10 @@ __all__ = [
 
 _ROUND_TRIPS = 3
 _NO_CUT = 1 << 60
-SPARSE = 2
+SPARSE = 8
 """Units are sparse if less than one part in so many is wanted, as by a shuffle of all records."""
+SCATTERED = 4
+"""Units are scattered if those that follow each other are fewer than so many. Blocks of windows are not."""
 _GAIN, _AT_ONCE, _RECORD_SECONDS = 2, 64, 0.0005
 """Records come first if that is so many times faster: so many at once, each with a time of the processor."""
 _RECORD_COST = 64 << 10
@@ -215,25 +218,27 @@ def planned(
         gap_bytes: ranges with at most so many bytes between them are one request.
         most_bytes: the most bytes of a request.
         align_bytes: requests by units start at multiples of this, a multiple of the size of a unit, where
-            little of each unit is wanted: its neighbours are going to be read as well. Else they are of the
-            units alone.
+            little of each unit is wanted, and the units are scattered: their neighbours are going to be read
+            as well. Else they are of the units alone.
         data_bytes: the bytes of all objects that the process reads.
         room_bytes: the most bytes that the cache on disk keeps; 0 without one.
     """
-    kinds = np.zeros(len(wants.objects), np.int64)
+    kinds, are_sparse = np.zeros((2, len(wants.objects)), np.int64)
     if room_bytes:
         exact = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=1)
         units = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=UNIT_BYTES)
         totals = zip(_totals(exact, len(kinds)), _totals(units, len(kinds)), strict=True)
+        runs = np.bincount(units.which, minlength=len(kinds)).tolist()
         for number, (wanted, whole) in enumerate(totals):
             if are_units_better(
                 wanted_bytes=wanted, unit_bytes=whole, data_bytes=data_bytes, room_bytes=room_bytes
             ):
-                kinds[number] = align_bytes if SPARSE * wanted < whole else UNIT_BYTES
+                are_sparse[number] = SPARSE * wanted < whole
+                is_scattered = whole < SCATTERED * UNIT_BYTES * runs[number]
+                kinds[number] = align_bytes if are_sparse[number] and is_scattered else UNIT_BYTES
     found: list[tuple[int, PlannedRange]] = []
     for align in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds[wants.which] == align)
-        is_sparse = align > UNIT_BYTES and data_bytes <= room_bytes
         if len(rows):
             requests = merged(
                 wants.take(rows),
@@ -244,6 +249,7 @@ def planned(
             columns = (rows[requests.first], requests.which, requests.starts, requests.stops)
             for first, which, start, stop in zip(*(column.tolist() for column in columns), strict=True):
                 ref = wants.objects[which]
+                is_sparse = bool(are_sparse[which]) and data_bytes <= room_bytes
                 found.append((first, PlannedRange(ref, start, stop, bool(align), is_sparse)))
     found.sort(key=lambda pair: pair[0])
     return [request for _, request in found]

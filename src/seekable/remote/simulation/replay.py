@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.remote.cache.eviction import LEFT
 from seekable.remote.cache.object_key import UNIT_BYTES, extent_units
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
-from seekable.remote.fetching.units import SPARSE
+from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
+from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS
+from seekable.remote.fetching.retention import Needs
+from seekable.remote.fetching.units import SCATTERED, SPARSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Knobs", "NodeCache", "RankMemory", "Requests", "joined_requests", "range_requests"]
 
-_CHUNK_UNITS = 4
-"""The units that a look-ahead fetches together where it needs little of each, from a multiple of them on."""
-
-_LEFT = 0.9
-_MEMORY_BYTES = 64 << 20
-"""The bytes that a process keeps in memory of what it read last."""
+_CHUNK_UNITS = CHUNK_BYTES // UNIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,8 @@ class Knobs:
     """The most bytes of the cache on disk; 0 for none."""
     data_bytes: int
     """The bytes of all files."""
+    ahead_bytes: int = LEAST_AHEAD_BYTES
+    """The most bytes that are fetched ahead of a rank, where the cache does not limit them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,21 +77,43 @@ def joined_requests(parts: list[Requests]) -> Requests:
 
 
 class RankMemory:
-    """The bytes that the process of a rank has in memory: those that it fetched or read last."""
+    """The bytes that the process of a rank has in memory: what it is going to need, and what came last.
+
+    Attributes:
+        needed: the units that the rank is going to need, ascending.
+    """
 
     def __init__(self) -> None:
         """Begin with an empty memory."""
         self._units: Int64s = np.zeros(0, np.int64)
         self._spans: Int64s = np.zeros((3, 0), np.int64)
+        self._needs = Needs(*self._spans)
+        self._sparse_bytes = 0
+        self.needed: Int64s = np.zeros(0, np.int64)
+
+    def want(self, reads: Reads, units: Int64s, *, sparse_bytes: int) -> None:
+        """Drop what is not needed any more, but for what came last.
+
+        Args:
+            reads: the ranges that the rank is going to need.
+            units: the units of those that it needs by units, ascending.
+            sparse_bytes: the most bytes that stay of requests of which little is needed.
+        """
+        self._sparse_bytes = sparse_bytes
+        self._needs, self.needed = Needs(reads.files, reads.starts, reads.stops), units
+        self.keep_units(np.zeros(0, np.int64))
+        self._drop_spans()
 
     def has_units(self, units: Int64s) -> NDArray[np.bool_]:
         """Return for each unit True if it is in memory."""
         return np.isin(units, self._units)
 
     def keep_units(self, units: Int64s) -> None:
-        """Keep units, and drop those that were used least recently."""
+        """Keep units, and drop those that came least recently and are not needed."""
         older = self._units[~np.isin(self._units, units)]
-        self._units = np.concatenate([older, units])[-(_MEMORY_BYTES // UNIT_BYTES) :]
+        found = np.concatenate([older, units])
+        is_recent = np.arange(found.size) >= found.size - RECENT_BYTES // UNIT_BYTES
+        self._units = found[is_recent | np.isin(found, self.needed)]
 
     def has_ranges(self, reads: Reads) -> NDArray[np.bool_]:
         """Return for each range True if one request has brought all of it, and it is in memory."""
@@ -106,11 +129,16 @@ class RankMemory:
         return has
 
     def keep_spans(self, requests: Requests) -> None:
-        """Keep what requests have brought, and drop what was brought first."""
+        """Keep what requests have brought, and drop what was brought first and is not needed."""
         spans = np.stack([requests.files, requests.starts, requests.starts + requests.sizes])
         self._spans = np.concatenate([self._spans, spans], axis=1)
+        self._drop_spans()
+
+    def _drop_spans(self) -> None:
         sizes = self._spans[2] - self._spans[1]
-        self._spans = self._spans[:, np.cumsum(sizes[::-1])[::-1] <= _MEMORY_BYTES]
+        stays = np.cumsum(sizes[::-1])[::-1] <= RECENT_BYTES
+        stays |= self._needs.kept(*self._spans, most_bytes=self._sparse_bytes)
+        self._spans = self._spans[:, stays]
 
 
 class NodeCache:
@@ -128,6 +156,10 @@ class NodeCache:
         self._used = np.zeros(axis.count, np.int64)
         self._kept_bytes = 0
         self._clock = 0
+        self._memories: dict[int, RankMemory] = {}
+        self._ahead_bytes = knobs.ahead_bytes
+        if knobs.cache_bytes:
+            self._ahead_bytes = min(self._ahead_bytes, max(knobs.cache_bytes // 2, LEAST_CAPPED_BYTES))
         self.peak_bytes = 0
 
     def fetch(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
@@ -139,10 +171,13 @@ class NodeCache:
             memory: the memory of the rank.
         """
         self._clock += 1
-        by_units, is_sparse = self._files_by_units(reads)
+        by_units, is_scattered = self._files_by_units(reads)
         whole = by_units[reads.files]
+        self._memories[id(memory)] = memory
+        needed = np.unique(self._axis.units(_taken(reads, whole))[0])
+        memory.want(reads, needed, sparse_bytes=SPARSE_BUDGETS * self._ahead_bytes)
         requests = []
-        for width, some in ((_CHUNK_UNITS, is_sparse), (1, ~is_sparse)):
+        for width, some in ((_CHUNK_UNITS, is_scattered), (1, ~is_scattered)):
             of_units = whole & some[reads.files]
             if of_units.any():
                 requests.append(self._fetch_units(_taken(reads, of_units), stop, memory, width))
@@ -151,16 +186,19 @@ class NodeCache:
         return joined_requests(requests)
 
     def _fetch_ranges(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
-        missing = _taken(reads, ~memory.has_ranges(reads))
+        touched, owner = self._axis.units(reads)
+        is_kept = np.ones(reads.rows.size, np.bool_)
+        is_kept[owner[~self._here[touched]]] = False
+        missing = _taken(reads, ~(is_kept | memory.has_ranges(reads)))
         planned = range_requests(missing, self._knobs)
-        sent = planned.taken((planned.rows < stop) | (np.cumsum(planned.sizes) <= LEAST_AHEAD_BYTES))
+        sent = planned.taken((planned.rows < stop) | (np.cumsum(planned.sizes) <= self._ahead_bytes))
         memory.keep_spans(sent)
         return sent
 
     def _files_by_units(self, reads: Reads) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return for each file True if whole units are fetched, by the rule of `are_units_better`.
 
-        The second array has True for each file of which little of each unit is wanted.
+        The second array has True for each file of which little of each unit is wanted, of scattered units.
         """
         knobs, count = self._knobs, self._axis.file_sizes.size
         none = np.zeros(count, np.bool_)
@@ -170,11 +208,13 @@ class NodeCache:
         of_units = np.bincount(self._axis.files(units), self._axis.sizes(units), count)
         exact = range_requests(reads, Knobs(knobs.most_bytes, 0, 0, 0))
         of_ranges = np.bincount(exact.files, exact.sizes, count)
-        is_sparse: NDArray[np.bool_] = SPARSE * of_ranges < of_units
+        runs = np.bincount(self._axis.files(units[np.diff(units, prepend=-2) > 1]), minlength=count)
+        is_scattered: NDArray[np.bool_] = SPARSE * of_ranges < of_units
+        is_scattered &= of_units < SCATTERED * UNIT_BYTES * runs
         by_units: NDArray[np.bool_] = of_units <= knobs.cache_bytes
         if knobs.data_bytes > knobs.cache_bytes:
             by_units &= 2 * of_ranges >= of_units
-        return by_units, is_sparse
+        return by_units, is_scattered
 
     def _fetch_units(self, reads: Reads, stop: int, memory: RankMemory, width: int) -> Requests:
         axis = self._axis
@@ -202,26 +242,30 @@ class NodeCache:
         self._keep(units[sent[run]])
         starts = (first_units - axis.firsts[files]) * UNIT_BYTES
         found = Requests(first_rows, sizes, files, starts).taken(sent)
+        memory.keep_spans(found)
         return found.taken(np.argsort(found.rows, kind="stable"))
 
     def _is_within_budget(self, units: Int64s, rows: Int64s) -> NDArray[np.bool_]:
         """Return for each unit True if it is so near that a look-ahead fetches it by now."""
         order = np.argsort(rows, kind="stable")
         near = np.empty(units.size, np.bool_)
-        near[order] = np.cumsum(self._axis.sizes(units[order])) <= LEAST_AHEAD_BYTES
+        near[order] = np.cumsum(self._axis.sizes(units[order])) <= self._ahead_bytes
         return near
 
     def _keep(self, units: Int64s) -> None:
+        """Keep units on disk, as far as there is room beside those that a rank needs."""
+        limit, sizes = self._knobs.cache_bytes, self._axis.sizes(units)
+        if self._kept_bytes + int(sizes.sum()) > limit:
+            self._evict(max(min(int(LEFT * limit), limit - int(sizes.sum())), 0))
+        fits = self._kept_bytes + np.cumsum(sizes) <= limit
+        units = units[fits]
         self._here[units] = True
         self._used[units] = self._clock
-        self._kept_bytes += int(self._axis.sizes(units).sum())
-        limit = self._knobs.cache_bytes
-        self.peak_bytes = max(self.peak_bytes, min(self._kept_bytes, limit))
-        if self._kept_bytes > limit:
-            self._evict(int(_LEFT * limit))
+        self._kept_bytes += int(sizes[fits].sum())
+        self.peak_bytes = max(self.peak_bytes, self._kept_bytes)
 
     def _evict(self, left_bytes: int) -> None:
-        """Drop whole extents, those first that were not used for the longest time."""
+        """Drop whole extents that no rank needs, those first that were not used for the longest time."""
         kept = np.flatnonzero(self._here)
         extents, at = np.unique(
             self._axis.cells(kept, extent_units(self._knobs.cache_bytes)), return_inverse=True
@@ -229,7 +273,11 @@ class NodeCache:
         used = np.zeros(extents.size, np.int64)
         np.maximum.at(used, at, self._used[kept])
         sizes = np.bincount(at, self._axis.sizes(kept))
+        needed = np.zeros(extents.size, np.bool_)
+        for memory in self._memories.values():
+            needed[at[np.isin(kept, memory.needed)]] = True
         order = np.argsort(used, kind="stable")
+        order = order[~needed[order]]
         gone = np.cumsum(sizes[order])
         count = int(np.searchsorted(gone, self._kept_bytes - left_bytes)) + 1
         dropped = np.zeros(extents.size, np.bool_)
