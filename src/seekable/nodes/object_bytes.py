@@ -79,6 +79,8 @@ class _Chunk:
     stop: int
     """The number of the record behind the last, counted from the first plan on."""
     wants: Wants
+    bytes: int
+    """The bytes that the records need; ``wants`` may have more, between records that are near each other."""
 
 
 @final
@@ -136,7 +138,7 @@ class PlansAhead(Generic[Item, Read]):
     def _drop_read(self) -> None:
         """Drop the ranges of chunks that were read to their ends."""
         while self._chunks and self._chunks[0].stop <= self._reading:
-            self._wanted_bytes -= self._chunks.popleft().wants.total_bytes
+            self._wanted_bytes -= self._chunks.popleft().bytes
 
     def _plan_one(self) -> bool:
         """Make the next plan and find its ranges; return False if there is none."""
@@ -151,9 +153,8 @@ class PlansAhead(Generic[Item, Read]):
         for first in range(0, len(plan), rows):
             last = min(first + rows, len(plan))
             found = self._fetcher.not_kept(wants(plan.slice(first, last).ranges()))
-            chunk = _Chunk(self._planned_rows + last, fewer_ranges(found))
-            self._chunks.append(chunk)
-            self._wanted_bytes += chunk.wants.total_bytes
+            self._chunks.append(_Chunk(self._planned_rows + last, fewer_ranges(found), found.total_bytes))
+            self._wanted_bytes += found.total_bytes
         self._planned_rows += len(plan)
         self._plans.append(planned)
         self._has_more = True

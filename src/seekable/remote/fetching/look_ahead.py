@@ -183,6 +183,13 @@ class LookAhead:
         if began < self._count_at:
             return
         flying = sum(flight.wanted.stop - flight.wanted.start for flight in set(self._flights))
+        here, self._open_bytes = self._counted()
+        self._begun_bytes = flying + here
+        ended = time.monotonic()
+        self._count_at = ended + _COUNT_SHARE * (ended - began)
+
+    def _counted(self) -> tuple[int, int]:
+        """Return the bytes of blocks that are here and not begun to be read, and those of the others."""
         here = opened = reached = 0
         of = ""
         # Blocks of one map share bytes, which count once.
@@ -193,9 +200,7 @@ class LookAhead:
                 opened += size
             else:
                 here += size
-        self._begun_bytes, self._open_bytes = flying + here, opened
-        ended = time.monotonic()
-        self._count_at = ended + _COUNT_SHARE * (ended - began)
+        return here, opened
 
     def _replace(self, planned: RangesByObject, wants: Wants) -> None:
         self._followed, self._next, self._begun_bytes = planned, 0, 0
@@ -210,6 +215,7 @@ class LookAhead:
             self._blocks = {
                 at: block for (at, block), kept in zip(before.items(), stays.tolist(), strict=True) if kept
             }
+        self._open_bytes = self._counted()[1]
         self._here_bytes = 0
         self._wanted_bytes = sum(wanted.stop - wanted.start for wanted in planned.ranges)
         self._readers.pump()
@@ -234,6 +240,8 @@ class LookAhead:
 def as_planned(wanted: PlannedRange, aheads: Sequence[LookAhead]) -> list[PlannedRange]:
     """Return the ranges of look-aheads that share bytes with a range, and the parts of it that none has.
 
+    Those of a range by units are by units as well.
+
     Args:
         wanted: the range.
         aheads: the look-aheads.
@@ -242,7 +250,7 @@ def as_planned(wanted: PlannedRange, aheads: Sequence[LookAhead]) -> list[Planne
     start = wanted.start
     for ahead in aheads:
         for each in ahead.sharing(wanted.ref.key, start, wanted.stop):
-            if each.by_units != wanted.by_units:
+            if wanted.by_units and not each.by_units:
                 continue
             if start < each.start:
                 found.append(wanted.part(start, each.start))
