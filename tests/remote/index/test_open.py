@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from tests.cli.command import output
+from tests.remote.index.builds import entries_in
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
@@ -48,6 +49,26 @@ def test_one_changed_object_is_read_alone(store: CountingStore, tmp_path: Path) 
     store.forget()
     assert len(sk.open(f"{store.mount}/data", index_dir=tmp_path)) == 991
     assert store.reads == [("data/042.jsonl", 0, 11)]
+
+
+@pytest.mark.parametrize("asked", ["data", "data/*.jsonl", "data/**/*.jsonl"])
+def test_entries_of_deleted_objects_go_with_the_next_listing(
+    store: CountingStore, tmp_path: Path, asked: str
+) -> None:
+    fill(store, files=5)
+    store.objects["data/more/x.jsonl"] = b"{}\n"
+    sk.open(f"{store.mount}/data", index_dir=tmp_path)
+    (folder,) = (path.parent for path in tmp_path.rglob("catalog.json"))
+    names = {"000.jsonl", "001.jsonl", "003.jsonl", "004.jsonl", "more/x.jsonl"}
+    assert set(entries_in(folder)) == names | {"002.jsonl"}
+    del store.objects["data/002.jsonl"], store.objects["data/003.jsonl"]
+    # A list of names tells nothing of others, and so does an opening that writes no index.
+    store.objects["data/100.jsonl"] = b"{}\n"
+    sk.open([f"{store.mount}/data/100.jsonl"], index_dir=tmp_path)
+    assert set(entries_in(folder)) == names | {"002.jsonl", "100.jsonl"}
+    store.objects["data/101.jsonl"] = b"{}\n"
+    sk.open(f"{store.mount}/{asked}", index_dir=tmp_path)
+    assert set(entries_in(folder)) == (names - {"003.jsonl"}) | {"100.jsonl", "101.jsonl"}
 
 
 def test_publishing_serves_a_machine_without_an_index(store: CountingStore, tmp_path: Path) -> None:

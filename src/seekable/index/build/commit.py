@@ -35,6 +35,7 @@ from seekable.index.companions import pages_name, schema_digest, schema_name
 from seekable.index.entry import OFFSET_BYTES, Entry, Segment
 from seekable.index.file_table import encode_table, in_order, table_name
 from seekable.index.offsets import open_offsets
+from seekable.remote.listing.known import known_listings
 from seekable.storage.compression import compression_of
 from seekable.storage.files import TEMPORARY_SUFFIX, has_access, write_atomically
 from seekable.storage.listing import missing
@@ -90,8 +91,8 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         generation = 1 + int(old.column("generation").max(initial=0)) if old else 1
         fresh = _fresh_entries(folder, scans, known, format_name=format_name, generation=generation)
         others = (name for name, form in known if (name, form) not in fresh)
-        # What is gone from a store is known after a listing, which a build does not make.
-        gone = missing(root, others) if "://" not in root else set()
+        # What is gone from a store is known where a listing of this call lacks it.
+        gone = known_listings().lost(root, others) if "://" in root else missing(root, others)
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
         _write_companions(folder, scans.values())

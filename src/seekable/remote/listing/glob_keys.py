@@ -49,7 +49,7 @@ def files_below(path: str) -> ListedFiles:
         files = folder.without_markers(files)
     else:
         files = _files_of_folders(path)
-    known.add_below(path, files)
+    known.add_all_below(path, files)
     return files
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 from seekable.remote.listing.listed_files import ListedFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seekable.remote.listing.listed_files import Status
 
@@ -53,6 +53,7 @@ class Known:
     _statuses: dict[str, Status] = field(default_factory=dict)
     _folders: dict[str, FolderListing] = field(default_factory=dict)
     _below: dict[str, ListedFiles] = field(default_factory=dict)
+    _whole: set[str] = field(default_factory=set)
     _earlier: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def status(self, path: str) -> Status | None:
@@ -75,6 +76,24 @@ class Known:
         """Return the files below a folder by their relative paths, as far as they were added."""
         return self._below.get(root, _NO_FILES)
 
+    def lost(self, root: str, names: Iterable[str]) -> set[str]:
+        """Return those of some files below a folder that are certainly not there: a whole listing lacks them.
+
+        Args:
+            root: the address of the folder.
+            names: the files, by their relative paths.
+        """
+        whole = [(f"{each}/", self._below[each]) for each in self._whole]
+
+        def is_lost(path: str) -> bool:
+            above, _, name = path.rpartition("/")
+            listed = self._folders.get(above)
+            if listed is not None:
+                return name not in listed.files
+            return any(path.startswith(start) and path[len(start) :] not in files for start, files in whole)
+
+        return {name for name in names if is_lost(f"{root}/{name}")}
+
     def earlier(self, root: str) -> Sequence[str]:
         """Return the names that an earlier listing had below a folder; none if it was not listed."""
         return self._earlier.get(root, ())
@@ -89,8 +108,14 @@ class Known:
         if self.remembers:
             self._folders[path] = listing
 
+    def add_all_below(self, root: str, files: ListedFiles) -> None:
+        """Remember all files that are below a folder now, by their relative paths."""
+        if self.remembers:
+            self._below[root] = files
+            self._whole.add(root)
+
     def add_below(self, root: str, files: ListedFiles) -> None:
-        """Remember files below a folder, by their relative paths."""
+        """Remember some files below a folder, by their relative paths."""
         if not self.remembers:
             return
         old = self._below.get(root)
