@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,12 @@ def test_every_error_is_a_public_name() -> None:
 @pytest.mark.parametrize("name", seekable.__all__)
 def test_a_name_can_be_imported(name: str) -> None:
     assert getattr(seekable, name) is not None
+
+
+def test_each_name_but_errors_stands_on_the_page_of_the_api() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "api.md").read_text()
+    wanted = set(seekable.__all__) - set(errors.__all__) - {"__version__"}
+    assert sorted(name for name in wanted if not re.search(rf"\b{name}\b", page)) == []
 
 
 def test_dir_shows_the_names() -> None:
