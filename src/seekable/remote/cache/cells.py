@@ -178,7 +178,8 @@ class Cells:
             low, high = np.where(firsts < 0, 0, low), np.where(firsts < 0, 0, high)
         with self._lock:
             self._forget_dead()
-            slots = self._slots[low]
+            # By indexes of 32 bits NumPy gives the interpreter to another thread, and waits to get it back.
+            slots = self._slots[low].astype(np.int64)
             good = (slots >= 0) & (slots == self._slots[high]) & (firsts >= 0) & (stops > starts)
             good &= (self._starts[slots] <= starts) & (self._stops[slots] >= stops)
             for row in np.flatnonzero(good & (high > low + 1)).tolist():
@@ -208,7 +209,7 @@ class Cells:
             for slot, reference in enumerate(self._refs):
                 block = None if reference is None else reference()
                 kept[slot] = block is not None and block.is_kept
-            slots = self._slots[low]
+            slots = self._slots[low].astype(np.int64)
             found: NDArray[np.bool_] = kept[slots] & (slots == self._slots[high]) & (high <= low + 1)
         return found & (firsts >= 0)
 

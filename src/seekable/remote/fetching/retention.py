@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from seekable.remote.fetching.wants import by_place
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -74,9 +76,8 @@ class Needs:
     def _sorted(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         """Of the ranges sorted by place: their first bytes, furthest ends, numbers, and sums of bytes."""
         full = np.flatnonzero(self._stops > self._starts)
-        places = (self._which[full] << _OFFSET_BITS) + self._starts[full]
-        by_place = np.argsort(places, kind="stable")
-        order, places = full[by_place], places[by_place]
+        order = full[by_place(self._which[full], self._starts[full])]
+        places = (self._which[order] << _OFFSET_BITS) + self._starts[order]
         lengths = self._stops[order] - self._starts[order]
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         return places, np.maximum.accumulate(places + lengths), order, sums
