@@ -61,6 +61,8 @@ _PUMP_BYTES: Final = 4 << 20
 """The bytes read after which more is fetched. A call of the loop takes the interpreter from the reader."""
 LEAST_CAPPED_BYTES: Final = 16 << 20
 """The least limit of the bytes ahead that a small cache on disk sets."""
+_RECORD_GAP_BYTES: Final = 4096
+"""The most bytes between records that are fetched before their units: all of them are fetched again."""
 _NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50
 """The time after which files on disk are compared with their maps, and that of the notes of last use."""
 CHUNK_BYTES: Final = 4 << 20
@@ -299,10 +301,12 @@ class Fetcher:
                 left.append(row)
         return blocks, wants.take(np.array(left, np.int64))
 
-    def _planned(self, wants: Wants, *, align_bytes: int, room: int) -> list[PlannedRange]:
+    def _planned(
+        self, wants: Wants, *, align_bytes: int, room: int, most_gap: int = MOST_BYTES
+    ) -> list[PlannedRange]:
         return planned(
             wants,
-            gap_bytes=gap_bytes(self._sender.measured),
+            gap_bytes=min(gap_bytes(self._sender.measured), most_gap),
             most_bytes=MOST_BYTES,
             align_bytes=align_bytes,
             data_bytes=self._appetite.data_bytes(wants, most=room),
@@ -320,7 +324,7 @@ class Fetcher:
         whole_bytes = sum(one.stop - one.start for one in requests)
         if requests == planned and not any(one.by_units for one in planned):
             return planned
-        alone = self._planned(wants, align_bytes=1, room=0)
+        alone = self._planned(wants, align_bytes=1, room=0, most_gap=_RECORD_GAP_BYTES)
         if self._appetite.are_records_first(
             alone,
             unit_bytes=whole_bytes,
