@@ -60,7 +60,7 @@ class Found:
 
         Args:
             slots: the number of the block of each range, -1 for none.
-            starts: the first byte of each range.
+            starts: the first byte of each range, counted from the start of its block.
             stops: the byte behind its last.
             blocks: the blocks by number.
         """
@@ -79,15 +79,12 @@ class Found:
 
     def views(self) -> list[memoryview | None]:
         """Return the bytes of each range; None for a missing one."""
-        data = {slot: (block.data, block.start) for slot, block in self._blocks.items()}
+        data = {slot: block.data for slot, block in self._blocks.items()}
         columns = (self._slots.tolist(), self._starts.tolist(), self._stops.tolist())
         if self._slots.size and self._slots.min() >= 0:
-            return [
-                (of := data[slot])[0][start - of[1] : stop - of[1]]
-                for slot, start, stop in zip(*columns, strict=True)
-            ]
+            return [data[slot][start:stop] for slot, start, stop in zip(*columns, strict=True)]
         return [
-            None if (found := data.get(slot)) is None else found[0][start - found[1] : stop - found[1]]
+            None if (found := data.get(slot)) is None else found[start:stop]
             for slot, start, stop in zip(*columns, strict=True)
         ]
 
@@ -181,7 +178,8 @@ class Cells:
             # By indexes of 32 bits NumPy gives the interpreter to another thread, and waits to get it back.
             slots = self._slots[low].astype(np.int64)
             good = (slots >= 0) & (slots == self._slots[high]) & (firsts >= 0) & (stops > starts)
-            good &= (self._starts[slots] <= starts) & (self._stops[slots] >= stops)
+            bases = self._starts[slots]
+            good &= (bases <= starts) & (self._stops[slots] >= stops)
             for row in np.flatnonzero(good & (high > low + 1)).tolist():
                 good[row] = (self._slots[low[row] : high[row]] == slots[row]).all()
             if not good.all():
@@ -197,7 +195,7 @@ class Cells:
                     slots[slots == slot] = _NOWHERE
             self._used[low] = _READ_LATELY
             self._used[high] = _READ_LATELY
-        return Found(slots, starts, stops, blocks)
+        return Found(slots, starts - bases, stops - bases, blocks)
 
     def are_kept(self, firsts: Int64s, starts: Int64s, stops: Int64s) -> NDArray[np.bool_]:
         """Return for each range True if a map of the cache on disk has it; see `find` for the arguments."""
