@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.remote.fetching.merging import Requests, merged
+from seekable.remote.fetching.merging import Requests, covered, merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
 
@@ -74,6 +74,15 @@ def test_neighbours_that_could_be_one_request_are(wants: Wants, gap: int, most: 
             assert start // most != (next_stop - 1) // most
         else:
             assert next_stop - start > most or stop - start == most or next_stop - next_start == most
+
+
+@given(ranges())
+def test_a_byte_that_several_ranges_cover_counts_once(wants: Wants) -> None:
+    columns = (wants.which.tolist(), wants.starts.tolist(), wants.stops.tolist())
+    bytes_wanted = bytes_of(list(zip(*columns, strict=True)))
+    assert covered(wants).tolist() == [
+        sum(number == of for of, _ in bytes_wanted) for number in range(len(SIZES))
+    ]
 
 
 def test_nothing_wanted_is_no_request() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.remote.fetching.wants import Wants
 
-__all__ = ["Requests", "merged"]
+__all__ = ["Requests", "covered", "merged"]
 
 _CELL_BITS = 40
 _NEVER = np.iinfo(np.int64).max
@@ -73,6 +73,27 @@ def merged(wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int) -
     # Keys without equals need no stable sort, which takes ten times as long.
     count = columns.shape[1]
     return Requests(*columns[:, np.argsort(columns[3] * count + np.arange(count))].copy())
+
+
+def covered(wants: Wants) -> Int64s:
+    """Return the number of bytes of each object that some ranges cover together.
+
+    Example:
+        >>> from seekable.remote.fetching.wants import ObjectRef, Wants
+        >>> from seekable.remote.stores.store import Pin
+        >>> ref = ObjectRef("s3://b/a", Pin(1000, 1))
+        >>> covered(Wants((ref,), *np.array([[0, 0, 0], [50, 0, 40], [60, 45, 52]]))).tolist()
+        [60]
+    """
+    order = by_place(wants.which, wants.starts)
+    # On one axis, on which the objects lie one behind the other.
+    base = wants.which[order] * (int(wants.stops.max(initial=0)) + 1)
+    reach = np.maximum.accumulate(wants.stops[order] + base)
+    begins = wants.starts[order] + base
+    begins[1:] = np.maximum(begins[1:], reach[:-1])
+    totals = np.zeros(len(wants.objects), np.int64)
+    np.add.at(totals, wants.which[order], np.maximum(reach - begins, 0))
+    return totals
 
 
 def _aligned(

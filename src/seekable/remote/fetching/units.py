@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from seekable.remote.cache.object_key import UNIT_BYTES
-from seekable.remote.fetching.merging import merged
+from seekable.remote.fetching.merging import covered, merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,9 +225,8 @@ def planned(
     """
     kinds, are_sparse = np.zeros((2, len(wants.objects)), np.int64)
     if room_bytes:
-        exact = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=1)
         units = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=UNIT_BYTES)
-        totals = zip(_totals(exact, len(kinds)), _totals(units, len(kinds)), strict=True)
+        totals = zip(covered(wants).tolist(), _totals(units, len(kinds)), strict=True)
         runs = np.bincount(units.which, minlength=len(kinds)).tolist()
         for number, (wanted, whole) in enumerate(totals):
             if are_units_better(
