@@ -12,11 +12,14 @@ from tests.remote.listing.key_store import BUCKET, mounted_keys
 
 from seekable.errors import DataNotFound, SeekableError
 from seekable.remote import paths
-from seekable.remote.listing import find, glob_keys, known
+from seekable.remote.listing import find, folder, glob_keys, known
 from seekable.storage import listing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from seekable.remote.stores.store import Stat
 
 SUFFIXES = (".jsonl", ".txt")
 NAMES = (
@@ -205,3 +208,20 @@ def test_a_list_of_many_objects_is_asked_for_together() -> None:
             found = find.find_files([f"{BUCKET}/{name}" for name in names], suffixes=SUFFIXES)
         assert found[0].names == tuple(names)
         assert store.requests == ["list_folder "]
+
+
+def test_objects_of_many_folders_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{number}/x.jsonl" for number in range(50)]
+    asked: list[int] = []
+    stat_each = folder.stat_each
+
+    def counted(paths: Sequence[str]) -> dict[str, Stat | None]:
+        asked.append(len(paths))
+        return stat_each(paths)
+
+    monkeypatch.setattr(folder, "stat_each", counted)
+    with mounted_keys(set(names)) as store, paths.listing_once():
+        found = find.find_files([f"{BUCKET}/{name}" for name in names], suffixes=SUFFIXES)
+        assert [run.names for run in found] == [("x.jsonl",)] * 50
+        assert len(store.requests) == 50
+    assert max(asked) == 50

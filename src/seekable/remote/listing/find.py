@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import DataNotFound, UnsupportedFormat
+from seekable.remote import addresses
 from seekable.remote.listing import folder, glob_keys
 from seekable.remote.listing.kept import has_kept, listing_name, read_kept, write_kept
 from seekable.remote.listing.known import known_listings, listing_once
@@ -109,9 +110,20 @@ def _ask_together(items: Sequence[str]) -> None:
         root, _, name = item.rpartition("/")
         if "://" in item and name and not (_is_bucket(item) or MAGIC.search(item) or has_braces(item)):
             named.setdefault(root, []).append(name)
-    if sum(map(len, named.values())) > 1 and known_listings().remembers:
-        for root, names in named.items():
+    known = known_listings()
+    if sum(map(len, named.values())) <= 1 or not known.remembers:
+        return
+    of_stores: dict[str, list[str]] = {}
+    for root, names in named.items():
+        if len(names) > _WORTH_LISTING:
             _statuses(root, names)
+        else:
+            store = str(addresses.parse(root)._replace(key=""))
+            of_stores.setdefault(store, []).extend(f"{root}/{name}" for name in names)
+    for paths in of_stores.values():
+        for path, stat in folder.stat_each(paths).items():
+            if stat is not None:
+                known.add_status(path, stat.size, stat.identity)
 
 
 def _kept_listing(items: Sequence[str], rules: Rules, kind: str) -> str | None:
