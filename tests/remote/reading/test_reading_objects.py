@@ -147,6 +147,7 @@ def test_windows_that_exceed_what_is_read_ahead_are_fetched_once(
         # Of a small cache, units that two blocks share may be fetched for each of them.
         units = 2 * UNIT_BYTES * (len(order.order.edges) - 1) if room else 0
         assert store.read_bytes <= 1.02 * size_of(lines) + units
+        assert len(store.reads) <= 3 * len(order.order.edges)
         assert sum(path.stat().st_blocks * 512 for path in (tmp_path / "cache").rglob("*")) <= room * 17 / 16
 
 

@@ -332,5 +332,17 @@ def test_requests_of_ranges_bring_each_byte_once() -> None:
 def test_the_memory_of_a_rank_tells_very_many_files_apart() -> None:
     memory, last = RankMemory(), 9_000_000
     memory.keep_spans(Requests(*np.array([[0, 0], [100, 50], [last, 3], [0, 1000]])))
-    asked = Reads(*np.array([[0, 1, 2], [last, 3, 3], [10, 1000, 990], [20, 1050, 1000]]))
-    assert memory.has_ranges(asked).tolist() == [True, True, False]
+    asked = Requests(*np.array([[0, 1, 2, 3], [10, 50, 10, 99], [last, 3, 3, 4], [10, 1000, 990, 0]]))
+    left = memory.missing(asked)
+    assert left.rows.tolist() == [2, 3]
+    assert (left.files.tolist(), left.starts.tolist(), left.sizes.tolist()) == ([3, 4], [990, 0], [10, 99])
+
+
+def test_what_is_in_memory_is_cut_out_of_requests() -> None:
+    memory, kib = RankMemory(), 1 << 10
+    memory.keep_spans(Requests(*np.array([[0, 0], [8 * kib, 100 * kib], [0, 0], [20 * kib, 100 * kib]])))
+    # 8 KiB are fetched again with what is before and behind them, 100 KiB are not.
+    left = memory.missing(Requests(*np.array([[7], [300 * kib], [0], [0]])))
+    assert left.starts.tolist() == [0, 200 * kib]
+    assert left.sizes.tolist() == [100 * kib, 100 * kib]
+    assert left.rows.tolist() == [7, 7]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.wants import ObjectRef, Wants
 
 __all__ = [
+    "NEAR_BYTES",
     "SCATTERED",
     "SPARSE",
     "PlannedRange",
@@ -44,7 +45,7 @@ _RECORD_COST = 64 << 10
 """The bytes that are fetched in large requests in the time that the processor takes for a small one."""
 _LEAST_COST, _COST_SHARE = 24 << 20, 16
 """Records that are fetched first may cost as much as so many bytes, or one part in so many of all bytes."""
-_NEAR_BYTES = 16 << 10
+NEAR_BYTES = 16 << 10
 """Missing parts of a range with so many bytes between them are fetched together with these."""
 
 
@@ -84,7 +85,7 @@ class PlannedRange:
         found: list[PlannedRange] = []
         for start, stop in gaps:
             each = self.part(start, stop)
-            if found and each.start - found[-1].stop <= (0 if self.by_units else _NEAR_BYTES):
+            if found and each.start - found[-1].stop <= (0 if self.by_units else NEAR_BYTES):
                 each = replace(each, start=found.pop().start)
             found.append(each)
         return found

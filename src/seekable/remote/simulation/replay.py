@@ -18,7 +18,7 @@ from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
 from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS
 from seekable.remote.fetching.retention import Needs
-from seekable.remote.fetching.units import SCATTERED, SPARSE
+from seekable.remote.fetching.units import NEAR_BYTES, SCATTERED, SPARSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,18 +115,21 @@ class RankMemory:
         is_recent = np.arange(found.size) >= found.size - RECENT_BYTES // UNIT_BYTES
         self._units = found[is_recent | np.isin(found, self.needed)]
 
-    def has_ranges(self, reads: Reads) -> NDArray[np.bool_]:
-        """Return for each range True if one request has brought all of it, and it is in memory."""
-        files, starts, stops = self._spans
-        order = np.lexsort((starts, files))
-        step = int(max(stops.max(initial=0), reads.stops.max(initial=0))) + 1
-        places = (files * step + starts)[order]
-        at = np.searchsorted(places, reads.files * step + reads.starts, side="right") - 1
-        if not places.size:
-            return np.zeros(reads.rows.size, np.bool_)
-        found = order[np.maximum(at, 0)]
-        has: NDArray[np.bool_] = (at >= 0) & (files[found] == reads.files) & (stops[found] >= reads.stops)
-        return has
+    def missing(self, requests: Requests) -> Requests:
+        """Return requests for those parts of some requests that are not in memory, in the same order.
+
+        Parts with few bytes between them are one request, as of `PlannedRange.parts`.
+        """
+        spans = self._spans[:, np.lexsort((self._spans[1], self._spans[0]))]
+        edges = np.searchsorted(spans[0], [requests.files, requests.files + 1]).T.tolist()
+        columns = (requests.rows, requests.files, requests.starts, requests.starts + requests.sizes)
+        found: list[tuple[int, int, int, int]] = []
+        for row, file, start, stop, (low, high) in zip(
+            *(column.tolist() for column in columns), edges, strict=True
+        ):
+            gaps = _gaps(start, stop, spans[1:, low:high].T.tolist())
+            found += [(row, end - begin, file, begin) for begin, end in gaps]
+        return Requests(*np.array(found, np.int64).reshape(-1, 4).T.copy())
 
     def keep_spans(self, requests: Requests) -> None:
         """Keep what requests have brought, and drop what was brought first and is not needed."""
@@ -139,6 +142,27 @@ class RankMemory:
         stays = np.cumsum(sizes[::-1])[::-1] <= RECENT_BYTES
         stays |= self._needs.kept(*self._spans, most_bytes=self._sparse_bytes)
         self._spans = self._spans[:, stays]
+
+
+def _gaps(start: int, stop: int, spans: list[list[int]]) -> list[list[int]]:
+    """Return the parts of a range that no span has; near ones are one part.
+
+    Args:
+        start: the first byte.
+        stop: the byte behind the last.
+        spans: the first byte of each span, ascending, and the byte behind its last.
+    """
+    gaps: list[list[int]] = []
+    reach = start
+    for first, last in [*spans, [stop, stop]]:
+        end = min(first, stop)
+        if reach < end:
+            if gaps and reach - gaps[-1][1] <= NEAR_BYTES:
+                gaps[-1][1] = end
+            else:
+                gaps.append([reach, end])
+        reach = max(reach, last)
+    return gaps
 
 
 class NodeCache:
@@ -189,8 +213,7 @@ class NodeCache:
         touched, owner = self._axis.units(reads)
         is_kept = np.ones(reads.rows.size, np.bool_)
         is_kept[owner[~self._here[touched]]] = False
-        missing = _taken(reads, ~(is_kept | memory.has_ranges(reads)))
-        planned = range_requests(missing, self._knobs)
+        planned = memory.missing(range_requests(_taken(reads, ~is_kept), self._knobs))
         sent = planned.taken((planned.rows < stop) | (np.cumsum(planned.sizes) <= self._ahead_bytes))
         memory.keep_spans(sent)
         return sent
