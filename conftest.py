@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadgroup import LoadGroupScheduling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
     from xdist.remote import Producer
@@ -54,6 +54,18 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="seekable-remote-")
         os.environ["SEEKABLE_REMOTE_DIR"] = folder
         config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Take back the limit of the cache that ``sk.open(cache=)`` sets for a process: later tests have none."""
+    before = os.environ.get("SEEKABLE_REMOTE_BYTES")
+    try:
+        return (yield)
+    finally:
+        os.environ.pop("SEEKABLE_REMOTE_BYTES", None)
+        if before is not None:
+            os.environ["SEEKABLE_REMOTE_BYTES"] = before
 
 
 @pytest.hookimpl(wrapper=True)
