@@ -11,6 +11,7 @@ import pytest
 from tests.remote.fetching.fake_store import FakeStore, content, failing, hang
 
 import seekable as sk
+from seekable.remote.fetching import loop_thread
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Passing, Pin
@@ -128,6 +129,31 @@ def test_close_cancels_requests_and_refuses_further_ones(store: FakeStore, fetch
     with pytest.raises(RuntimeError, match="closed"):
         fetcher.range(store.ref("a"), 0, 10)
     ahead.want(Wants.of(store.ref("a"), 0, 10))
+
+
+def test_a_close_begins_no_request_of_a_look_ahead(store: FakeStore, fetcher: Fetcher) -> None:
+    """The end of a cancelled request makes room for the next one."""
+    store.script = itertools.repeat(hang)
+    store.objects = {str(number): content(100) for number in range(500)}
+    refs = tuple(store.ref(str(number)) for number in range(500))
+    ahead = fetcher.ahead()
+    ahead.want(Wants(refs, np.arange(500), *np.array([[0], [10]]).repeat(500, axis=1)))
+    while not store.reads:
+        time.sleep(0)
+    fetcher.close()
+    assert (store.open, store.cancelled) == (0, len(store.reads))
+
+
+def test_a_close_waits_while_threads_leave_the_loop(
+    store: FakeStore, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads of a client end their requests behind the loop; each refers to it until then."""
+    references = iter(range(20, 0, -1))
+    monkeypatch.setattr(loop_thread, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(loop_thread, "getrefcount", lambda _: next(references, 0))
+    fetcher.range(store.ref("a"), 5, 9)
+    fetcher.close()
+    assert next(references, None) is None
 
 
 def test_a_reader_gets_in_before_a_look_ahead_that_fills_all_places(

@@ -249,6 +249,9 @@ class DiskCache:
             units = range(first, first + count)
             try:
                 kept = not self._room.is_full and self._save(ref_key, key, units, part, etag)
+            except BlockingIOError:  # A stopped process has the lock: do not wait for it each time.
+                self._room.pause()
+                kept = False
             except OSError:
                 kept = False
             if kept:
@@ -340,7 +343,6 @@ class DiskCache:
         Raises:
             OSError: the disk is full, or cannot be written.
         """
-        second = int(time.time())
         with self._ledger.locked() as lines:
             self._open_objects.compare(ref_key)
             kept = self._open_objects.open(ref_key)
@@ -349,19 +351,29 @@ class DiskCache:
             size = -(-data.nbytes // _PAGE) * _PAGE + (0 if kept else _overhead(key))
             if not self._room.has_room(lines, size):
                 return False
-            self._open_objects.compare(ref_key)  # The sweep may have removed it.
-            kept = self._open_objects.open(ref_key)
-            if kept is None:
-                limit = extent_units(self._room.limit(lines))
-                kept = create_object(folder_of(self._objects_folder, key), key, extent_units=limit, etag=etag)
-                self._open_objects.add(ref_key, kept)
-                for needed, until in self._early_needs.pop(ref_key, {}).items():
-                    kept.note_need(needed, until)
-            kept.write(units, data, second)
-            # Only now: under a quota each write may fail, and what failed takes no room.
             assert lines.used is not None
             lines.used += size
+            self._ledger.note(lines)
+            try:
+                self._write(ref_key, key, units, data, self._room.limit(lines), etag)
+            except OSError:  # Under a quota each write may fail, and what failed takes no room.
+                lines.used -= size
+                raise
         return True
+
+    def _write(
+        self, ref_key: str, key: ObjectKey, units: range, data: memoryview, limit: int, etag: str | None
+    ) -> None:
+        second = int(time.time())
+        self._open_objects.compare(ref_key)  # A sweep may have removed it.
+        kept = self._open_objects.open(ref_key)
+        if kept is None:
+            folder = folder_of(self._objects_folder, key)
+            kept = create_object(folder, key, extent_units=extent_units(limit), etag=etag)
+            self._open_objects.add(ref_key, kept)
+            for needed, until in list(self._early_needs.pop(ref_key, {}).items()):
+                kept.note_need(needed, until)
+        kept.write(units, data, second)
 
 
 def _overhead(key: ObjectKey) -> int:

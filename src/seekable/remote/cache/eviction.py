@@ -81,8 +81,12 @@ class Room:
 
     @property
     def is_full(self) -> bool:
-        """True for some time after a sweep that could not make room; nothing is kept then."""
+        """True for some time after a sweep that could not make room, or `pause`; nothing is kept then."""
         return time.monotonic() < self._full_until
+
+    def pause(self) -> None:
+        """Keep nothing for some time."""
+        self._full_until = time.monotonic() + _RETRY_SECONDS
 
     def limit(self, lines: Lines) -> int:
         """Return the most bytes that the cache takes on disk."""

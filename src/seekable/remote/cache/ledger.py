@@ -1,8 +1,9 @@
 """The number of bytes of a cache on disk, which its processes share, and the lock for all writes.
 
 The file ``ledger`` holds the bytes that the cache takes, and the limit that was chosen when the folder was
-made. It is locked while a unit is written and while extents are removed, so the number is never too low. A
-killed process may leave it too high by one unit, until the next sweep counts again.
+made. It is locked while units are written and while extents are removed, and what is going to be written
+counts before, so the number is never too low. A killed process may leave it too high by what it was writing or
+removing, until the next sweep counts again.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ class Lines:
     Attributes:
         used: the bytes that the cache takes; None if they must be counted.
         chosen_bytes: the limit that was chosen when the folder was made.
+        noted: the bytes that the file says; None if it says nothing.
     """
 
-    __slots__ = ("chosen_bytes", "used")
+    __slots__ = ("chosen_bytes", "noted", "used")
 
     def __init__(self, used: int | None, chosen_bytes: int) -> None:
-        self.used = used
+        self.used = self.noted = used
         self.chosen_bytes = chosen_bytes
 
 
@@ -87,14 +89,23 @@ class Ledger:
             descriptor = self._locked_descriptor()
             try:
                 lines = self._read(descriptor)
-                before = lines.used
                 try:
                     yield lines
                 finally:
-                    if lines.used != before:
-                        _write(descriptor, lines)
+                    _write(descriptor, lines)
             finally:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def note(self, lines: Lines) -> None:
+        """Write lines now, before the block that holds the lock ends.
+
+        Args:
+            lines: the lines of that block.
+
+        Raises:
+            OSError: the disk is full, or cannot be written.
+        """
+        _write(self._descriptor, lines)
 
     def peek(self) -> Lines | None:
         """Return the lines without the lock, None if there is no valid ledger."""
@@ -168,6 +179,7 @@ def _parsed(text: bytes) -> Lines | None:
 
 
 def _write(descriptor: int, lines: Lines) -> None:
-    if lines.used is not None:
+    if lines.used is not None and lines.used != lines.noted:
         head = _LINES.pack(_MAGIC, lines.used, lines.chosen_bytes)
         os.pwrite(descriptor, head + xxhash.xxh3_64_digest(head), 0)
+        lines.noted = lines.used

@@ -272,7 +272,9 @@ class Fetcher:
 
     def pump(self) -> None:
         """Begin further ranges of all look-aheads, in turns, where there is a place; in the loop."""
-        self._transfers.pump()
+        # The end of each request that `close` cancels would begin the next one.
+        if not self._loop.is_closed:
+            self._transfers.pump()
 
     def budget_bytes(self) -> int:
         """Return how many bytes ahead of a reader to fetch: at most half of what a cache on disk keeps."""

@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import Future, InvalidStateError
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from seekable.storage.abandoned import check_not_abandoned
@@ -29,8 +30,10 @@ T = TypeVar("T")
 _MOMENT = 0.1
 """The seconds after which a waiting thread looks whether the loop still runs. Signals wake it earlier."""
 _QUIET_SECONDS = 0.1
-"""The time that ``close`` leaves to the threads of obstore. A request ends there some milliseconds after it
-has ended in the loop; they use the interpreter then, and abort the process if it is gone."""
+"""The time that ``close`` leaves to the threads of obstore after the last of them was seen to end a request.
+That is some milliseconds after the request has ended in the loop, or more where hundreds end at once. The
+threads use the interpreter then, and abort the process if it is gone."""
+_LOOK_SECONDS = 0.02
 _ENDING_SECONDS = 1.5
 """The most time that ``close`` waits for cancelled requests."""
 
@@ -193,10 +196,23 @@ def _end(loop: asyncio.AbstractEventLoop, quiet_seconds: float) -> None:
 
 
 async def _cancel_all(quiet_seconds: float) -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
-    await asyncio.sleep(_QUIET_SECONDS if tasks else quiet_seconds)
-    await asyncio.get_running_loop().shutdown_asyncgens()
+    """Cancel all tasks, and wait until they and the requests below them have ended."""
+    loop = asyncio.get_running_loop()
+    had_tasks, until = False, time.monotonic() + _ENDING_SECONDS
+    # A task that ends may have begun others.
+    while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        had_tasks = True
+        for task in tasks:
+            task.cancel()
+        if time.monotonic() >= until:
+            break
+        await asyncio.wait(tasks, timeout=until - time.monotonic())
+    # The threads of obstore refer to the loop until a request has ended there.
+    references = getrefcount(loop)
+    quiet_at = time.monotonic() + (_QUIET_SECONDS if had_tasks else quiet_seconds)
+    until += _QUIET_SECONDS
+    while (now := time.monotonic()) < min(quiet_at, until):
+        await asyncio.sleep(min(quiet_at - now, _LOOK_SECONDS))
+        if (found := getrefcount(loop)) != references:
+            references, quiet_at = found, time.monotonic() + _QUIET_SECONDS
+    await loop.shutdown_asyncgens()
