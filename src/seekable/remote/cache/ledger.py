@@ -2,8 +2,8 @@
 
 The file ``ledger`` holds the bytes that the cache takes, and the limit that was chosen when the folder was
 made. It is locked while units are written and while extents are removed, and what is going to be written
-counts before, so the number is never too low. A killed process may leave it too high by what it was writing or
-removing, until the next sweep counts again.
+counts before, so the number is never too low. A killed process may leave it too high by what it was writing
+or removing, until the next sweep counts again.
 """
 
 from __future__ import annotations
