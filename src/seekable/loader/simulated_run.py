@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.loader.planned_reads import FileNumbers, reads_of
-from seekable.nodes.object_bytes import BUDGETS, MOST_ROWS
+from seekable.nodes.object_bytes import BUDGETS, MOST_RANGES
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.remote.fetching.appetite import AHEAD_SECONDS, AT_ONCE, CPU_SECONDS, MOST_GAP_BYTES
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES, MOST_AHEAD_BYTES, gap_worth
@@ -214,7 +214,7 @@ def _horizon(run: SimulatedRun, files: _Files) -> int:
     most_bytes = BUDGETS * files.ahead_bytes
     if isinstance(run.node, WindowedShuffle):
         most_bytes += run.node.open_bytes // run.world
-    return min(MOST_ROWS, max(1, most_bytes * run.size // max(1, files.data_bytes)))
+    return min(MOST_RANGES, max(1, most_bytes * run.size // max(1, files.data_bytes)))
 
 
 def _extrapolated(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seekable.nodes.file_ranges import FileRanges
     from seekable.remote.cache.held_ranges import Held
 
-__all__ = ["BUDGETS", "MOST_ROWS", "Holding", "PlansAhead", "fetched", "fewer_ranges", "wants"]
+__all__ = ["BUDGETS", "MOST_RANGES", "Holding", "PlansAhead", "fetched", "fewer_ranges", "wants"]
 
 Item = TypeVar("Item")
 
@@ -41,12 +41,18 @@ Read = TypeVar("Read", bound=_Plan)
 _FEWEST_CHUNK_ROWS, _MOST_CHUNK_ROWS, _CHUNK_BYTES = 64, 4096, 8 << 20
 """The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
 
-MOST_ROWS, BUDGETS = 1 << 17, 2
-"""The most records that plans are made ahead for, and the most bytes of their ranges beside those that are
-open, as a multiple of the bytes that are fetched ahead. Windows of a shuffle are then known as a whole."""
+MOST_RANGES, BUDGETS = 1 << 17, 2
+"""The most ranges that plans are made ahead for, and the most bytes of these beside those that are open, as a
+multiple of the bytes that are fetched ahead. Windows of a shuffle are then known as a whole."""
 
-_ROWS_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
-"""The records, or the bytes, after which the ranges ahead are given anew, so that more are reached."""
+_MOST_ROWS = 1 << 19
+"""The most records that plans are made ahead for. Those of small records in a row have few ranges."""
+
+_RANGES_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
+"""The ranges, or the bytes, after whose reading the ranges ahead are given anew, so that more are reached."""
+
+_TOGETHER_AHEAD = 8 << 20
+"""The bytes of new ranges that are given together, so that requests are large; fewer if few are left."""
 
 _NEAR_BYTES, _TOGETHER_BYTES = 16 << 10, 256 << 10
 """Ranges with at most so many bytes between them count as one, so that there are fewer of them; but not those
@@ -101,10 +107,11 @@ class PlansAhead(Generic[Item, Read]):
         """The number of records of the plans before the present one."""
         self._reading = 0
         """The number of records that were read, or are read at this moment."""
-        self._planned_rows = self._wanted_bytes = 0
-        self._has_more = False
-        """True if a plan was made whose ranges were not given to the look-ahead."""
-        self._given_at, self._given_bytes = 0, 0
+        self._planned_rows = self._wanted_bytes = self._wanted_ranges = 0
+        self._left_bytes = 0
+        """The bytes of ranges that were given to the look-ahead and not read yet."""
+        self._read_bytes = self._read_ranges = 0
+        """The bytes and ranges that were read since ranges were last given to the look-ahead."""
 
     def __iter__(self) -> Iterator[tuple[Item, Read]]:
         try:
@@ -118,27 +125,42 @@ class PlansAhead(Generic[Item, Read]):
     def read_to(self, stop: int) -> None:
         """Note that the records of the present plan before ``stop`` are read next.
 
-        The ranges behind them are given to the look-ahead, and another plan is made if few are left.
+        The ranges behind them are given to the look-ahead, and further plans are made if few are left.
         """
         self._drop_read()
-        self._reading = self._before + stop
-        if self._is_short:
-            self._plan_one()
-        rows, size = self._reading - self._given_at, self._given_bytes - self._wanted_bytes
-        if self._has_more or rows >= _ROWS_BETWEEN or size >= _BYTES_BETWEEN:
-            self._has_more = False
+        rows = self._before + stop - self._reading
+        self._reading += rows
+        # Twice as many records as are read now: plans get ahead of the reader, whatever their size is.
+        until = self._planned_rows + 2 * rows
+        while self._is_short and self._plan_one() and self._planned_rows < until:
+            pass
+        if self._is_due:
             self._look.want(Wants.joined([chunk.wants for chunk in self._chunks]))
-            self._given_at, self._given_bytes = self._reading, self._wanted_bytes
+            self._left_bytes, self._read_bytes, self._read_ranges = self._wanted_bytes, 0, 0
 
     @property
     def _is_short(self) -> bool:
         most_bytes = BUDGETS * self._fetcher.budget_bytes() + self._look.open_bytes
-        return self._planned_rows - self._reading < MOST_ROWS and self._wanted_bytes < most_bytes
+        rows = self._planned_rows - self._reading
+        is_few = rows < _MOST_ROWS and self._wanted_ranges < MOST_RANGES
+        return is_few and self._wanted_bytes < most_bytes
+
+    @property
+    def _is_due(self) -> bool:
+        """True if ranges are to be given to the look-ahead: enough new ones, or many were read."""
+        new_bytes = self._wanted_bytes - self._left_bytes
+        is_more = 0 < new_bytes >= min(_TOGETHER_AHEAD, self._left_bytes)
+        return is_more or self._read_bytes >= _BYTES_BETWEEN or self._read_ranges >= _RANGES_BETWEEN
 
     def _drop_read(self) -> None:
         """Drop the ranges of chunks that were read to their ends."""
         while self._chunks and self._chunks[0].stop <= self._reading:
-            self._wanted_bytes -= self._chunks.popleft().bytes
+            chunk = self._chunks.popleft()
+            self._wanted_bytes -= chunk.bytes
+            self._wanted_ranges -= len(chunk.wants)
+            self._left_bytes = max(0, self._left_bytes - chunk.bytes)
+            self._read_bytes += chunk.bytes
+            self._read_ranges += len(chunk.wants)
 
     def _plan_one(self) -> bool:
         """Make the next plan and find its ranges; return False if there is none."""
@@ -153,11 +175,12 @@ class PlansAhead(Generic[Item, Read]):
         for first in range(0, len(plan), rows):
             last = min(first + rows, len(plan))
             found = self._fetcher.not_kept(wants(plan.slice(first, last).ranges()))
-            self._chunks.append(_Chunk(self._planned_rows + last, fewer_ranges(found), found.total_bytes))
-            self._wanted_bytes += found.total_bytes
+            chunk = _Chunk(self._planned_rows + last, fewer_ranges(found), found.total_bytes)
+            self._chunks.append(chunk)
+            self._wanted_bytes += chunk.bytes
+            self._wanted_ranges += len(chunk.wants)
         self._planned_rows += len(plan)
         self._plans.append(planned)
-        self._has_more = True
         return True
 
 

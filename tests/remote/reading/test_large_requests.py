@@ -1,0 +1,52 @@
+"""Small records that are read in the order of their files come in few large requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.remote.reading.folder_store import mounted, over_objects
+
+import seekable as sk
+from seekable.remote.cache.disk_cache import BYTES_VARIABLE, FOLDER_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LINE, ROWS = 50, 80_000
+UNIT = 256 << 10
+
+READERS: dict[str, Callable[[sk.Dataset], Iterator[list[Any]]]] = {
+    "iteration": lambda dataset: ([record] for record in dataset),
+    "large batches": lambda dataset: dataset.batches("python", size=5000),
+    "Loader": lambda dataset: iter(sk.Loader(dataset, batch_size=256, collate=list)),
+    "stream": lambda dataset: ([record] for record in dataset.stream(epochs=1)),
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file of lines of 50 bytes: 16 units of the cache."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "a.txt").write_bytes(b"".join(f"{row:0{LINE - 1}}\n".encode() for row in range(ROWS)))
+    return folder
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_small_records_in_order_come_in_few_requests(
+    name: str, room: int, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(BYTES_VARIABLE, str(room))
+    local = sk.open(corpus)
+    with mounted(corpus) as store:
+        remote = over_objects(local, corpus, store.address)
+        found = [record for batch in READERS[name](remote) for record in batch]
+        sizes = sorted((stop - start for _, start, stop in store.reads), reverse=True)
+    assert found == [f"{row:0{LINE - 1}}" for row in range(ROWS)]
+    assert sum(sizes) == LINE * ROWS
+    # Requests grow from one record on; those of a unit alone would be 16.
+    assert len(sizes) <= 9
+    assert sizes[0] >= 3 * UNIT
