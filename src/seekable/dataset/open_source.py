@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset import open_addresses, shar, sibling_archives, specs
     from seekable.formats.registry import Format
+    from seekable.formats.shar.discovery import SharFiles
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.index.keys import hashes, keyed
@@ -82,16 +83,9 @@ class Opening:
             may_be_shar(source)
             and (found_shar := shar.shar_files(source, format_name=format_name)) is not None
         ):
-            options.refuse_those_of_tokens("a Shar")
-            self._refuse_sample()
-            opening = shar.SharOpening(found_shar, self.key, indexing)
-            return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
+            return self._of_shar(found_shar)
         if isinstance(source, Mapping):
-            options.refuse_those_of_tokens("tar")
-            self._refuse_sample()
-            return sibling_archives.open_siblings(
-                source, self.open_one, options, suffix=self.suffix, key=self.key
-            )
+            return self._of_siblings(source)
         spec = specs.spec_of(source) if has_spec(source) else spec_of_tokens(source, format_name, options)
         if spec is None:
             found = find_data(source, format_name=format_name)
@@ -122,6 +116,19 @@ class Opening:
         if partitions is not None:
             node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
         return Dataset(node)
+
+    def _of_shar(self, found: SharFiles) -> Dataset:
+        self.options.refuse_those_of_tokens("a Shar")
+        self._refuse_sample()
+        opening = shar.SharOpening(found, self.key, self.indexing)
+        return Dataset(opening.source(self.options, with_keys=_with_keys, partitions=self.partitions))
+
+    def _of_siblings(self, archives: Mapping[str, Asked]) -> Dataset:
+        self.options.refuse_those_of_tokens("tar")
+        self._refuse_sample()
+        return sibling_archives.open_siblings(
+            archives, self.open_one, self.options, suffix=self.suffix, key=self.key
+        )
 
     def _refuse_sample(self) -> None:
         """Refuse a sample of files that belong together.

@@ -192,12 +192,16 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             storage_options=of_target,
         )
     if sample_size is not None and not written.bytes:
-        message = (
-            f"the {written.rows:,} documents have fewer tokens than one sample of {sample_size:,}: give a "
-            f"smaller sample_size="
-        )
-        raise InvalidArgument(message)
+        raise _no_sample(written.rows, sample_size)
     return open_dataset(to, progress=progress, storage_options=of_target)
+
+
+def _no_sample(documents: int, sample_size: int) -> InvalidArgument:
+    message = (
+        f"the {documents:,} documents have fewer tokens than one sample of {sample_size:,}: give a smaller "
+        f"sample_size="
+    )
+    return InvalidArgument(message)
 
 
 def _opened(

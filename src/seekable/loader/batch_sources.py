@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable._lazy import lazy
-from seekable.loader.batches import dataset_batches
+from seekable.loader.batches import dataset_batches, fetched_ahead, is_cache_shared
 from seekable.nodes.bases import reads_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.loader import lane_batches, look_ahead
+    from seekable.loader import lane_batches
     from seekable.loader.batches import Batch
     from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.lanes_state import LanesState
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Collate = Callable[[list[Any]], Any] | None
 else:
     lane_batches = lazy("seekable.loader.lane_batches")
-    look_ahead = lazy("seekable.loader.look_ahead")
 
 __all__ = ["DatasetSource", "Job", "JobStart", "LaneSource", "Source"]
 
@@ -128,13 +127,13 @@ class DatasetSource:
         turns = itertools.cycle([*results[first:], *results[:first]])
         batches = (next(turn) for turn in itertools.islice(turns, self.steps.left(cursor)))
         if apart and self._fetches_for_workers:
-            return look_ahead.fetched_ahead(batches, self.pipeline, self.steps, cursor)
+            return fetched_ahead(batches, self.pipeline, self.steps, cursor)
         return batches
 
     @property
     def _fetches_for_workers(self) -> bool:
         """True if this process fetches what the jobs read of object stores in other processes."""
-        return reads_objects(self.pipeline) and look_ahead.is_shared()
+        return reads_objects(self.pipeline) and is_cache_shared()
 
 
 @final

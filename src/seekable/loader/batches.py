@@ -21,16 +21,27 @@ if TYPE_CHECKING:
 
     from seekable.loader.lane_deltas import LaneDeltas
     from seekable.loader.steps import Cursor, Steps
+    from seekable.nodes import object_bytes
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
     from seekable.nodes.sources import table_batches as tables
+    from seekable.remote.cache import disk_cache
 
     Int64s = NDArray[np.int64]
     Collate = Callable[[list[Any]], Any] | None
 else:
+    object_bytes = lazy("seekable.nodes.object_bytes")
+    disk_cache = lazy("seekable.remote.cache.disk_cache")
     tables = lazy("seekable.nodes.sources.table_batches")
 
-__all__ = ["Batch", "Stretch", "dataset_batches", "planned_stretches", "stretches"]
+__all__ = [
+    "Batch",
+    "Stretch",
+    "dataset_batches",
+    "fetched_ahead",
+    "is_cache_shared",
+    "stretches",
+]
 
 _AHEAD, _MOST_AHEAD = 4096, 16384
 """Positions whose order is resolved at once: fewer at first, so that the first batches do not wait long."""
@@ -78,7 +89,7 @@ def dataset_batches(
     """
     columnar = collate is not None and takes_columns(collate)
     decode = dataset.batch_form if columnar else "python"
-    planned = planned_stretches(dataset, steps, cursor, number=number, of=of)
+    planned = _planned_stretches(dataset, steps, cursor, number=number, of=of)
     for stretch, plan, ahead in reads_ahead(planned, fetches=fetches_ahead):
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
@@ -132,7 +143,7 @@ def stretches(steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1) -> 
         positions_wanted = _MOST_AHEAD
 
 
-def planned_stretches(
+def _planned_stretches(
     dataset: Node, steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1
 ) -> Iterator[tuple[Stretch, Plan]]:
     """Yield the stretches of a run, each with the plan to read it; arguments as of `stretches`."""
@@ -157,3 +168,30 @@ def _only_holes(here: Cursor, records: int) -> str:
         f"nothing to deliver at step {here.step} (position {here.position}): {what}. Take a larger batch, "
         f"leave this one out with skip_batches(1), or let errors= of sk.open return other records"
     )
+
+
+def is_cache_shared() -> bool:
+    """Return True if the processes of this machine share what they fetch, in a cache on disk."""
+    return disk_cache.disk_cache() is not None
+
+
+def fetched_ahead(batches: Iterator[Batch], dataset: Node, steps: Steps, cursor: Cursor) -> Iterator[Batch]:
+    """Yield batches that other processes make, and fetch meanwhile what the next of them are read from.
+
+    The main process of a rank alone has the order of all batches. It fetches what they need into the cache on
+    disk; the workers read the cache, and fetch only what is missing.
+
+    Args:
+        batches: the batches of a run, from a cursor on.
+        dataset: the dataset that they are of.
+        steps: the division of its positions into batches.
+        cursor: the place of the first batch.
+    """
+    plans = object_bytes.PlansAhead(_planned_stretches(dataset, steps, cursor))
+    for stretch, _ in plans:
+        for _, stop, _, _ in stretch.batches(steps):
+            plans.read_to(stop)
+            batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch

@@ -16,9 +16,8 @@ from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES, MOST_AHEAD_BYTES,
 from seekable.remote.fetching.fetcher import MOST_BYTES
 from seekable.remote.simulation.clock import Network, Times, run_clock
 from seekable.remote.simulation.figures import EpochTransfer, Simulation
-from seekable.remote.simulation.reads import Reads, UnitAxis, joined_reads
+from seekable.remote.simulation.reads import Reads, UnitAxis, joined_reads, touched_units
 from seekable.remote.simulation.replay import Knobs, NodeCache, RankMemory, Requests, joined_requests
-from seekable.remote.simulation.saturation import touched_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

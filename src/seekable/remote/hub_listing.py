@@ -22,7 +22,7 @@ from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import PARQUET, shards_of
 from seekable.storage.files import write_atomically
-from seekable.storage.index_names import INDEX_SUFFIX
+from seekable.storage.index_names import INDEX_FOLDER, INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -241,7 +241,7 @@ def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
     files: dict[str, tuple[int, str]] = _call(spec, ask)
     for name in files:
         if (
-            any(part in ("", ".", "..", ".seekable", ".seekable.idx") for part in name.split("/"))
+            any(part in ("", ".", "..", INDEX_FOLDER, ".seekable.idx") for part in name.split("/"))
             or "\0" in name
         ):
             message = f"{spec.text!r}: the Hub lists a file called {name!r}, which is not read"

@@ -64,25 +64,10 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     """Write the records of epoch 0; see ``Dataset.write_parquet``."""
     records = known_size(dataset, f"write_{form.name}()")
     using = execution_options(jobs, executor, at_once=True)
-    if ending is not None and ending.replaces_parts and has_addresses(path):
-        message = (
-            f"samples of Forager are put together from files of this machine, and "
-            f"{shown(os.fsdecode(path))!r} is an address: write them to a local folder, and copy it"
-        )
-        raise InvalidArgument(message)
+    _check_folder(path, ending)
     target, form = target_of(path, form, storage_options)
-    identity = Identity(
-        pipeline=dataset.fingerprint,
-        records=records,
-        code=code_digests([*functions_of(dataset), *form.functions]),
-        python=python_version(),
-        format=form.name,
-        suffix=form.suffix,
-        rows_per_file=checked_rows_per_file(rows_per_file, target),
-        options=form.options,
-        patterns=form.patterns,
-        ending=() if ending is None else ending.names,
-    )
+    rows_per_file = checked_rows_per_file(rows_per_file, target)
+    identity = _identity(dataset, records, form, ending, rows_per_file=rows_per_file)
     shards = Shards(records, identity.rows_per_file, form.suffix, target.file, form.patterns)
     with watched(progress, task="writing", rows=records) as watch:
         # Checked before the folder is made: most mistakes show here.
@@ -111,6 +96,37 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
             if ending.replaces_parts:
                 return _replaced(target, shards, manifest, ending, kept=0)
             return written
+
+
+def _check_folder(path: str | os.PathLike[str], ending: Ending | None) -> None:
+    """Check that an ending can put the files of a folder together.
+
+    Raises:
+        InvalidArgument: it reads files of this machine, and the path is an address.
+    """
+    if ending is not None and ending.replaces_parts and has_addresses(path):
+        message = (
+            f"samples of Forager are put together from files of this machine, and "
+            f"{shown(os.fsdecode(path))!r} is an address: write them to a local folder, and copy it"
+        )
+        raise InvalidArgument(message)
+
+
+def _identity(
+    dataset: Node, records: int, form: FileFormat, ending: Ending | None, *, rows_per_file: int | None
+) -> Identity:
+    return Identity(
+        pipeline=dataset.fingerprint,
+        records=records,
+        code=code_digests([*functions_of(dataset), *form.functions]),
+        python=python_version(),
+        format=form.name,
+        suffix=form.suffix,
+        rows_per_file=rows_per_file,
+        options=form.options,
+        patterns=form.patterns,
+        ending=() if ending is None else ending.names,
+    )
 
 
 class _Writing:

@@ -20,12 +20,12 @@ from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
 from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.appetite import Appetite, gap_bytes
+from seekable.remote.fetching.fetch_report import FetchCounts
 from seekable.remote.fetching.forks import GuardedStores
 from seekable.remote.fetching.kept_units import blocks_here, units_here
 from seekable.remote.fetching.look_ahead import LookAhead, as_planned
 from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.places import Places
-from seekable.remote.fetching.report import FetchCounts
 from seekable.remote.fetching.retries import Patience
 from seekable.remote.fetching.sending import Sender
 from seekable.remote.fetching.transfers import Transfers
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from seekable.remote.cache.cells import Bytes
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block
+    from seekable.remote.fetching.fetch_report import FetchReport
     from seekable.remote.fetching.flights import Flight
-    from seekable.remote.fetching.report import FetchReport
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.stores.store import Store

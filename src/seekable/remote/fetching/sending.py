@@ -6,11 +6,10 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from seekable.errors import Unreachable
 from seekable.remote.fetching.budget import at_once_for
-from seekable.remote.fetching.hedging import hedge_after, may_hedge
 from seekable.remote.fetching.measured import Measured
 from seekable.remote.fetching.pace import Pace
 from seekable.remote.fetching.retries import Retrying, answer_seconds
@@ -19,12 +18,12 @@ from seekable.remote.stores.store import Passing
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from seekable.remote.fetching.fetch_report import FetchCounts
     from seekable.remote.fetching.places import Places
-    from seekable.remote.fetching.report import FetchCounts
     from seekable.remote.fetching.retries import Patience
     from seekable.remote.stores.store import Store
 
-__all__ = ["Request", "Sender"]
+__all__ = ["Request", "Sender", "hedge_after", "may_hedge"]
 
 T = TypeVar("T")
 
@@ -36,6 +35,15 @@ _random = random.SystemRandom()
 """The source of jitter: it leaves the generators of the user alone, and differs in forked children."""
 _LONG_WAIT = 0.25
 """A request that waits longer than this for the pace gives its place to requests to other stores."""
+
+_HEDGED_BYTES: Final = 8 << 20
+"""Longer requests are never sent a second time."""
+
+_HEDGES = 0.05
+_CALM_SECONDS = 1.0
+_LEAST_AGE = 0.05
+_UNKNOWN_AGE = 1.0
+_SLOW_LINK = 25e6
 
 
 @final
@@ -249,3 +257,43 @@ def _given_up(shown: str, retrying: Retrying, failure: Passing) -> Unreachable:
         f"{shown}: {retrying.tries} tries in {seconds:.0f} s failed; the last one: {failure}; "
         f"check the network and the store, and run again: nothing is lost"
     )
+
+
+def hedge_after(size: int, *, expected: float | None, p95: float | None) -> float:
+    """Return the age in seconds from which a request is late.
+
+    Args:
+        size: the bytes of the request.
+        expected: the median latency of requests of about this size; None if it is not known yet.
+        p95: the latency that 95 % of them do not exceed; None if it is not known yet.
+
+    Example:
+        >>> hedge_after(4096, expected=0.03, p95=0.2)
+        0.2
+        >>> hedge_after(25_000_000, expected=None, p95=None)
+        2.0
+    """
+    if expected is None or p95 is None:
+        return _UNKNOWN_AGE + size / _SLOW_LINK
+    return max(_LEAST_AGE, 3 * expected, p95)
+
+
+def may_hedge(size: int, *, hedges: int, requests: int, since_refusal: float, is_place_free: bool) -> bool:
+    """Return True if a late request may be sent a second time.
+
+    Args:
+        size: the bytes of the request.
+        hedges: the number of requests that were sent a second time before.
+        requests: the number of requests before; at most 5 % of them are sent a second time.
+        since_refusal: the seconds since the store refused a request because there were too many.
+        is_place_free: True if no other request waits to be sent.
+
+    Example:
+        >>> may_hedge(4096, hedges=4, requests=100, since_refusal=9.0, is_place_free=True)
+        True
+        >>> may_hedge(4096, hedges=5, requests=100, since_refusal=9.0, is_place_free=True)
+        False
+    """
+    if size > _HEDGED_BYTES or not is_place_free or since_refusal < _CALM_SECONDS:
+        return False
+    return hedges < max(1.0, _HEDGES * requests)

@@ -168,7 +168,7 @@ def keys_below(root: str, folders: Sequence[str], bounds: Sequence[str] = ()) ->
 
     async def ask_all(store: Store) -> None:
         if not spans:
-            cuts = [base + bound for bound in bounds] if _is_ordered(store) and len(folders) == 1 else []
+            cuts = [base + bound for bound in bounds] if store.lists_in_order and len(folders) == 1 else []
             for folder in folders:
                 path = f"{root}/{folder}" if folder else root
                 # A cut belongs to the span before it: no key is between it and itself with a NUL behind.
@@ -180,10 +180,6 @@ def keys_below(root: str, folders: Sequence[str], bounds: Sequence[str] = ()) ->
     if folders:
         fetcher().run(ask_all, path=root)
     return [span.files for span in spans]
-
-
-def _is_ordered(store: Store) -> bool:
-    return bool(getattr(store, "lists_in_order", False))
 
 
 def without_markers(files: ListedFiles) -> ListedFiles:

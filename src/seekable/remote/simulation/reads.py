@@ -1,7 +1,15 @@
-"""The ranges of bytes that records need, and the units of the cache that hold them, as arrays."""
+"""The ranges of bytes that records need, and the units of the cache that hold them, as arrays.
+
+The number of units that a whole epoch touches follows from the touches of a sample of its records: in a
+full shuffle one of M nodes has touched ``1 - exp(-x r / M)`` of the units of ``r`` records each, after a
+share ``x`` of an epoch. The number of times that a sample touches a unit follows Poisson's law; units that
+it does not touch are not seen. From those that are seen the rate follows, and the number of all that can
+be.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +22,10 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
 
-__all__ = ["Reads", "UnitAxis", "joined_reads"]
+__all__ = ["Reads", "UnitAxis", "joined_reads", "touched_units"]
+
+_ROUNDS = 60
+"""Rounds after which the rate of touches does not change any more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,3 +133,32 @@ class UnitAxis:
         files = self.files(units)
         # A file starts anew: its cells are numbered from its first unit on, which no other file reaches.
         return self.firsts[files] + (units - self.firsts[files]) // width
+
+
+def touched_units(seen: int, touches: int, *, share: float, most: int) -> float:
+    """Return the expected number of units that all records touch.
+
+    Args:
+        seen: the number of units that a sample of the records touches.
+        touches: how often it touches them.
+        share: the share of the records that are in the sample.
+        most: the number of all units.
+
+    Example:
+        >>> round(touched_units(1000, 50_000, share=0.1, most=5000))
+        1000
+        >>> units, mean = 10_000, 0.5  # a tenth of a full shuffle on one node: 5 touches of each unit in all
+        >>> seen = round(units * (1 - math.exp(-mean)))
+        >>> round(touched_units(seen, round(units * mean), share=0.1, most=units) / units, 2)
+        0.99
+    """
+    if not seen:
+        return 0.0
+    if touches <= seen:  # No unit was touched twice: each further record touches another one.
+        return float(min(seen / share, most))
+    mean = touches / seen
+    rate = mean
+    for _ in range(_ROUNDS):
+        rate = mean * -math.expm1(-rate)
+    units = min(seen / -math.expm1(-rate), most)
+    return min(units * -math.expm1(-rate / share), most)
