@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import types
@@ -18,6 +19,7 @@ from tests.remote.fetching.range_server import ETAG, content, range_server
 from tests.thrift import turns
 
 import seekable as sk
+from seekable.remote.fetching import relay
 from seekable.remote.fetching.relay import Helper, RelayedStore
 from seekable.remote.mounts import mount, store_of
 from seekable.remote.stores.store import Passing, Pin, identity_of
@@ -93,6 +95,21 @@ def test_an_interpreter_that_ends_with_requests_under_way_says_nothing(url: str)
         check=False,
     )
     assert (case.stdout, case.stderr, case.returncode) == ("", "", 0)
+
+
+def test_a_helper_with_answers_for_a_process_that_has_ended_says_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def answer() -> None:
+        ours, theirs = socket.socketpair()
+        _, writer = await asyncio.open_connection(sock=ours)
+        theirs.close()
+        for number in range(20):
+            await relay._answer(writer, number, "memory://bucket/a", "no method", ())
+        writer.close()
+
+    asyncio.run(answer())
+    assert not caplog.records
 
 
 def test_a_child_that_can_start_no_helper_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,7 @@ class Helper:
         finally:
             del self._answers[number]
             if self._writer is not None:
-                self._writer.write(_frame((number, b"", "", "cancel", ())))
+                _write(self._writer, (number, b"", "", "cancel", ()))
 
     @property
     def process(self) -> int | None:
@@ -162,7 +162,7 @@ class Helper:
             if self._writer is None:
                 await self._start()
         assert self._writer is not None
-        self._writer.write(_frame(request))
+        _write(self._writer, request)
         try:
             await self._writer.drain()
         except OSError as error:
@@ -234,9 +234,11 @@ def _unsafe(reason: str) -> ForkUnsafe:
     )
 
 
-def _frame(message: object) -> bytes:
-    data = pickle.dumps(message, protocol=5)
-    return len(data).to_bytes(_HEADER_BYTES, "little") + data
+def _write(writer: asyncio.StreamWriter, message: object) -> None:
+    """Send a message, unless the other process has ended: asyncio would complain of that on stderr."""
+    if not writer.is_closing():
+        data = pickle.dumps(message, protocol=5)
+        writer.write(len(data).to_bytes(_HEADER_BYTES, "little") + data)
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:
@@ -265,7 +267,7 @@ async def _serve(descriptor: int) -> None:
     while True:
         try:
             number, mounts, path, method, arguments = pickle.loads(await _read_frame(reader))  # noqa: S301
-        except EOFError:
+        except (EOFError, OSError):
             os._exit(0)
         if method == "cancel":
             if number in tasks:
@@ -276,7 +278,7 @@ async def _serve(descriptor: int) -> None:
                 pickle.loads(mounts)  # noqa: S301 - from our parent; it mounts the stores here
             except Exception as error:  # noqa: BLE001 - options of users may be objects of any class
                 reason = f"the options of {shown(path)} cannot be read in a helper process ({error})"
-                writer.write(_frame((number, "error", _unsafe(reason))))
+                _write(writer, (number, "error", _unsafe(reason)))
                 continue
             known = mounts
         task = asyncio.create_task(_answer(writer, number, path, method, arguments))
@@ -293,11 +295,11 @@ async def _answer(
 ) -> None:
     try:
         async for value in _values(path, method, arguments):
-            writer.write(_frame((number, "value", value)))
+            _write(writer, (number, "value", value))
             await writer.drain()
-        writer.write(_frame((number, "end", None)))
+        _write(writer, (number, "end", None))
     except Exception as error:  # noqa: BLE001 - whatever it is, the other process raises it
-        writer.write(_frame((number, "error", _portable(error))))
+        _write(writer, (number, "error", _portable(error)))
 
 
 async def _values(path: str, method: str, arguments: tuple[Any, ...]) -> AsyncIterator[Any]:
