@@ -321,6 +321,20 @@ def test_a_limit_of_any_size_holds(tmp_path: Path, limit: int) -> None:
     assert bool(cache.counts.saved) == (limit >= UNIT_BYTES + 30_000)
 
 
+def test_a_lower_limit_counts_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
+    for limit in (4 << 20, 1 << 20):
+        monkeypatch.setenv(BYTES_VARIABLE, str(limit))
+        cache = disk_cache()
+        assert cache is not None
+        if limit > 1 << 20:
+            save_all(cache, 1)
+            save_all(cache, 2)
+        assert 0 < disk_bytes(tmp_path / "cache") <= limit * 17 // 16
+
+
 def test_a_full_disk_is_no_error(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.pwrite
 

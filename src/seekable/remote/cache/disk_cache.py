@@ -106,7 +106,11 @@ def cache_in(folder: str, most_bytes: int | None) -> DiskCache:
         folder: the folder.
         most_bytes: its limit; None for the limit that was chosen when the folder was made.
     """
-    return DiskCache(folder, most_bytes=most_bytes)
+    cache = DiskCache(folder, most_bytes=most_bytes)
+    if most_bytes is not None and cache.used_bytes() > most_bytes:
+        with contextlib.suppress(OSError):  # The limit is lower than before.
+            cache.sweep()
+    return cache
 
 
 class DiskCache:
