@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 import numpy as np
 
 from seekable.index.object_file import wants_of
+from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants, by_place
 
@@ -47,6 +48,9 @@ multiple of the bytes that are fetched ahead. Windows of a shuffle are then know
 
 _MOST_ROWS = 1 << 19
 """The most records that plans are made ahead for. Those of small records in a row have few ranges."""
+
+_FIRST_ROWS = 1 << 15
+"""The most records that are planned before the first ones are read, where no cache is on disk."""
 
 _RANGES_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
 """The ranges, or the bytes, after whose reading the ranges ahead are given anew, so that more are reached."""
@@ -132,7 +136,7 @@ class PlansAhead(Generic[Item, Read]):
         self._reading += rows
         # Twice as many records as are read now: plans get ahead of the reader, whatever their size is.
         until = self._planned_rows + 2 * rows
-        while self._is_short and self._plan_one() and self._planned_rows < until:
+        while self._is_short and self._plan_one() and (self._planned_rows < until or self._is_early):
             pass
         if self._is_due:
             self._look.want(Wants.joined([chunk.wants for chunk in self._chunks]))
@@ -144,6 +148,16 @@ class PlansAhead(Generic[Item, Read]):
         rows = self._planned_rows - self._reading
         is_few = rows < _MOST_ROWS and self._wanted_ranges < MOST_RANGES
         return is_few and self._wanted_bytes < most_bytes
+
+    @property
+    def _is_early(self) -> bool:
+        """True if more plans are made before the first records are read.
+
+        Without a cache on disk nothing but ranges is fetched: those at the edges of the blocks of a window
+        would be left, and fetched in small pieces later, if a part of the window was planned.
+        """
+        is_early = self._before == 0 and self._planned_rows < _FIRST_ROWS and disk_cache() is None
+        return is_early and 0 < self._wanted_bytes < self._fetcher.budget_bytes()
 
     @property
     def _is_due(self) -> bool:

@@ -1,4 +1,4 @@
-"""Small records that are read in the order of their files come in few large requests."""
+"""Records that are small, or of windows, come in few large requests."""
 
 from __future__ import annotations
 
@@ -50,3 +50,19 @@ def test_small_records_in_order_come_in_few_requests(
     # Requests grow from one record on; those of a unit alone would be 16.
     assert len(sizes) <= 9
     assert sizes[0] >= 3 * UNIT
+
+
+def test_windows_without_a_disk_are_fetched_without_small_pieces(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(BYTES_VARIABLE, "0")
+    local = sk.open(corpus).shuffle(1, window=2, lanes=4, block_rows=4000)
+    with mounted(corpus) as store:
+        remote = over_objects(local, corpus, store.address)
+        loader = sk.Loader(remote, batch_size=64, collate=list, steps=300, prefetch=0)
+        found = [record for batch in loader for record in batch]
+        sizes = [stop - start for _, start, stop in store.reads]
+    assert found == [local[row] for row in range(300 * 64)]
+    # Blocks of 200 kB, two of which may be neighbours; the edges of a block alone would be some records.
+    assert min(sizes) > UNIT // 4
