@@ -96,7 +96,7 @@ class ForagerIndex:
 def is_of_tokens(folder: str) -> bool:
     """Return True if the index of a folder is of tokens, by the first file that it names.
 
-    Where the list of the files is missing, the schema of the samples tells, which only tokens have.
+    Where the list of the files is missing, the schema of the samples says it: only tokens have one.
     """
     try:
         with paths.open_file(os.path.join(folder, INDEX, _FILES)) as file:

@@ -1,7 +1,7 @@
 """The table of a process from addresses to stores, which the processes that it starts get copies of.
 
 A bucket or a host is *mounted* with its options. Paths of its files are addresses without options and
-without secrets, and ``store_of`` finds the store of a path. A bucket that nobody mounted has the options of
+without secrets, and ``store_of`` finds the store of a path. A bucket that was not mounted has the options of
 the environment.
 """
 

@@ -50,7 +50,7 @@ class ObjectRanges:
     __slots__ = ("_starts", "path", "ref", "size")
 
     def __init__(self, ref: ObjectRef) -> None:
-        """Send no request.
+        """Describe an object; no request is sent.
 
         Args:
             ref: the address of the object, and its version.

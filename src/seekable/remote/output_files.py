@@ -98,7 +98,7 @@ def file_stat(path: str) -> Stat | None:
     """Return the description of an object; None if there is none.
 
     Raises:
-        AccessDenied, Unreachable: the store cannot be asked.
+        AccessDenied, Unreachable: the store cannot be read.
     """
     key = parse(path).key
     try:

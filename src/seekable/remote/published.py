@@ -54,7 +54,7 @@ class PublishedFolder:
         """Return the description of a file, None if there is none.
 
         Raises:
-            AccessDenied, Unreachable: the store cannot be asked.
+            AccessDenied, Unreachable: the store cannot be read.
         """
         key = self._key(name)
         try:

@@ -24,7 +24,7 @@ else:
 __all__ = ["scratch_folder"]
 
 _ABANDONED_SECONDS: Final = 60 * 24 * 3600.0
-"""A folder that nobody has used for so long is removed."""
+"""A folder that was not used for so long is removed."""
 
 _LOCK: Final = ".seekable-write.lock"
 """A part of the names of lock files."""
@@ -38,8 +38,8 @@ def scratch_folder(folder: str) -> str:
     """Return the local folder for what is not for readers: locks, unfinished files, states.
 
     Of a local folder it is the folder itself. Of an address it is one in the cache folder of this user, which
-    is made if it does not exist. The first call of a process removes those that nobody has used for 60 days
-    and whose locks are free: of writes that were never gone on with.
+    is made if it does not exist. The first call of a process removes those that were not used for 60 days
+    and whose locks are free: no call has continued what was written there.
     """
     if not is_address(folder):
         return folder
@@ -56,7 +56,7 @@ def scratch_folder(folder: str) -> str:
 
 
 def _remove_abandoned(root: str) -> None:
-    """Remove the folders that nobody has used for long; other processes may do so at the same time."""
+    """Remove the folders that were not used for long; other processes may do so at the same time."""
     oldest = time.time() - _ABANDONED_SECONDS
     for name in os.listdir(root):
         path = os.path.join(root, name)

@@ -83,7 +83,7 @@ class CompressedContent:
     def __init__(
         self, path: str, version: Hashable, data: View, *, kind: Compression, points: SeekPoints
     ) -> None:
-        """Read nothing yet.
+        """Map the compressed file; nothing is decompressed yet.
 
         Args:
             path: the name of the file in messages.

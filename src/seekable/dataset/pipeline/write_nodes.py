@@ -49,7 +49,7 @@ class NodeWriter:
     """
 
     def __init__(self, beside: str, rows: RowFiles) -> None:
-        """Write nothing yet.
+        """Begin without a node that is written.
 
         Args:
             beside: the folder of the pipeline file.

@@ -74,7 +74,7 @@ def _submitted_after(before: Future[Any], executor: Executor, work: Callable[[],
 
 
 def _answer(work: Callable[[], T], found: Future[T], _: Future[Any]) -> None:
-    """Do work for a future; another one, which it takes, exists until then."""
+    """Do work, and give a future its result; the future of the bytes is an argument so that it exists."""
     try:
         found.set_result(work())
     except BaseException as error:  # noqa: BLE001 - raised where the answer is taken

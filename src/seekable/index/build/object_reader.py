@@ -59,7 +59,7 @@ class ObjectReader(PositionedFile):
     def __init__(
         self, source: PinnedObject, *, start: int, stop: int, headers: bool, first: Buffer = b""
     ) -> None:
-        """Fetch nothing yet.
+        """Begin at the first byte; nothing is fetched yet.
 
         Args:
             source: the object.

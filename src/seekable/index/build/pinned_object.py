@@ -52,7 +52,7 @@ class PinnedObject:
     def __init__(
         self, address: str, *, size: int, identity: int, on_wait: Callable[[int], None] | None = None
     ) -> None:
-        """Fetch nothing yet.
+        """Describe an object, of which nothing is fetched yet.
 
         Args:
             address: the address of the object.
@@ -70,7 +70,7 @@ class PinnedObject:
         self._on_wait = on_wait
 
     def begin(self, start: int, stop: int) -> Future[Buffer]:
-        """Begin to fetch some bytes; whoever does not await them cancels the future.
+        """Begin to fetch some bytes; a caller that does not await them cancels the future.
 
         A request of `begin_early` is taken.
         """
@@ -138,7 +138,7 @@ def newest_version(address: str) -> tuple[int, int]:
 
     Raises:
         DataNotFound: there is no such object.
-        AccessDenied, Unreachable: the store cannot be asked.
+        AccessDenied, Unreachable: the store cannot be read.
     """
     key = parse(address).key
     stat = fetcher().run(lambda store: store.stat(key), path=address)

@@ -201,7 +201,7 @@ def _write_parts(folder: str, target: PublishedFolder, entries: Iterable[Entry])
 
 
 def _remove_replaced(target: PublishedFolder, catalog: Stat | None, old: Table | None) -> None:
-    """Remove tables that no reader can be about to read; whoever may not list or delete leaves them.
+    """Remove tables that no reader can be about to read; a publisher that may not list or delete leaves them.
 
     Args:
         target: the folder, whose catalog was just replaced.

@@ -42,7 +42,7 @@ class Bytes(Protocol):
 
     @property
     def data(self) -> memoryview:
-        """The bytes, read-only."""
+        """The bytes of the block, read-only."""
 
     @property
     def is_kept(self) -> bool:
@@ -116,7 +116,7 @@ class Cells:
     """
 
     def __init__(self) -> None:
-        """Start without cells."""
+        """Begin without cells and blocks."""
         self._firsts: dict[str, int] = {}
         self._count = 0
         self._slots = np.full(1 << 10, _NOWHERE, np.int32)

@@ -48,7 +48,7 @@ class Claim:
         self.release()
 
     def __del__(self) -> None:
-        """Release the claim if nobody did."""
+        """Release the claim if it was not released."""
         if os is not None:  # At the end of the interpreter names of modules become None.
             self.release()
 
@@ -74,7 +74,7 @@ class Claims:
     """
 
     def __init__(self, folder: str) -> None:
-        """Open nothing yet.
+        """Begin without claims; no file is opened yet.
 
         Args:
             folder: the folder of the file of locks; it may be missing, and no claim is refused then.
@@ -110,7 +110,7 @@ class Claims:
         return Claim(self, numbers, description)
 
     def release(self, numbers: range, description: _Description | None) -> None:
-        """Release numbers.
+        """Release the numbers of a claim, so that others can claim them.
 
         Args:
             numbers: the numbers of one claim.

@@ -131,7 +131,7 @@ class DiskCache:
     """
 
     def __init__(self, folder: str, *, most_bytes: int | None = None) -> None:
-        """Access no file yet.
+        """Name the folder; no file is accessed yet.
 
         Args:
             folder: the folder; it is made when it is needed.
@@ -267,8 +267,9 @@ class DiskCache:
     def claim(self, ref_key: str, unit: int) -> Claim | None:
         """Claim the right to fetch a unit, None if another thread or process is fetching it.
 
-        Whoever gets a claim calls `load` once more, because the unit may have been saved just before; then
-        fetches it, saves it and releases the claim. The others try to get the claim until it is released.
+        The process that gets a claim calls `load` once more, because the unit may have been saved just
+        before; then fetches it, saves it and releases the claim. The others try to get the claim until it is
+        released.
 
         Args:
             ref_key: the object, as `object_key` names it.

@@ -65,7 +65,7 @@ class Room:
     """The room of a cache for further bytes, made by sweeps. Callers hold the lock of the ledger."""
 
     def __init__(self, folder: str, objects: str, *, most_bytes: int | None, counts: CacheCounts) -> None:
-        """Access no file yet.
+        """Name the folder of a cache; no file is accessed yet.
 
         Args:
             folder: the folder of the cache.

@@ -96,7 +96,7 @@ class Extent:
     __slots__ = ("__weakref__", "checked", "data", "inode", "looked", "start", "stop")
 
     def __init__(self, path: str, start: int, size: int, units: int) -> None:
-        """Map a file.
+        """Map the file of an extent.
 
         Raises:
             FileNotFoundError: it is not there.

@@ -55,7 +55,7 @@ class Ledger:
     """The ledger of one folder. Safe from threads and other processes; a forked child calls `forget`."""
 
     def __init__(self, folder: str) -> None:
-        """Open nothing yet.
+        """Name the file, which is not opened yet.
 
         Args:
             folder: the folder of the cache; it is made when it is needed.
@@ -73,7 +73,7 @@ class Ledger:
         self._mutex = threading.Lock()
 
     def __del__(self) -> None:
-        """Close the file."""
+        """Close the file of the ledger."""
         # When the interpreter ends, names of modules become None before the last objects go.
         if os is not None and getattr(self, "_descriptor", -1) >= 0:
             os.close(self._descriptor)

@@ -81,7 +81,7 @@ class Fetcher:
         patience_of: Callable[[str], Patience] = lambda _: Patience(),
         processes: int = 1,
     ) -> None:
-        """Fetch nothing yet.
+        """Begin without requests; nothing is fetched yet.
 
         Args:
             store_of: returns the store and the key of an address; called in the loop.

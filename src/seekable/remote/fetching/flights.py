@@ -45,7 +45,7 @@ class Flights:
     """The flights of one event loop, by object. No byte is in two of them, but where a range joins units."""
 
     def __init__(self, fly: Fly) -> None:
-        """Start without flights.
+        """Begin without flights under way.
 
         Args:
             fly: fetches the range of a flight.

@@ -115,7 +115,7 @@ class UnitWriter:
     """Writes fetched units to disk in a thread, so that neither readers nor the loop wait for the disk."""
 
     def __init__(self, memory: HeldRanges) -> None:
-        """Start no thread yet.
+        """Begin without work; the first unit starts the thread.
 
         Args:
             memory: has the maps of what was written.

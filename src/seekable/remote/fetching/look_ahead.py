@@ -94,7 +94,7 @@ class LookAhead:
         self._readers.post(lambda: self._replace(planned, wants))
 
     def close(self) -> None:
-        """Want nothing any more: requests that nobody else wants are cancelled, and memory is freed."""
+        """Want nothing any more: requests that no other reader needs are cancelled, and memory is freed."""
         before, self._planned = self._planned, RangesByObject([])
         self._note_need(before)
         self._readers.post(self._end)

@@ -43,7 +43,7 @@ class LoopThread:
     """An event loop in a daemon thread, which starts at the first call. Safe from threads, of one process."""
 
     def __init__(self, name: str, *, at_end: Callable[[], object]) -> None:
-        """Start nothing yet.
+        """Begin without a loop, which the first call starts.
 
         Args:
             name: the name of the thread.

@@ -69,7 +69,7 @@ def merged(wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int) -
         sizes = np.array([ref.pin.size for ref in wants.objects], np.int64)
         columns[2] = np.minimum(columns[2], sizes[columns[0]])
     else:
-        columns = _exact(which, starts, stops, rows, (gap_bytes, most_bytes))
+        columns = _unaligned(which, starts, stops, rows, (gap_bytes, most_bytes))
     # Keys without equals need no stable sort, which takes ten times as long.
     count = columns.shape[1]
     return Requests(*columns[:, np.argsort(columns[3] * count + np.arange(count))].copy())
@@ -130,7 +130,7 @@ def _aligned(
     return np.stack([objects, begins, ends, np.minimum.reduceat(needs, heads)])
 
 
-def _exact(which: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, bounds: tuple[int, int]) -> Int64s:
+def _unaligned(which: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, bounds: tuple[int, int]) -> Int64s:
     """Return requests for the ranges and the gaps between them alone; see `_aligned`."""
     gap_bytes, most_bytes = bounds
     order = by_place(which, starts)

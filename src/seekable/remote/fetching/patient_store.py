@@ -29,7 +29,7 @@ class PatientStore(Store):
     """The calls of a store, each sent as often as the sender permits."""
 
     def __init__(self, store: Store, sender: Sender, patience: Patience) -> None:
-        """Send nothing yet.
+        """Take a store, to which no request is sent yet.
 
         Args:
             store: sends each request once.

@@ -49,7 +49,7 @@ _SLOW_LINK = 25e6
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request of a store, as its sender must know it."""
+    """One request to a store, with what its sender needs."""
 
     store: Store
     shown: Callable[[], str]
@@ -78,7 +78,7 @@ class Sender:
     """Sends requests from one event loop, and remembers which have no answer yet."""
 
     def __init__(self, places: Places, counts: FetchCounts, *, processes: int) -> None:
-        """Send nothing yet.
+        """Begin without requests; nothing is sent yet.
 
         Args:
             places: the requests at once.

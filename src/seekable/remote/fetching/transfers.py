@@ -52,7 +52,7 @@ class Transfers:
         places: Places,
         sender: Sender,
     ) -> None:
-        """Send nothing yet.
+        """Begin without requests; nothing is sent yet.
 
         Args:
             store_of: returns the store and the key of an address.
@@ -78,7 +78,7 @@ class Transfers:
         """Return the blocks of ranges that a reader waits for.
 
         Raises:
-            Exception: the error of a request; the others, if nobody else wants them, are cancelled.
+            Exception: the error of a request; the others, if no other reader needs them, are cancelled.
         """
         blocks: list[Block] = []
         flights: list[Flight] = []

@@ -37,7 +37,7 @@ class ListedFiles(Mapping[str, Status]):
     __slots__ = ("_identities", "_names", "_rows", "_sizes")
 
     def __init__(self) -> None:
-        """Begin without files."""
+        """Begin with a listing of no files."""
         self._names: list[str] = []
         self._sizes, self._identities = array("q"), array("q")
         self._rows: dict[str, int] | None = None

@@ -88,7 +88,7 @@ class _Credentials:
 
 
 def client_of(mount: Address, options: StorageOptions, secrets: UrlSecrets, *, key: str = "") -> Client:
-    """Return a new client.
+    """Return a new client of a bucket or a host.
 
     Args:
         mount: the address of the whole bucket or host.

@@ -73,7 +73,7 @@ _WAYS = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that failed.
+    """The failure of one request to a store.
 
     Attributes:
         error: the error to raise.

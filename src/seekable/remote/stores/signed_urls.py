@@ -28,7 +28,7 @@ class SignedUrls(Store):
     fork_safe = False
 
     def __init__(self, others: ObstoreStore, signed: Callable[[str], ObstoreStore | None]) -> None:
-        """Make a store.
+        """Take the store of files without a query, and a maker of the others.
 
         Args:
             others: the store of files without a query.

@@ -47,7 +47,7 @@ class ColumnFiles:
     """The files of the columns of some documents in an index folder."""
 
     def __init__(self, folder: str, name: str, documents: int, classes: int) -> None:
-        """Name the files.
+        """Name the files, of which none is opened.
 
         Args:
             folder: the index folder.
