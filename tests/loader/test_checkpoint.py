@@ -119,7 +119,7 @@ def test_a_generation_without_all_ranks_does_not_count(tmp_path: Path) -> None:
     assert again[0].step == 5
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_ranks_that_are_not_in_step_remove_nothing_of_each_other(data: st.DataObject) -> None:
     world_size = data.draw(st.integers(2, 3))

@@ -75,19 +75,8 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
     """Write all items; see ``Stream.write_parquet``."""
     using = execution_options(jobs, executor, at_once=True)
     target, form = target_of(path, form, storage_options)
-    identity = Identity(
-        pipeline=items.fingerprint,
-        records=None,
-        code=code_digests([*items.functions(), *form.functions]),
-        python=python_version(),
-        format=form.name,
-        suffix=form.suffix,
-        rows_per_file=checked_rows_per_file(rows_per_file, target),
-        options=form.options,
-        lanes=items.lanes,
-        patterns=form.patterns,
-        ending=() if ending is None else ending.names,
-    )
+    rows_per_file = checked_rows_per_file(rows_per_file, target)
+    identity = _identity(items, form, ending, rows_per_file=rows_per_file)
     with watched(progress, task="writing", rows=None) as watch:
         manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
         if manifest is not None and _is_complete(target, manifest):
@@ -110,6 +99,24 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
             if ending is not None:
                 ending.end(target.folder, form, _paths(target, manifest))
             return written
+
+
+def _identity(
+    items: LanedItems, form: FileFormat, ending: Ending | None, *, rows_per_file: int | None
+) -> Identity:
+    return Identity(
+        pipeline=items.fingerprint,
+        records=None,
+        code=code_digests([*items.functions(), *form.functions]),
+        python=python_version(),
+        format=form.name,
+        suffix=form.suffix,
+        rows_per_file=rows_per_file,
+        options=form.options,
+        lanes=items.lanes,
+        patterns=form.patterns,
+        ending=() if ending is None else ending.names,
+    )
 
 
 def _is_complete(target: Target, manifest: Manifest) -> bool:

@@ -80,7 +80,7 @@ def test_a_store_is_listed_as_a_folder_is(
         assert _result(find.find_files, f"{BUCKET}/{pattern}", BUCKET) == local
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     earlier=st.sets(st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES)), min_size=8),
     keys=st.sets(st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES)), min_size=1),

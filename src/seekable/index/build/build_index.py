@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from seekable.index.build import adopt_published, early_fetch, pinned_object, transfer
+    from seekable.index.build.other_index import OtherIndexes
     from seekable.index.build.scan import PartScan
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
@@ -117,11 +118,7 @@ def build(
     for folder in {task.folder for task in tasks}:
         make_folder(folder)
     if any(task.is_object for task in tasks):
-        with abandoned_at_errors(1, "seekable-look") as thread:
-            # Each is a round trip to the store.
-            looking = thread.submit(copy_context().run, find_others, tasks, scanner)
-            tasks, found = adopt_published.adopt_published(tasks, scanner, most_bytes=most_bytes)
-            others = looking.result() if tasks else {}
+        tasks, found, others = _indexed_elsewhere(tasks, scanner, most_bytes=most_bytes)
         announcement = transfer.check_transfer(transfer.transfer_of(tasks, scanner), most_bytes=most_bytes)
         notices = (*notices, *found, *filter(None, [announcement]))
     else:
@@ -150,6 +147,21 @@ def build(
         else:
             scans.run(None, ahead=0, helping=True)
     progress_of_build.report(always=True)
+
+
+def _indexed_elsewhere(
+    tasks: Sequence[FileToIndex], scanner: Finder, *, most_bytes: int | None
+) -> tuple[Sequence[FileToIndex], Sequence[str], OtherIndexes]:
+    """Take over what indexes published beside objects have; look for those of other tools meanwhile.
+
+    Returns:
+        The files that are left, notices for the user, and the indexes of other tools for these files.
+    """
+    with abandoned_at_errors(1, "seekable-look") as thread:
+        # Each is a round trip to the store.
+        looking = thread.submit(copy_context().run, find_others, tasks, scanner)
+        left, notices = adopt_published.adopt_published(tasks, scanner, most_bytes=most_bytes)
+        return left, notices, looking.result() if left else {}
 
 
 def _worth_starting(parts: int, *, size: int, jobs: int | None) -> int:

@@ -132,10 +132,8 @@ def verify_files(
     if isinstance(scanner, ReadsSideFiles):
         problems |= _by_path(_look_beside(file, scanner) for file in rest)
     rest = [file for file in rest if file.path not in problems]
-    if deep:
-        problems |= _by_path(compare_all(rest, scanner, jobs=jobs, progress=progress))
-    else:
-        problems |= _by_path(_look_at_all(rest, progress))
+    read = compare_all(rest, scanner, jobs=jobs, progress=progress) if deep else _look_at_all(rest, progress)
+    problems |= _by_path(read)
     in_order = (os.path.join(run.root, name) for run in found for name in run.names)
     of_files = [problems[path] for path in dict.fromkeys(in_order) if path in problems]
     return Verification(
