@@ -229,8 +229,8 @@ class NodeCache:
             return none, none
         units = np.unique(self._axis.units(reads)[0])
         of_units = np.bincount(self._axis.files(units), self._axis.sizes(units), count)
-        exact = range_requests(reads, Knobs(knobs.most_bytes, 0, 0, 0))
-        of_ranges = np.bincount(exact.files, exact.sizes, count)
+        plain = range_requests(reads, Knobs(knobs.most_bytes, 0, 0, 0))
+        of_ranges = np.bincount(plain.files, plain.sizes, count)
         runs = np.bincount(self._axis.files(units[np.diff(units, prepend=-2) > 1]), minlength=count)
         is_scattered: NDArray[np.bool_] = SPARSE * of_ranges < of_units
         is_scattered &= of_units < SCATTERED * UNIT_BYTES * runs
