@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.loader.planned_reads import FileNumbers, reads_of
-from seekable.nodes.object_bytes import BUDGETS, MOST_RANGES
+from seekable.nodes.object_bytes import BUDGETS, FIRST_ROWS, MOST_RANGES
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.remote.fetching.appetite import AHEAD_SECONDS, AT_ONCE, CPU_SECONDS, MOST_GAP_BYTES
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES, MOST_AHEAD_BYTES, gap_worth
@@ -185,10 +185,13 @@ def _replayed(run: SimulatedRun, files: _Files, reads: list[list[Reads]], cache_
         wanted[epoch] = sum(files.unit_bytes(of_rank[epoch]) for of_rank in reads)
         rows = max((int(of_rank[epoch].rows.max(initial=-1)) + 1 for of_rank in reads), default=0)
         horizon = _horizon(run, files)
+        early = min(FIRST_ROWS, files.ahead_bytes * run.size // max(1, files.data_bytes))
         for start, stop in stretches(rows, run.batch // run.world):
             for of_rank, memory in zip(reads, memories, strict=True):
-                # When the first batch is read, the plan of the next stretch is all that was made ahead.
-                planned = _FIRST_STRETCH + stop if not start and not epoch else start + horizon
+                # When the first batch is read, the plan of the next stretch is all that was made ahead;
+                # without a cache on disk it is what the budget has room for.
+                first = _FIRST_STRETCH + stop if files.cache_bytes else max(early, _FIRST_STRETCH + stop)
+                planned = start + horizon if start or epoch else first
                 sent = cache.fetch(of_rank[epoch].between(start, max(stop, planned)), stop, memory)
                 sizes[epoch] += float(sent.sizes.sum())
                 counts[epoch] += sent.rows.size

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from seekable.nodes.file_ranges import FileRanges
     from seekable.remote.cache.held_ranges import Held
 
-__all__ = ["BUDGETS", "MOST_RANGES", "Holding", "PlansAhead", "fetched", "fewer_ranges", "wants"]
+__all__ = [
+    "BUDGETS",
+    "FIRST_ROWS",
+    "MOST_RANGES",
+    "Holding",
+    "PlansAhead",
+    "fetched",
+    "fewer_ranges",
+    "wants",
+]
 
 Item = TypeVar("Item")
 
@@ -49,7 +58,7 @@ multiple of the bytes that are fetched ahead. Windows of a shuffle are then know
 _MOST_ROWS = 1 << 19
 """The most records that plans are made ahead for. Those of small records in a row have few ranges."""
 
-_FIRST_ROWS = 1 << 15
+FIRST_ROWS = 1 << 15
 """The most records that are planned before the first ones are read, where no cache is on disk."""
 
 _RANGES_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
@@ -156,7 +165,7 @@ class PlansAhead(Generic[Item, Read]):
         Without a cache on disk nothing but ranges is fetched: those at the edges of the blocks of a window
         would be left, and fetched in small pieces later, if a part of the window was planned.
         """
-        is_early = self._before == 0 and self._planned_rows < _FIRST_ROWS and disk_cache() is None
+        is_early = self._before == 0 and self._planned_rows < FIRST_ROWS and disk_cache() is None
         return is_early and 0 < self._wanted_bytes < self._fetcher.budget_bytes()
 
     @property
