@@ -318,7 +318,8 @@ class Fetcher:
     def _planned_now(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests for ranges that a reader waits for.
 
-        What a look-ahead has planned is fetched as it was planned, so that no part of it is fetched twice.
+        What a look-ahead has planned is fetched as it was planned, so that no part of it is fetched twice. Only
+        the first batch of a look-ahead may come record by record, before its blocks.
         """
         planned = self._planned(wants, align_bytes=UNIT_BYTES, room=self._room_bytes())
         aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
@@ -326,6 +327,8 @@ class Fetcher:
         whole_bytes = sum(one.stop - one.start for one in requests)
         if requests == planned and not any(one.by_units for one in planned):
             return planned
+        if requests != planned and any(ahead.has_brought for ahead in aheads):
+            return requests
         alone = self._planned(wants, align_bytes=1, room=0, most_gap=_RECORD_GAP_BYTES)
         if self._appetite.are_records_first(
             alone,

@@ -77,6 +77,7 @@ class LookAhead:
         self._flights: list[Flight] = []
         self._wanted_bytes = 0
         self._here_bytes = 0
+        self._has_brought = False
 
     def want(self, wants: Wants) -> None:
         """Fetch these ranges in this order as the budget allows; returns at once.
@@ -113,6 +114,11 @@ class LookAhead:
     def waiting_bytes(self) -> int:
         """The number of bytes that were wanted by the last call and are not here yet."""
         return max(0, self._wanted_bytes - self._here_bytes)
+
+    @property
+    def has_brought(self) -> bool:
+        """True if some range has come since the look-ahead was made."""
+        return self._has_brought
 
     @property
     def open_bytes(self) -> int:
@@ -234,6 +240,7 @@ class LookAhead:
         if not flight.task.cancelled() and flight.task.exception() is None:
             self._keep(flight.wanted.ref.key, flight.task.result())
             self._here_bytes += size if call == self._call else 0
+            self._has_brought = True
         self._readers.pump()
 
 
