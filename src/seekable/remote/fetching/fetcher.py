@@ -318,8 +318,7 @@ class Fetcher:
     def _planned_now(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests for ranges that a reader waits for.
 
-        What a look-ahead has planned is fetched as it was planned, so that no part of it is fetched twice. Only
-        the first batch of a look-ahead may come record by record, before its blocks.
+        A range of a look-ahead is fetched as planned, and not twice; its first batch alone may come first.
         """
         planned = self._planned(wants, align_bytes=UNIT_BYTES, room=self._room_bytes())
         aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
@@ -344,8 +343,7 @@ class Fetcher:
         disk = self._disk()
         if disk is None:
             return 0
-        most = disk.most_bytes
-        return _UNKNOWN_BYTES if most is None else most
+        return _UNKNOWN_BYTES if disk.most_bytes is None else disk.most_bytes
 
     def _waited(self, work: Coroutine[Any, Any, T]) -> T:
         began = time.monotonic()
