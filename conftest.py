@@ -133,11 +133,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
     return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-_TURNS = 6
+_TURNS = 8
 
 
 def in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests of ``make check``: of an exhaustive test the first case, the seventh and so on."""
+    """Return the tests of ``make check``: of an exhaustive test the first case, the ninth and so on."""
     cases: dict[str, int] = {}
     kept = []
     for item in items:
