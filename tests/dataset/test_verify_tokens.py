@@ -66,7 +66,9 @@ def test_an_id_of_the_vocabulary_is_found_by_the_digest(store: Path) -> None:
     assert verify(store, decode=True, jobs=1).problems == ()
     for found in (
         verify(store, deep=True, jobs=1),
-        verify_sources(sk.open(store).node, deep=True, decode=False, index_dir=None, jobs=1, progress=None),
+        verify_sources(
+            sk.open(store).node, deep=True, decode=False, index_dir=None, jobs=1, executor=None, progress=None
+        ),
     ):
         assert brief(found.problems) == [("content", "part-000000.bin", None, None)]
         assert "tokens.json says" in found.problems[0].message

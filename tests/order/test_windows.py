@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.order import models
 
+from seekable.order import windows
 from seekable.order.blocks import default_blocks
 from seekable.order.windows import WindowedOrder, Windows, windows_of
 
@@ -35,6 +37,20 @@ def tables(order: WindowedOrder, key: int) -> Windows:
 def rows_of(order: WindowedOrder, key: int) -> list[int]:
     rows: list[int] = tables(order, key).forward(np.zeros(1, dtype=np.int64), np.arange(order.size)).tolist()
     return rows
+
+
+@given(st.lists(st.tuples(ORDERS, KEYS), min_size=1, max_size=8), st.integers(1, 60))
+def test_tables_are_the_same_however_many_blocks_are_computed_at_once(
+    epochs: list[tuple[WindowedOrder, int]], most: int
+) -> None:
+    orders, keys = [order for order, _ in epochs], np.array([key for _, key in epochs], dtype=np.uint64)
+    together = windows_of(orders, keys)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "_BLOCKS_AT_ONCE", most)
+        apart = windows_of(orders, keys)
+    for field in fields(Windows):
+        column, other = getattr(together, field.name), getattr(apart, field.name)
+        assert (column.dtype, column.tolist()) == (other.dtype, other.tolist())
 
 
 @given(ORDERS, KEYS)

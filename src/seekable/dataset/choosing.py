@@ -104,7 +104,7 @@ class Choosing(Face):
         running = evaluated.Running(save, jobs, executor, progress)
         return self._over(filter_node.filtered(self._node, chosen, running))
 
-    def filter_batches(
+    def filter_batches(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         fn: Callable[[list[Any]], Any],
         *,
@@ -113,6 +113,7 @@ class Choosing(Face):
         save: str | os.PathLike[str] | None = None,
         version: str | int | None = None,
         jobs: int | None = None,
+        executor: Executor | None = None,
         progress: ProgressHook | None = None,
     ) -> Self:
         """Return the rows that a function of many records passes; all else is as in ``filter``.
@@ -124,6 +125,7 @@ class Choosing(Face):
             save: as in ``filter``.
             version: as in ``filter``.
             jobs: as in ``filter``.
+            executor: as in ``filter``.
             progress: as in ``filter``.
 
         Example:
@@ -134,7 +136,7 @@ class Choosing(Face):
         chosen = filter_rows.choice(
             fn, together=checked_count("size", size, least=1), version=version, columns=columns
         )
-        running = evaluated.Running(save, jobs, None, progress)
+        running = evaluated.Running(save, jobs, executor, progress)
         return self._over(filter_node.filtered(self._node, chosen, running))
 
     def flatten(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
 
     from seekable.formats.registry import Format
     from seekable.formats.shar.discovery import SharFiles
@@ -53,6 +54,15 @@ Bad = dict[str, tuple[CorruptRecord, int]]
 """By path, the first record of a file that cannot be decoded, and the number of such records."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The arguments of a user for how records are decoded."""
+
+    jobs: int | None
+    executor: Executor | None
+    progress: ProgressHook | None
+
+
 def verify(  # noqa: PLR0913 - keywords
     source: Asked,
     *,
@@ -61,6 +71,7 @@ def verify(  # noqa: PLR0913 - keywords
     decode: bool = False,
     index_dir: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    executor: Executor | None = None,
     progress: ProgressHook | None = None,
     dtype: Any = None,
     eos: int | None = None,
@@ -80,6 +91,8 @@ def verify(  # noqa: PLR0913 - keywords
             of tokens, compare each id with the vocabulary that a token store has.
         index_dir: as of ``open``.
         jobs: the most processes that read; by default one for each processor, where that is faster.
+        executor: any ``concurrent.futures.Executor`` that reads and decodes whole files instead; its workers
+            need the data and the folders of the indexes under the same paths.
         progress: is called with the progress of the reading.
         dtype: as of ``open``.
         eos: as of ``open``.
@@ -103,9 +116,12 @@ def verify(  # noqa: PLR0913 - keywords
     """
     shown = repr(os.fspath(source) if isinstance(source, os.PathLike) else source)
     options = SourceOptions(shown=shown, dtype=dtype, eos=eos, bos=bos)
-    check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
+    how = _Run(jobs, executor, progress)
+    check = partial(
+        verify_files, deep=deep, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress
+    )
     if (shar := shar_files(source, format_name=format)) is not None:
-        return _verified_shar(shar, check, decode=decode, jobs=jobs, progress=progress)
+        return _verified_shar(shar, check, decode=decode, how=how)
     spec = spec_of(source) or spec_of_tokens(source, format, options)
     if spec is not None:
         found, kind = spec.files(format, index_dir=index_dir)
@@ -121,7 +137,7 @@ def verify(  # noqa: PLR0913 - keywords
         verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
     if not decode:
         return verified
-    return _decoded(verified, _records(verified.good, kind, options), jobs, progress)
+    return _decoded(verified, _records(verified.good, kind, options), how)
 
 
 def _as_root(path: str) -> str:
@@ -135,11 +151,15 @@ def verify_sources(
     decode: bool,
     index_dir: str | os.PathLike[str] | None,
     jobs: int | None,
+    executor: Executor | None,
     progress: ProgressHook | None,
 ) -> Verification:
     """Return the problems of the data files of all sources of a pipeline; see `verify`."""
     found = Verification(0, 0, 0, (), (), ())
-    check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
+    how = _Run(jobs, executor, progress)
+    check = partial(
+        verify_files, deep=deep, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress
+    )
     for source in (part for leaf in leaves_of(node) for part in leaf.parts):
         if not isinstance(source, IndexedSource):
             continue
@@ -148,7 +168,7 @@ def verify_sources(
         if deep and isinstance(source, TokenSource):
             verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
         if decode:
-            verified = _decoded(verified, replace(source, files=verified.good), jobs, progress)
+            verified = _decoded(verified, replace(source, files=verified.good), how)
         found = _together(found, verified)
         if others := [run for files in _other_tables(source) for run in _found(files)]:
             found = _together(found, check(others, form))
@@ -160,8 +180,7 @@ def _verified_shar(
     check: Callable[..., Verification],
     *,
     decode: bool,
-    jobs: int | None,
-    progress: ProgressHook | None,
+    how: _Run,
 ) -> Verification:
     """Return the problems of the files of a Shar, of each by itself and of all together."""
     found = Verification(0, 0, 0, (), (), ())
@@ -181,7 +200,7 @@ def _verified_shar(
         return replace(found, problems=tuple(unequal))
     options = SourceOptions(shown="")
     source = open_shar(shar, options, index=lambda runs, _: good[tuple(runs)], with_keys=lambda lines: lines)
-    return _decoded(found, source, jobs, progress)
+    return _decoded(found, source, how)
 
 
 def _other_tables(source: IndexedSource) -> list[FileSet]:
@@ -210,11 +229,10 @@ def _together(one: Verification, other: Verification) -> Verification:
 def _decoded(
     verified: Verification,
     records: DataSource,
-    jobs: int | None,
-    progress: ProgressHook | None,
+    how: _Run,
 ) -> Verification:
     """Return a verification with the records that cannot be decoded among its problems."""
-    bad = _undecodable(records, jobs, progress)
+    bad = _undecodable(records, how)
     problems = [_problem(error, count) for error, count in bad.values()]
     return replace(verified, problems=(*verified.problems, *problems))
 
@@ -228,8 +246,7 @@ def _records(files: FileSet, kind: Format, options: SourceOptions) -> IndexedSou
 
 def _undecodable(
     records: DataSource,
-    jobs: int | None,
-    progress: ProgressHook | None,
+    how: _Run,
 ) -> Bad:
     bad: Bad = {}
     job = (
@@ -237,14 +254,15 @@ def _undecodable(
         if isinstance(records, TokenSource)
         else partial(undecodable_in, records)
     )
-    with closing(map_ranges(job, records.size, using=execution_options(jobs, None, at_once=False))) as runs:
+    using = execution_options(how.jobs, how.executor, at_once=False)
+    with closing(map_ranges(job, records.size, using=using)) as runs:
         for row, found in runs:
             for path, (error, count) in found.items():
                 first, before = bad.get(path, (error, 0))
                 bad[path] = first, before + count
-            if progress:
+            if how.progress:
                 files = len(records.files)
-                progress(Progress(0, files, 0, 0, row, task="decoding", rows=records.size))
+                how.progress(Progress(0, files, 0, 0, row, task="decoding", rows=records.size))
     return bad
 
 

@@ -13,8 +13,13 @@ As text a digest is ``xxh3:`` and 16 hexadecimal digits.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import xxhash
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 END_BYTES = 64 << 10
 PIECE_BYTES = 64 << 20
@@ -30,6 +35,18 @@ def digest_text(digest: int) -> str:
         'xxh3:00000000000000ff'
     """
     return f"xxh3:{digest:016x}"
+
+
+def digest_texts(digests: NDArray[np.uint64]) -> list[str]:
+    """Return the texts of many digests, several times faster than one by one.
+
+    Example:
+        >>> import numpy as np
+        >>> digest_texts(np.array([255, 1], np.uint64))
+        ['xxh3:00000000000000ff', 'xxh3:0000000000000001']
+    """
+    digits, width = digests.astype(">u8").tobytes().hex(), 2 * _DIGEST_BYTES
+    return [f"xxh3:{digits[at : at + width]}" for at in range(0, len(digits), width)]
 
 
 def digest_number(text: str) -> int:

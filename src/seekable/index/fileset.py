@@ -14,7 +14,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.index.companions import PageTableFile
-from seekable.index.digest import digest_text
+from seekable.index.digest import digest_text, digest_texts
 from seekable.index.entry import FileEntry
 from seekable.index.file_columns import gather, groups_of, joined_columns, open_columns, schemas_of
 from seekable.index.index_location import may_hold_placeholders
@@ -216,7 +216,7 @@ class FileSet:
         """Return one of the digests of all files, many times faster than `entry` of each."""
         found: list[str] = []
         for part in self._columns().parts:
-            found.extend(map(digest_text, part.table.digests(kind, row_numbers(part.part)).tolist()))
+            found.extend(digest_texts(part.table.digests(kind, row_numbers(part.part))))
         return found
 
     def plain_names(self) -> list[str]:

@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
+    from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
     from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
+    cluster = lazy("seekable.parallel.cluster")
     find = lazy("seekable.remote.listing.find")
     object_versions = lazy("seekable.index.object_versions")
     remote_file = lazy("seekable.index.remote_file")
@@ -154,6 +156,7 @@ def open_files(
                 f"{tasks[0].path!r} and perhaps others were changed each time they had been indexed, "
                 f"{builds} times in a row; open them when nothing writes to them"
             )
+        cluster.check_nodes(executor, (task.path for task in tasks))
         notices = [index.notice for index in indexes if index.notice and index.status.to_scan.any()]
         build_index.build(
             tasks,

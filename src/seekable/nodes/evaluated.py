@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.nodes.bases import UnaryNode
+from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
 from seekable.parallel.map_ranges import execution_options
@@ -78,7 +79,7 @@ def evaluated_rows(
     Raises:
         EndlessDataset: the dataset has no length.
         InvalidArgument: the dataset is not steady, or ``save`` names something else.
-        DataNotFound: there is no folder for the file of ``save``.
+        DataNotFound: there is no folder for the file of ``save``, or a node of a cluster sees other data.
         StateMismatch: the saved rows are those of another dataset, operation or function.
         CorruptState: the saved rows are damaged.
     """
@@ -90,6 +91,7 @@ def evaluated_rows(
     with watched(running.progress, task=question.doing, rows=size) as watch:
 
         def rows() -> Iterator[Int64s]:
+            check_seen(running.executor, child)
             yield from find(size, using, watch)
             if not size:
                 watch(0)

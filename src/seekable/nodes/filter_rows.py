@@ -167,8 +167,8 @@ def kept_rows(
     with contextlib.closing(map_ranges(job, int(job.before[-1]), using=using)) as answers:
         for done, (passed, seen) in answers:
             watch(done if done < job.before[-1] else size)
+            rows = job.rows(looked, done)[np.unpackbits(passed, count=done - looked).view(np.bool_)][:left]
             looked, unseen = done, unseen - seen
-            rows = passed if left is None else passed[:left]
             left = None if left is None else left - rows.size
             yield rows
             if left == 0:
@@ -270,7 +270,7 @@ def _common(some: Int64s, others: Int64s) -> Int64s:
 
 @dataclass(frozen=True, slots=True)
 class _Passing:
-    """A picklable job that evaluates a range of the rows."""
+    """A picklable job that evaluates a range of the rows; its answer has a bit for each, 1 if it passes."""
 
     dataset: Node
     choice: Choice
@@ -287,16 +287,16 @@ class _Passing:
     before: Int64s
     """The number of rows before each of the runs, then the number of all rows: int64."""
 
-    def __call__(self, start: int, stop: int) -> tuple[Int64s, frozenset[str]]:
-        rows, seen = self._rows(start, stop), frozenset[str]()
+    def __call__(self, start: int, stop: int) -> tuple[NDArray[np.uint8], frozenset[str]]:
+        rows, seen = self.rows(start, stop), frozenset[str]()
         if self.choice.where is not None:
             rows, seen = self._where(self.choice.where, rows)
         if self.choice.fn is not None:
             rows, found = self._called(self.choice.fn, rows)
             seen |= found
-        return rows, seen
+        return np.packbits(np.isin(self.rows(start, stop), rows, assume_unique=True)), seen
 
-    def _rows(self, start: int, stop: int) -> Int64s:
+    def rows(self, start: int, stop: int) -> Int64s:
         """Return the rows with the given numbers among those to evaluate."""
         numbers = np.arange(start, stop, dtype=np.int64)
         run = np.searchsorted(self.before, numbers, side="right") - 1

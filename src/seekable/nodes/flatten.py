@@ -28,6 +28,8 @@ from seekable.state.functions import code_digest, describe_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from seekable._typing import Int64s
     from seekable.nodes.evaluated import Running
     from seekable.nodes.file_ranges import FileRanges
@@ -78,11 +80,12 @@ class _Items:
         """The expression of the call of ``flatten``."""
         return f"flatten({self.function.get('name', '')})"
 
-    def __call__(self, start: int, stop: int) -> Int64s:
+    def __call__(self, start: int, stop: int) -> NDArray[Any]:
         counts: list[int] = []
         for before, records in read_rows(self.child, np.arange(start, stop, dtype=np.int64)):
             counts += [len(self.of(record, start + before + i)) for i, record in enumerate(records)]
-        return np.array(counts, dtype=np.int64)
+        # In the fewest bytes, because workers send them.
+        return np.array(counts, dtype=np.min_scalar_type(max(counts, default=0)))
 
     def of(self, record: Any, row: int) -> list[Any]:
         """Return the items of a record, as a list that must not be changed; a hole is its own item.

@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument
+from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.columns.names import checked_names, must_have
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import InnerNode, Node, RecordNode
@@ -58,6 +59,7 @@ def joined(  # noqa: PLR0913 - what `sk.join` is given, all of it required
     for side in (left, right):
         must_have(side, "join()", names)
     using = execution_options(jobs, executor, at_once=True)
+    check_seen(executor, left, right)
     size = known_size(left, "join()")
     keys = right_keys(right, names, known_size(right, "join()"), using=using, columns=how == "left")
     only = frozenset(names)

@@ -43,6 +43,8 @@ __all__ = ["ROW_BYTES", "Digested", "KeptRows", "Origin", "keep_unnamed", "saved
 
 ROW_BYTES = 8
 
+_HASHED_BYTES = 16 << 20
+
 _ROW = np.dtype("<u8")
 
 _PREFIX, _SUFFIX = "seekable-kept-", ".u64"
@@ -85,7 +87,7 @@ class KeptRows:
         Raises:
             CorruptState: the file has changed since it was written.
         """
-        found = f"xxh3:{xxhash.xxh3_64_hexdigest(self._map if self.count else b'')}"
+        found = f"xxh3:{_digest_of_map(self._map) if self.count else xxhash.xxh3_64_hexdigest(b'')}"
         if found != self.digest:
             message = (
                 f"{self.path!r} has the digest {found}, and was written with {self.digest}: something else "
@@ -125,6 +127,16 @@ class KeptRows:
             f"the kept rows in {self.path!r} are gone: they lasted as long as the process that kept them. "
             f"Name a file with {self.operation}(..., save=) where other processes or later runs need them"
         )
+
+
+def _digest_of_map(mapped: mmap.mmap) -> str:
+    """Return the digest of a file, whose pages are given back: else all of it would count as memory."""
+    hasher = xxhash.xxh3_64()
+    for start in range(0, len(mapped), _HASHED_BYTES):
+        hasher.update(memoryview(mapped)[start : start + _HASHED_BYTES])
+        if hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED, start, min(_HASHED_BYTES, len(mapped) - start))
+    return hasher.hexdigest()
 
 
 class Digested:

@@ -11,8 +11,9 @@ looked up together.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,9 @@ __all__ = ["WindowedOrder", "Windows", "windows_of"]
 
 _BLOCKS, _WINDOWS = np.zeros(1, dtype=np.uint64), np.ones(1, dtype=np.uint64)
 """The numbers that, absorbed into an epoch's key, make the keys of the blocks' and windows' permutations."""
+
+_BLOCKS_AT_ONCE = 1 << 20
+"""The blocks whose tables are made together, but for those of one epoch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +132,32 @@ def windows_of(orders: Sequence[WindowedOrder], keys: Uint64s) -> Windows:
         orders: the shuffle that each epoch is of; none is empty.
         keys: the key of each epoch.
     """
+    counts = np.array([order.edges.size - 1 for order in orders], dtype=np.int64)
+    # What is computed on the way takes several times the memory of the tables.
+    cuts = np.flatnonzero(np.diff((np.cumsum(counts) - 1) // _BLOCKS_AT_ONCE)) + 1
+    runs = [slice(start, stop) for start, stop in itertools.pairwise([0, *cuts.tolist(), len(orders)])]
+    if len(runs) == 1:
+        return _windows_at_once(orders, keys)
+    return _joined([_windows_at_once(orders[run], keys[run]) for run in runs])
+
+
+def _joined(parts: Sequence[Windows]) -> Windows:
+    """Return the tables of several runs of epochs, one behind the other."""
+    rows = np.cumsum([0, *(int(part.sizes.sum()) for part in parts)]).tolist()
+    blocks = np.cumsum([0, *(part.order.size for part in parts)]).tolist()
+    moved = {"bases": 1, "windows": 1, "edges": 1, "places": 1, "moved": -1}
+    joined = {}
+    for field in fields(Windows):
+        columns = [getattr(part, field.name) for part in parts]
+        if field.name == "order":
+            columns = [column + before for column, before in zip(columns, blocks, strict=False)]
+        elif (sign := moved.get(field.name)) is not None:
+            columns = [column + sign * before for column, before in zip(columns, rows, strict=False)]
+        joined[field.name] = np.concatenate(columns)
+    return Windows(**joined)
+
+
+def _windows_at_once(orders: Sequence[WindowedOrder], keys: Uint64s) -> Windows:
     sizes = np.array([order.size for order in orders], dtype=np.int64)
     lanes = np.array([order.lanes for order in orders], dtype=np.int64)
     blocks = np.array([order.edges.size - 1 for order in orders], dtype=np.int64)

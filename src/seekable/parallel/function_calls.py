@@ -1,5 +1,7 @@
 """Calls of one function in an executor, whose processes are sent the function once, when they lack it.
 
+An executor of a cluster shares the function with all its workers: each fetches it at its first call.
+
 The function travels by cloudpickle, through a pipe. So functions of a script, lambdas and closures work there
 too, and a dataset over a long list is not sent again and again.
 """
@@ -14,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from seekable.parallel.cluster import ClusterExecutor
 from seekable.parallel.pickling import deserialized, portable_error, serialized
 from seekable.parallel.tasks import Tasks, run_tasks
 
@@ -93,7 +96,7 @@ def answered(
     Raises:
         WorkerDied: a worker process or an executor ended too early.
     """
-    line = _Line(calls)
+    line = _Line(calls, executor)
     tasks: Tasks[_Request[Arguments], Answer | None] = Tasks(
         take=line.take,
         submit=lambda _, request: calls.executor_of(request.arguments).submit(
@@ -115,15 +118,18 @@ class _Request(Generic[Arguments]):
     """The arguments of a call, with the function where the worker is known to lack it."""
 
     arguments: Arguments
-    payload: bytes | None = None
+    payload: bytes | Callable[[], bytes] | None = None
+    """The function, or a function that fetches it."""
 
 
 class _Line(Generic[Arguments]):
     """The calls that are sent, and those that are sent again because their worker lacked the function."""
 
-    def __init__(self, calls: FunctionCalls[Arguments]) -> None:
+    def __init__(self, calls: FunctionCalls[Arguments], executor: Executor) -> None:
         self._calls = calls
+        self._cluster = executor if isinstance(executor, ClusterExecutor) else None
         self._payload: bytes | None = None
+        self._shared: Callable[[], bytes] | None = None
         self._lacking: deque[_Request[Arguments]] = deque()
         self._copies = 0
 
@@ -132,14 +138,20 @@ class _Line(Generic[Arguments]):
         if self._lacking and self._copies < _MOST_COPIES:
             again = self._lacking.popleft()
             self._copies += 1
-            self._payload = self._payload or serialized(self._calls.function, way_out=WAY_OUT)
-            return replace(again, payload=self._payload)
+            return replace(again, payload=self._serialized())
         arguments = self._calls.take()
-        return None if arguments is None else _Request(arguments)
+        if arguments is None or self._cluster is None:
+            return None if arguments is None else _Request(arguments)
+        self._shared = self._shared or self._cluster.shared(self._serialized())
+        return _Request(arguments, self._shared)
+
+    def _serialized(self) -> bytes:
+        self._payload = self._payload or serialized(self._calls.function, way_out=WAY_OUT)
+        return self._payload
 
     def note(self, request: _Request[Arguments], answer: Answer | None) -> None:
         """Take an answer; None is that of a worker without the function."""
-        self._copies -= request.payload is not None
+        self._copies -= isinstance(request.payload, bytes)
         if answer is None:
             self._lacking.append(request)
 
@@ -151,21 +163,25 @@ _received: dict[str, Callable[..., Any]] = {}
 """The function that this process was sent last, by token."""
 
 
-def _receive(token: str, payload: bytes) -> None:
+def _receive(token: str, payload: bytes) -> Callable[..., Any]:
+    function: Callable[..., Any] = deserialized(payload)
     _received.clear()
-    _received[token] = deserialized(payload)
+    _received[token] = function
+    return function
 
 
-def _run(token: str, payload: bytes | None, arguments: tuple[Any, ...]) -> Answer | None:
+def _run(
+    token: str, payload: bytes | Callable[[], bytes] | None, arguments: tuple[Any, ...]
+) -> Answer | None:
     """Call a function: the request that an executor is sent.
 
     Returns:
         The answer; None if this process does not have the function and was not sent it.
     """
-    if payload is not None and token not in _offered:
-        _receive(token, payload)
     own = _offered.get(token)
     function = own or _received.get(token)
+    if function is None and payload is not None:
+        function = _receive(token, payload() if callable(payload) else payload)
     if function is None:
         return None
     began = time.monotonic()

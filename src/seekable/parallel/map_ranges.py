@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
+from seekable.parallel.cluster import most_requests
 from seekable.parallel.function_calls import (
     WAY_OUT,
     Answer,
@@ -147,7 +148,8 @@ def map_ranges(
     """
     if using.executor is not None:
         with offered(function) as token:
-            yield from _elsewhere(using.executor, token, function, range(count), most=FOREIGN_REQUESTS)
+            most = most_requests(using.executor, otherwise=FOREIGN_REQUESTS)
+            yield from _elsewhere(using.executor, token, function, range(count), most=most)
         return
     start, payload = yield from _here(function, count, using=using)
     if payload is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import pickle
 import traceback
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import xxhash
@@ -17,11 +19,26 @@ from seekable._secrets import sending_secrets
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import cloudpickle
 else:
     cloudpickle = lazy("cloudpickle")
 
-__all__ = ["deserialized", "pickled_digest", "portable_error", "serialized"]
+__all__ = ["at_place", "deserialized", "pickled_digest", "portable_error", "serialized"]
+
+
+_place: ContextVar[str] = ContextVar("place", default="")
+
+
+@contextmanager
+def at_place(name: str) -> Iterator[None]:
+    """Name the machine that this process works on, for the errors that ``portable_error`` notes inside."""
+    before = _place.set(f" on {name}")
+    try:
+        yield
+    finally:
+        _place.reset(before)
 
 
 def serialized(thing: Any, *, way_out: str) -> bytes:
@@ -72,7 +89,7 @@ def portable_error(error: BaseException) -> BaseException:
 
     An error that cannot be pickled is replaced by a ``RuntimeError`` with its type and its message.
     """
-    error.add_note(f"in a worker process (pid {os.getpid()}):\n{traceback.format_exc()}")
+    error.add_note(f"in a worker process (pid {os.getpid()}){_place.get()}:\n{traceback.format_exc()}")
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in the line itself
     except Exception:  # noqa: BLE001 - an error class of the user may raise anything here

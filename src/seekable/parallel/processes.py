@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NoReturn, ParamSpec, TypeVar
 
 from seekable._secrets import sending_secrets
 from seekable.errors import InvalidArgument, WorkerDied
@@ -31,14 +31,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-__all__ = ["WorkerProcesses", "ending_of", "ignore_interrupts", "serve", "start_interpreter", "usable_cpus"]
+__all__ = [
+    "DEAD",
+    "WorkerProcesses",
+    "answer_requests",
+    "ending_of",
+    "exchange",
+    "ignore_interrupts",
+    "serve",
+    "start_interpreter",
+    "usable_cpus",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _HEADER_BYTES = 8
 _ENDING_SECONDS = 5.0
-_DEAD = (EOFError, OSError, pickle.UnpicklingError)
+DEAD = (EOFError, OSError, pickle.UnpicklingError)
 """The errors of talking to a worker that has ended."""
 
 _BOOT = (
@@ -128,6 +138,7 @@ class WorkerProcesses(Executor):
         if jobs < 1:
             raise InvalidArgument(f"jobs must be at least 1, got {jobs}")
         self._requests: queue.SimpleQueue[tuple[Future[Any], bytes] | None] = queue.SimpleQueue()
+        self._closed = False
         greeting = None if first is None else _pickled((*first, {}))
         self._workers = [
             start_interpreter(__name__, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(jobs)
@@ -140,16 +151,25 @@ class WorkerProcesses(Executor):
             thread.start()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run ``fn(*args, **kwargs)`` in a worker, and return its future."""
+        """Run ``fn(*args, **kwargs)`` in a worker, and return its future.
+
+        Raises:
+            RuntimeError: the workers were shut down.
+        """
+        if self._closed:
+            message = "cannot submit to worker processes that were shut down"
+            raise RuntimeError(message)
         future: Future[T] = Future()
         self._requests.put((future, _pickled((fn, args, kwargs))))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base class has it
         """End the workers: after all requests, or at once if ``cancel_futures``."""
+        self._closed = True
         if cancel_futures:
             while (request := _take_now(self._requests)) is not None:
-                request[0].cancel()
+                if request[0].cancel():
+                    request[0].set_running_or_notify_cancel()
             for worker in self._workers:
                 worker.kill()
         for _ in self._workers:
@@ -183,17 +203,18 @@ def _attend(
 ) -> None:
     """Pass requests to one worker until there are no more; runs in a thread of its own."""
     assert worker.stdin is not None
+    assert worker.stdout is not None
     with worker:
         if greeting is not None:
-            with contextlib.suppress(*_DEAD):  # The first request raises it again.
-                _exchange(worker, greeting)
+            with contextlib.suppress(*DEAD):  # The first request raises it again.
+                exchange(worker.stdin, worker.stdout, greeting)
         while (request := requests.get()) is not None:
             future, message = request
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                failed, answer = _exchange(worker, message)
-            except _DEAD:
+                failed, answer = exchange(worker.stdin, worker.stdout, message)
+            except DEAD:
                 future.set_exception(_death(worker))
                 continue
             if failed:
@@ -204,14 +225,21 @@ def _attend(
             worker.stdin.close()
 
 
-def _exchange(worker: subprocess.Popen[bytes], message: bytes) -> tuple[bool, Any]:
-    """Send a request to a worker, and return True and the error if it failed, or False and the answer."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    worker.stdin.write(len(message).to_bytes(_HEADER_BYTES, "little"))
-    worker.stdin.write(message)
-    worker.stdin.flush()
-    answer: tuple[bool, Any] = pickle.load(worker.stdout)  # noqa: S301 - from a child of this process
+def exchange(requests: IO[bytes], answers: IO[bytes], message: bytes) -> tuple[bool, Any]:
+    """Send a request to a worker, and return True and the error if it failed, or False and the answer.
+
+    Args:
+        requests: the way to the worker, which runs `answer_requests`.
+        answers: the way back.
+        message: the pickled function, its arguments and its keyword arguments.
+
+    Raises:
+        EOFError, OSError, pickle.UnpicklingError: the worker has ended; these are ``DEAD``.
+    """
+    requests.write(len(message).to_bytes(_HEADER_BYTES, "little"))
+    requests.write(message)
+    requests.flush()
+    answer: tuple[bool, Any] = pickle.load(answers)  # noqa: S301 - from a worker of this process
     return answer
 
 
@@ -225,18 +253,29 @@ def _death(worker: subprocess.Popen[bytes]) -> WorkerDied:
 def serve() -> None:
     """Answer requests until standard input ends: the main function of a worker process."""
     ignore_interrupts()
-    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # What a function prints must not come between the answers.
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+    answer_requests(sys.stdin.buffer, answers)
+
+
+def answer_requests(messages: BinaryIO, answers: BinaryIO) -> NoReturn:
+    """Answer the requests of `exchange`, one after the other; end this process at once when they end.
+
+    Args:
+        messages: the requests; at their end, also in the middle of a request, the process ends.
+        answers: the way back.
+    """
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(messages, requests), daemon=True).start()
     while True:
         answers.write(_answer(requests.get()))
         answers.flush()
 
 
 def _listen(messages: BinaryIO, requests: queue.SimpleQueue[bytes]) -> None:
-    while header := messages.read(_HEADER_BYTES):
-        requests.put(messages.read(int.from_bytes(header, "little")))
+    with contextlib.suppress(OSError):  # A connection that was reset has ended too.
+        while header := messages.read(_HEADER_BYTES):
+            requests.put(messages.read(int.from_bytes(header, "little")))
     os._exit(0)  # At once, even from the middle of a request: the parent has gone.
 
 

@@ -64,7 +64,11 @@ def run_tasks(
                     answer = _answer_of(future, tasks.name(running[future]), executor)
                     yield running.pop(future), answer
             elif executor and len(running) < ahead and (for_executor := tasks.take()) is not None:
-                running[tasks.submit(executor, for_executor)] = for_executor
+                try:
+                    future = tasks.submit(executor, for_executor)
+                except BrokenExecutor as error:
+                    raise _died(error, tasks.name(for_executor), executor) from error
+                running[future] = for_executor
             elif tasks.here and (for_us := tasks.take()) is not None:
                 yield for_us, tasks.here(for_us)
             elif running:
@@ -83,11 +87,15 @@ def _answer_of(future: Future[Answer], name: str, executor: Executor | None) -> 
     except SeekableError:
         raise
     except (BrokenExecutor, CancelledError) as error:
-        event = "cancelled the work on" if isinstance(error, CancelledError) else "broke while it worked on"
-        raise WorkerDied(
-            f"the executor {executor!r} {event} {name}{f': {error}' if str(error) else ''}. "
-            f"Finished work is kept; call again to continue, with another executor or with jobs=1"
-        ) from error
+        raise _died(error, name, executor) from error
     except Exception as error:
         error.add_note(f"raised by the executor {executor!r} while it worked on {name}")
         raise
+
+
+def _died(error: BrokenExecutor | CancelledError, name: str, executor: Executor | None) -> WorkerDied:
+    event = "cancelled the work on" if isinstance(error, CancelledError) else "broke while it worked on"
+    return WorkerDied(
+        f"the executor {executor!r} {event} {name}{f': {error}' if str(error) else ''}. "
+        f"Finished work is kept; call again to continue, with another executor or with jobs=1"
+    )

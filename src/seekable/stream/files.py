@@ -249,7 +249,7 @@ class StreamFiles:
             progress=progress,
             storage_options=storage_options,
         )
-        return tar.indexed(folder, written, jobs=jobs)
+        return tar.indexed(folder, written, jobs=jobs, executor=executor)
 
     def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
         self,

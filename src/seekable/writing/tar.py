@@ -19,6 +19,7 @@ from seekable.writing.whole_archive import samples_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Executor
 
     import numpy as np
     from numpy.typing import NDArray
@@ -43,20 +44,25 @@ def tar(compression: object) -> Tar:
     return Tar(checked_compression(compression))
 
 
-def indexed(path: str | os.PathLike[str], written: Written, *, jobs: int | None) -> Written:
+def indexed(
+    path: str | os.PathLike[str], written: Written, *, jobs: int | None, executor: Executor | None
+) -> Written:
     """Index files that were written, so that opening them reads none of them, and return ``written``.
 
     Args:
         path: the folder or the file that the user named.
         written: the description of the files.
         jobs: the most processes; None for as many as pay.
+        executor: indexes them instead; it stays open.
 
     Raises:
         UnsupportedFormat: the samples of a file cannot be told apart: two records that do not follow each
             other have the same key and other fields.
         AccessDenied: the index cannot be written.
     """
-    open_files(find_data(os.fsdecode(path), format_name="tar"), TarSurveyor("tar"), jobs=jobs)
+    open_files(
+        find_data(os.fsdecode(path), format_name="tar"), TarSurveyor("tar"), jobs=jobs, executor=executor
+    )
     return written
 
 

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
+from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
@@ -75,6 +76,7 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
         if manifest is not None and (before := _complete(target, shards, manifest, ending)):
             watch(records)
             return before
+        check_seen(using.executor, dataset, folder=target.folder)
         preview = DatasetPreview(dataset, records)
         form, settled = form.settled(preview, manifest.settled if manifest else None)
         made_folder(target.folder)
@@ -180,7 +182,9 @@ class _Writing:
                     self._note(seconds=MANIFEST_SECONDS)
         finally:
             self._note(seconds=0)
-            if using.executor is None:  # Workers that an error ended left unfinished files.
+            # Workers that an error ended, or nodes that died, left unfinished files. In a user's executor
+            # others may still be written, unless all are finished.
+            if using.executor is None or len(there) == len(self._shards):
                 self._target.remove_torn(self._form.patterns, self._manifest.identity.ending)
         return _written(self._target, self._shards, there, kept=already)
 

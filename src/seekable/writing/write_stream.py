@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
+from seekable.parallel.cluster import check_nodes, most_requests
 from seekable.parallel.function_calls import WAY_OUT, FunctionCalls, answered, greeting, offered
 from seekable.parallel.map_ranges import FOREIGN_REQUESTS, execution_options
 from seekable.parallel.pickling import serialized
@@ -81,6 +82,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
         manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
         if manifest is not None and _is_complete(target, manifest):
             return _ended(target, manifest, kept=len(manifest.finished))
+        check_nodes(using.executor, items.paths(), folder=target.folder)
         preview = StreamPreview(items)
         form, settled = form.settled(preview, manifest.settled if manifest else None)
         made_folder(target.folder)
@@ -168,7 +170,9 @@ class _Writing:
                 self._here_or_in_workers(using)
         finally:
             self._note(seconds=0)
-            if using.executor is None:  # Workers that an error ended left unfinished files.
+            # Workers that an error ended, or nodes that died, left unfinished files. In a user's executor
+            # others may still be written, unless all are finished.
+            if using.executor is None or self._there.is_complete:
                 self._target.remove_torn(self._patterns, self._manifest.identity.ending)
         assert self._there.is_complete
         self._watch.end(self._tally.done)
@@ -242,7 +246,8 @@ class _Writing:
                 executor_of=lambda _: executor,
                 name=_name,
             )
-            with contextlib.closing(answered(calls, executor=executor, ahead=FOREIGN_REQUESTS)) as answers:
+            ahead = most_requests(executor, otherwise=FOREIGN_REQUESTS)
+            with contextlib.closing(answered(calls, executor=executor, ahead=ahead)) as answers:
                 for (work,), answer in answers:
                     if answer.error is not None:
                         raise answer.error

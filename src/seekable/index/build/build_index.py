@@ -20,13 +20,15 @@ from seekable.errors import IndexStale
 from seekable.index.build.build_progress import BuildProgress
 from seekable.index.build.commit import make_folder
 from seekable.index.build.file_scan import FileScanBuilder
-from seekable.index.build.kept_parts import KeptParts
+from seekable.index.build.kept_parts import KeptParts, StoredParts
+from seekable.index.build.kept_results import KeptResults, loaded
 from seekable.index.build.other_index import find_others, take_over
 from seekable.index.build.parts import FileToIndex, parts_of, plan_batches
-from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part, scan_sent, sent_batch
+from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
 from seekable.index.surveyor import is_splittable
 from seekable.index.table_indexer import is_table_indexer
+from seekable.parallel.cluster import most_requests
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.remote import addresses
@@ -35,12 +37,13 @@ from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
     from seekable.index.build import adopt_published, early_fetch, pinned_object, transfer
+    from seekable.index.build.kept_parts import Answer
     from seekable.index.build.other_index import OtherIndexes
-    from seekable.index.build.scan import PartScan
+    from seekable.index.build.scan import PartScan, PartSummary
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
 else:
@@ -49,9 +52,7 @@ else:
     pinned_object = lazy("seekable.index.build.pinned_object")
     transfer = lazy("seekable.index.build.transfer")
 
-
 __all__ = []
-
 
 _PARALLEL_BYTES = 1 << 30
 """A build of fewer bytes ends before workers are worth their start (some 0.1 s)."""
@@ -80,10 +81,21 @@ _ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of a part: its file, the builder of the file's scan, and the number of the part."""
+
+    task: FileToIndex
+    builder: FileScanBuilder
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Request:
     batch: ScanBatch
-    places: tuple[tuple[FileToIndex, FileScanBuilder, int], ...]
-    """For each part of the batch: its file, the builder of the file's scan, and the number of the part."""
+    places: tuple[_Place, ...]
+    """For each part of the batch, its place."""
+    kept: KeptParts | None
+    """The file in the index folder that may have the result; None where none is to be kept."""
 
 
 def build(
@@ -134,10 +146,10 @@ def build(
             _Scans(take_over(tasks, scanner, others, progress_of_build), scanner, progress_of_build)
         ) as scans,
     ):
-        remote, objects = (any(task.is_remote for task in tasks), any(task.is_object for task in tasks))
+        remote = any(task.is_remote for task in tasks)
         workers = 0 if remote else _worth_starting(scans.parts, size=scans.size, jobs=jobs)
         if executor is not None:
-            scans.run(executor, ahead=_AHEAD, helping=False, submit=_submit_sent if objects else None)
+            scans.run_in_executor(executor)
         elif remote and scans.parts > 1:
             scans.run_in_threads(min(_threads_for(tasks, scanner), scans.parts))
         elif workers > 0:
@@ -190,7 +202,10 @@ class _Scans:
         self._progress = progress_of_build
         self._part_bytes = _PART_BYTES if is_splittable(scanner) else None
         self._planned = deque([self._requests(tasks)])
-        self._unfinished: set[FileScanBuilder] = set()
+        self._unfinished: dict[FileScanBuilder, list[KeptParts]] = {}
+        """The files that are not finished, with the parts that are kept until they are in the index."""
+        self._shared = False
+        self._results = KeptResults()
         self.parts = sum(map(self._parts, tasks))
         self.size = sum(task.bytes for task in tasks)
 
@@ -203,7 +218,7 @@ class _Scans:
                 raise _Stopped
             self._progress.count(job, size)
 
-        def submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
+        def submit(executor: Executor, request: _Request) -> Future[Answer]:
             return early_fetch.submit(executor, request.batch, read)
 
         threads = ThreadPoolExecutor(count, thread_name_prefix="seekable-scan")
@@ -213,13 +228,24 @@ class _Scans:
             stopped = True
             threads.shutdown(wait=False, cancel_futures=True)
 
+    def run_in_executor(self, executor: Executor) -> None:
+        """Scan all files in a user's executor, whose workers keep large results in the index folder."""
+
+        def submit(executor: Executor, request: _Request) -> Future[Answer]:
+            assert request.kept is not None
+            return self._results.submit(executor, request.kept, request.batch)
+
+        self._shared = True
+        ahead = most_requests(executor, otherwise=_AHEAD)
+        self.run(executor, ahead=ahead, helping=False, submit=submit)
+
     def run(
         self,
         executor: Executor | None,
         *,
         ahead: int,
         helping: bool,
-        submit: Callable[[Executor, _Request], Future[Iterable[PartScan | None]]] | None = None,
+        submit: Callable[[Executor, _Request], Future[Answer]] | None = None,
     ) -> None:
         """Scan all files, and add each to the finished ones."""
         tasks = Tasks(
@@ -230,17 +256,18 @@ class _Scans:
             name=_name_of,
         )
         with closing(run_tasks(tasks, executor=executor, ahead=ahead)) as found:
-            for request, scans in found:
-                for job, (task, builder, number), scan in zip(
-                    request.batch.jobs, request.places, scans, strict=True
-                ):
-                    kept = self._kept(task)
-                    if kept is not None and scan is not None and not builder.torn:
-                        kept.save(number, scan)
-                    self._add(job, task, builder, number, scan)
+            for request, answer in found:
+                if isinstance(answer, StoredParts):
+                    self._add_stored(request, answer.summary)
+                    continue
+                for job, place, scan in zip(request.batch.jobs, request.places, answer, strict=True):
+                    if request.kept and scan is not None and place.task.is_object and not place.builder.torn:
+                        request.kept.save([scan])
+                    self._add(job, place, scan)
 
     def close(self) -> None:
         """Remove the offsets on disk of files that are not finished."""
+        self._results.close()
         for builder in self._unfinished:
             builder.spool.discard()
 
@@ -259,22 +286,47 @@ class _Scans:
                     builder = FileScanBuilder(
                         task.folder, parts=self._parts(task), size=task.size, mtime_ns=task.mtime_ns
                     )
-                    self._unfinished.add(builder)
-                job = ScanJob(task.path, task.size, task.mtime_ns, part.start, part.stop)
-                kept = self._kept(task)
-                if kept is not None and (scan := kept.load(part.number)) is not None:
-                    self._add(job, task, builder, part.number, scan)
+                    self._unfinished[builder] = []
+                if builder.torn:
                     continue
-                jobs.append(job)
-                places.append((task, builder, part.number))
+                jobs.append(ScanJob(task.path, task.size, task.mtime_ns, part.start, part.stop))
+                places.append(_Place(task, builder, part.number))
             if jobs:
-                yield _Request(ScanBatch(tuple(jobs), self._scanner), tuple(places))
+                batch = ScanBatch(tuple(jobs), self._scanner)
+                request = _Request(batch, tuple(places), self._kept(batch, places))
+                if not self._add_earlier(request):
+                    yield request
 
-    def _kept(self, task: FileToIndex) -> KeptParts | None:
-        """Return the parts that are kept of a large object; None for any other file."""
-        if not task.is_object or self._part_bytes is None or self._parts(task) == 1:
+    def _kept(self, batch: ScanBatch, places: Sequence[_Place]) -> KeptParts | None:
+        """Return the file for the result of a batch: of parts of large objects, and of all in an executor."""
+        task = places[0].task
+        kept = KeptParts(task.folder, batch)
+        if len(places) == 1 and (self._shared or (task.is_object and self._parts(task) > 1)):
+            self._unfinished[places[0].builder].append(kept)
+        elif not self._shared:
             return None
-        return KeptParts(task, format_name=self._scanner.name, part_bytes=self._part_bytes)
+        return kept
+
+    def _add_earlier(self, request: _Request) -> bool:
+        """Take the result of a batch that an earlier build kept; return True if there is one."""
+        scans = self._results.earlier(request.kept) if request.kept else None
+        if scans is None:
+            return False
+        for job, place, scan in zip(request.batch.jobs, request.places, scans, strict=True):
+            self._add(job, place, scan)
+        return True
+
+    def _add_stored(self, request: _Request, summary: PartSummary | None) -> None:
+        """Take a result that a worker wrote into the index folder."""
+        assert request.kept is not None
+        load = partial(loaded, request.kept, request.batch)
+        if summary is not None:
+            ((job,), (place,)) = request.batch.jobs, request.places
+            self._add_part(job, place, summary, lambda: load()[0])
+            return
+        for job, place, scan in zip(request.batch.jobs, request.places, load(), strict=True):
+            self._add(job, place, scan)
+        self._results.discard([request.kept])
 
     def _parts(self, task: FileToIndex) -> int:
         """Return the number of parts of a file: 1 if it is compressed, because it is read from its start."""
@@ -291,41 +343,39 @@ class _Scans:
         for job in request.batch.jobs:
             yield scan_part(job, self._scanner, on_bytes=partial(self._progress.read, job))
 
-    def _add(
-        self, job: ScanJob, task: FileToIndex, builder: FileScanBuilder, number: int, scan: PartScan | None
+    def _add(self, job: ScanJob, place: _Place, scan: PartScan | None) -> None:
+        """Take the scan of a part."""
+        self._add_part(job, place, None if scan is None else scan.summary, lambda: scan)
+
+    def _add_part(
+        self,
+        job: ScanJob,
+        place: _Place,
+        summary: PartSummary | None,
+        load: Callable[[], PartScan | None],
     ) -> None:
         """Take the scan of a part; a file that changed during its scan is scanned again."""
+        task, builder = place.task, place.builder
         if builder.torn:
             return
-        whole = builder.add(number, scan)
+        whole = builder.add(place.number, summary, load)
         if builder.torn:
-            self._unfinished.discard(builder)
-            self._discard_kept(task)
+            self._results.discard(self._unfinished.pop(builder))
             self._progress.arrived(job, 0, records=-builder.records)
             self._planned.append(self._requests([_once_more(task)]))
             return
-        self._progress.arrived(job, job.stop - job.start, records=scan.records if scan else 0)
+        self._progress.arrived(job, job.stop - job.start, records=summary.records if summary else 0)
         if whole:
-            self._unfinished.discard(builder)
-            after = partial(self._discard_kept, task)
+            after = partial(self._results.discard, self._unfinished.pop(builder))
             self._progress.add(task.folder, task.root, task.name, whole, after=after)
-
-    def _discard_kept(self, task: FileToIndex) -> None:
-        if (kept := self._kept(task)) is not None:
-            kept.discard(self._parts(task))
 
 
 class _Stopped(BaseException):
     """Ends the scan in a thread whose build has ended; no handler of errors takes it for damage of a file."""
 
 
-def _submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
+def _submit(executor: Executor, request: _Request) -> Future[Answer]:
     return executor.submit(scan_batch, request.batch)
-
-
-def _submit_sent(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
-    """Submit a batch with the stores that its objects are in, and their secrets."""
-    return executor.submit(scan_sent, sent_batch(request.batch))
 
 
 def _name_of(request: _Request) -> str:

@@ -160,7 +160,8 @@ def _fresh_entries(
     """Return the entries of what was scanned, after writing the segments that they are in."""
     entries: dict[tuple[str, str], Entry] = {}
     small: list[tuple[str, FileScan]] = []
-    for name, scan in scans.items():
+    # By name, because they come in any order: so the segment is the same whoever scanned them.
+    for name, scan in sorted(scans.items()):
         key, old = (name, format_name), known.get((name, format_name))
         if old and (old.content, old.offsets) == (scan.content, scan.offsets.digest):
             scan.offsets.discard()

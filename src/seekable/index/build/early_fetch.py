@@ -16,19 +16,18 @@ from seekable.index.build.scan import scan_part
 from seekable.index.table_indexer import is_table_indexer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from concurrent.futures import Executor
 
-    from seekable.index.build.scan import PartScan, ScanBatch, ScanJob
+    from seekable.index.build.kept_parts import Answer
+    from seekable.index.build.scan import ScanBatch, ScanJob
 
 __all__ = ["submit"]
 
 T = TypeVar("T")
 
 
-def submit(
-    executor: Executor, batch: ScanBatch, read: Callable[[ScanJob, int], None]
-) -> Future[Iterable[PartScan | None]]:
+def submit(executor: Executor, batch: ScanBatch, read: Callable[[ScanJob, int], None]) -> Future[Answer]:
     """Submit the scan of some parts to threads, and return its future, which can be cancelled.
 
     Args:
@@ -45,7 +44,7 @@ def submit(
     return _submitted_after(answer, executor, work)
 
 
-def _scan(batch: ScanBatch, read: Callable[[ScanJob, int], None]) -> list[PartScan | None]:
+def _scan(batch: ScanBatch, read: Callable[[ScanJob, int], None]) -> Answer:
     return [scan_part(job, batch.scanner, on_bytes=partial(read, job)) for job in batch.jobs]
 
 

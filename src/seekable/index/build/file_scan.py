@@ -17,10 +17,12 @@ from seekable.index.entry import OFFSET_BYTES, Segment
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.index.build.scan import PartScan
+    from seekable.index.build.scan import PartScan, PartSummary
 
 
 __all__ = []
@@ -79,30 +81,56 @@ class FileScanBuilder:
         self._left = parts
         self._size = size
         self._mtime_ns = mtime_ns
-        self._early: dict[int, PartScan] = {}
+        self._early: dict[int, Callable[[], PartScan | None]] = {}
         self._next = 0
         self._pieces = b""
-        self._identity: tuple[int, int, int] | None = None
+        self._head_tail: int | None = None
+        self._holders: dict[int, tuple[int, int]] = {}
+        """By machine, the device and the inode of the file there."""
         self._begun_ns = 0
 
-    def add(self, number: int, scan: PartScan | None) -> FileScan | None:
-        """Take a part, None if the file was not as expected; return the whole file with its last one."""
-        if scan is None or self._identity not in (None, scan.identity):
-            self.torn = True
-            self.spool.discard()
-            self._early.clear()
-        if scan is None or self.torn:
+    def add(
+        self, number: int, summary: PartSummary | None, load: Callable[[], PartScan | None]
+    ) -> FileScan | None:
+        """Take a part, and return the whole file with its last one.
+
+        Args:
+            number: the number of the part.
+            summary: that of the part; None if the file was not as expected.
+            load: returns the part, when those before it have come; None if the file changed.
+        """
+        if summary is None or not self._agrees(summary):
+            self._tear()
+        if summary is None or self.torn:
             return None
-        self._identity = scan.identity
-        self._begun_ns = min(scan.begun_ns, self._begun_ns or scan.begun_ns)
-        self._early[number] = scan
-        self.records += scan.records
+        self._begun_ns = min(summary.begun_ns, self._begun_ns or summary.begun_ns)
+        self._early[number] = load
+        self.records += summary.records
         self._left -= 1
-        while part := self._early.pop(self._next, None):
+        whole = None
+        while (early := self._early.pop(self._next, None)) is not None:
+            part = early()
+            if part is None or not self._agrees(part.summary):
+                self._tear()
+                return None
             self._next += 1
             self._pieces += part.pieces
             self.spool.add(part.starts)
-        return None if self._left else self._whole(scan)
+            whole = part
+        return self._whole(whole) if whole is not None and not self._left else None
+
+    def _agrees(self, part: PartSummary) -> bool:
+        """Return True if a part is of the file that the parts before are of."""
+        device, inode, head_tail = part.identity
+        known = self._holders.setdefault(part.node, (device, inode))
+        if self._head_tail is None:
+            self._head_tail = head_tail
+        return known == (device, inode) and self._head_tail == head_tail
+
+    def _tear(self) -> None:
+        self.torn = True
+        self.spool.discard()
+        self._early.clear()
 
     def _whole(self, scan: PartScan) -> FileScan:
         self.spool.finish(size=self._size if scan.content_size is None else scan.content_size)

@@ -1,87 +1,203 @@
-"""The finished parts of large objects, kept on disk until the whole object is indexed.
+"""Finished parts of files, kept in the index folder until their files are in the index.
 
-The build after one that was killed reads none of them again. Each part is a file ``part-<digest>.bin`` in the
-index folder, named by the object, its version, the format and the number of the part. It begins with
-the digest of all that follows, so a damaged one is read again.
+They are those of large objects, which a build that was killed need not fetch again, and those that the
+workers of a user's executor scanned. Such a worker writes its result into the index folder, where this
+process reads it when its turn comes, and answers with a few bytes. A worker that does not see the folder, or
+whose disk is full, answers with the result itself.
+
+A file holds the parts of one batch, and is named by what decides them: paths, versions and ranges of bytes.
+So a task that runs twice writes the same file, and a later build finds it. The file begins with the digest of
+all that follows; a damaged one is scanned again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 import xxhash
 
-from seekable.index.build.scan import PartScan
+from seekable._lazy import lazy
+from seekable.index.build.scan import PartScan, PartSummary, ScanBatch, scan_batch
+from seekable.parallel.pickling import deserialized, serialized
 from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
-    from seekable.index.build.parts import FileToIndex
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["KeptParts"]
+    from seekable.remote import mounts
+else:
+    mounts = lazy("seekable.remote.mounts")
+
+__all__ = ["Answer", "KeptParts", "SharedBatch", "StoredParts", "scan_sent", "scan_shared", "sent_batch"]
 
 _WORD = np.dtype("<u8")
-_HEADER_WORDS = 7
-"""Digest, the three numbers of the identity, begin, number of bytes of content, bytes of piece digests."""
+_HEADER_WORDS = 11
+"""The identity of the file, begin, node, whether there is a number of bytes of content, that number, and the
+lengths of what follows: starts in words; pieces, points and schema in bytes."""
+
+_SENT_BYTES = 32_000
+"""Results of up to this size are sent, where no later build profits from a file."""
+
+_PART_BYTES_ABOUT = 150
+"""The bytes of a part without its offsets, when it is sent."""
 
 
 @final
 class KeptParts:
-    """The finished parts of one object."""
+    """The finished parts of one batch."""
 
-    __slots__ = ("_folder", "_name")
+    __slots__ = ("folder", "name")
 
-    def __init__(self, task: FileToIndex, *, format_name: str, part_bytes: int) -> None:
+    def __init__(self, folder: str, batch: ScanBatch) -> None:
         """Name the parts; nothing is read or written.
 
         Args:
-            task: the object.
-            format_name: the name of the format that it is scanned as.
-            part_bytes: the number of bytes of a part.
+            folder: the index folder.
+            batch: the parts.
         """
-        self._folder = task.folder
-        version = task.name, format_name, str(task.size), str(task.mtime_ns), str(part_bytes)
-        self._name = "\0".join(version).encode("utf-8", "surrogateescape")
+        hasher = xxhash.xxh3_64(batch.scanner.name.encode())
+        for job in batch.jobs:
+            version = job.path, str(job.size), str(job.mtime_ns), str(job.start), str(job.stop)
+            hasher.update(b"\0\0" + "\0".join(version).encode("utf-8", "surrogateescape"))
+        self.folder = folder
+        """The index folder."""
+        self.name = f"part-{hasher.hexdigest()}.bin"
+        """The name of the file."""
 
-    def load(self, number: int) -> PartScan | None:
-        """Return a part; None if it is not kept, or damaged."""
+    def load(self) -> list[PartScan] | None:
+        """Return the parts; None if they are not kept, or damaged."""
         try:
-            with open(self._path(number), "rb") as file:
+            with open(self._path, "rb") as file:
                 data = file.read()
         except OSError:
             return None
-        header = _HEADER_WORDS * _WORD.itemsize
-        if len(data) < header or len(data) % _WORD.itemsize:
+        if len(data) < _WORD.itemsize or len(data) % _WORD.itemsize:
             return None
-        words = np.frombuffer(data, _WORD)
-        digest, first, second, head_tail, begun_ns, size, pieces = words[:_HEADER_WORDS].tolist()
-        if xxhash.xxh3_64_intdigest(memoryview(data)[_WORD.itemsize :]) != digest:
+        body = memoryview(data)[_WORD.itemsize :]
+        if xxhash.xxh3_64_intdigest(body) != int.from_bytes(data[: _WORD.itemsize], "little"):
             return None
-        starts = np.frombuffer(data, _WORD, offset=header + pieces)
-        identity = first, second, head_tail
-        return PartScan(identity, begun_ns, data[header : header + pieces], starts, content_size=size)
+        return list(_decoded(body))
 
-    def save(self, number: int, scan: PartScan) -> None:
-        """Keep a part; where the disk is full, it is not kept, and read again by the next build."""
-        header = [*scan.identity, scan.begun_ns, scan.content_size, len(scan.pieces)]
-        starts = scan.starts.astype(_WORD, copy=False)
-        body = b"".join((np.array(header, _WORD).tobytes(), scan.pieces, starts.tobytes()))
+    def save(self, scans: Sequence[PartScan]) -> bool:
+        """Keep the parts; return False where they cannot be, because the disk is full for instance."""
+        body = b"".join(piece for scan in scans for piece in _encoded(scan))
         digest = xxhash.xxh3_64_intdigest(body).to_bytes(_WORD.itemsize, "little")
+        try:
+            write_atomically(self._path, [digest, body])
+        except OSError:
+            return False
+        return True
+
+    def discard(self) -> None:
+        """Remove the file of these parts, if it is there."""
         with contextlib.suppress(OSError):
-            write_atomically(self._path(number), [digest, body])
+            os.unlink(self._path)
 
-    def discard(self, parts: int) -> None:
-        """Remove all parts.
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.folder, self.name)
 
-        Args:
-            parts: the number of parts of the object.
-        """
-        for number in range(parts):
-            with contextlib.suppress(OSError):
-                os.unlink(self._path(number))
 
-    def _path(self, number: int) -> str:
-        digest = xxhash.xxh3_64_hexdigest(b"%s\0%d" % (self._name, number))
-        return os.path.join(self._folder, f"part-{digest}.bin")
+def _encoded(scan: PartScan) -> Iterator[bytes]:
+    texts = scan.pieces + scan.points + scan.schema
+    lengths = len(scan.starts), len(scan.pieces), len(scan.points), len(scan.schema)
+    size = scan.content_size
+    yield np.array(
+        [*scan.identity, scan.begun_ns, scan.node, size is not None, size or 0, *lengths], _WORD
+    ).tobytes()
+    yield scan.starts.astype(_WORD, copy=False).tobytes()
+    yield texts + bytes(-len(texts) % _WORD.itemsize)
+
+
+def _decoded(body: memoryview) -> Iterator[PartScan]:
+    at = 0
+    while at < len(body):
+        header = np.frombuffer(body, _WORD, _HEADER_WORDS, at).tolist()
+        first, second, head_tail, begun_ns, node, has_size, size, count, *lengths = header
+        at += _HEADER_WORDS * _WORD.itemsize
+        starts = np.frombuffer(body, _WORD, count, at)
+        at += count * _WORD.itemsize
+        edges = np.cumsum([at, *lengths]).tolist()
+        pieces, points, schema = (bytes(body[start:stop]) for start, stop in itertools.pairwise(edges))
+        at = edges[-1] + -sum(lengths) % _WORD.itemsize
+        yield PartScan(
+            (first, second, head_tail),
+            begun_ns,
+            pieces,
+            starts,
+            content_size=size if has_size else None,
+            points=points,
+            schema=schema,
+            node=node,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBatch:
+    """A batch for a worker that may see the index folder of the process that sends it."""
+
+    batch: ScanBatch
+
+    folder: str
+    """The index folder for the result."""
+
+    marker: str
+    """The path of a file in the folder, of a random name, which is there while the build goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredParts:
+    """The answer of a worker that wrote its result into the index folder."""
+
+    summary: PartSummary | None
+    """That of the part; None where the batch has several."""
+
+
+Answer = StoredParts | Iterable[PartScan | None]
+"""The answer of a worker: its result in the index folder, or the result itself, None for a changed file."""
+
+
+def scan_shared(shared: SharedBatch) -> Answer:
+    """Scan some parts in a worker of a user's executor, perhaps on another machine."""
+    batch, node = shared.batch, xxhash.xxh3_64_intdigest(socket.gethostname().encode())
+    scans = [scan and replace(scan, node=node) for scan in scan_batch(batch)]
+    whole = [scan for scan in scans if scan is not None]
+    if len(whole) < len(scans) or _is_small(batch, whole) or not os.path.exists(shared.marker):
+        return list(scans)
+    kept = KeptParts(shared.folder, batch)
+    if not kept.save(whole):
+        return list(scans)
+    if not os.path.exists(shared.marker):  # The build has ended: it had the answer of another worker.
+        kept.discard()
+        return list(scans)
+    return StoredParts(whole[0].summary if len(whole) == 1 else None)
+
+
+def _is_small(batch: ScanBatch, scans: Sequence[PartScan]) -> bool:
+    """Return True if the result is best sent: it is small, and of whole files, not of parts of large ones."""
+    if any(job.stop - job.start < job.size for job in batch.jobs):
+        return False
+    size = sum(
+        _PART_BYTES_ABOUT + scan.starts.nbytes + len(scan.pieces) + len(scan.points) + len(scan.schema)
+        for scan in scans
+    )
+    return size <= _SENT_BYTES
+
+
+def sent_batch(shared: SharedBatch) -> bytes:
+    """Return a batch of objects as bytes for another process, with their stores and the secrets of those."""
+    stores = mounts.mounts_of(job.path for job in shared.batch.jobs)
+    return serialized((stores, shared), way_out="index with jobs=1, in this process")
+
+
+def scan_sent(data: bytes) -> Answer:
+    """Scan a batch of `sent_batch`; call this only with bytes of the process that builds the index."""
+    _, shared = deserialized(data)
+    return scan_shared(shared)

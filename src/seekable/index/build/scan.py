@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._lazy import lazy
-from seekable._secrets import sending_secrets
 from seekable.errors import IndexStale
 from seekable.index.build.data_file import opened_file
 from seekable.index.build.decompressing import (
@@ -27,7 +25,6 @@ from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
-from seekable.parallel.pickling import deserialized, serialized
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -40,11 +37,8 @@ if TYPE_CHECKING:
     from seekable.index.scanner import Scanner
     from seekable.index.surveyor import Finder, Surveyor
     from seekable.index.table_indexer import TableIndexer
-    from seekable.remote import mounts
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
-else:
-    mounts = lazy("seekable.remote.mounts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +72,22 @@ class ScanBatch:
     """Finds the records in them."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartSummary:
+    """The facts of the scan of a part that its file is put together by, without its offsets."""
+
+    identity: tuple[int, int, int]
+    node: int
+    begun_ns: int
+    records: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PartScan:
     """The result of the scan of a part of a file."""
 
     identity: tuple[int, int, int]
-    """Device, inode and digest of both ends of the file: all its parts must agree."""
+    """Device, inode and digest of both ends of the file: all its parts must agree, on each machine."""
 
     begun_ns: int
     """The time at which the scan began."""
@@ -104,6 +108,15 @@ class PartScan:
     schema: bytes = b""
     """Of a table, its columns."""
 
+    node: int = 0
+    """The machine that scanned it, 0 for this process. Machines number devices, and may number inodes, in
+    their own ways."""
+
+    @property
+    def summary(self) -> PartSummary:
+        """The part without its offsets."""
+        return PartSummary(self.identity, self.node, self.begun_ns, self.records)
+
     @property
     def records(self) -> int:
         """The number of records that start in the part."""
@@ -120,7 +133,7 @@ class PartScan:
         # Words of an archive do not ascend.
         narrow = len(first) and not self.schema and self.starts[-1] - first[0] <= np.iinfo(np.uint32).max
         starts = (self.starts - first).astype(np.uint32) if narrow else self.starts
-        rest = self.content_size, self.points, self.schema
+        rest = self.content_size, self.points, self.schema, self.node
         return _unpacked, (self.identity, self.begun_ns, self.pieces, first if narrow else None, starts, rest)
 
 
@@ -130,7 +143,7 @@ def _unpacked(
     pieces: bytes,
     first: NDArray[np.uint64] | None,
     starts: NDArray[Any],
-    rest: tuple[int | None, bytes, bytes],
+    rest: tuple[int | None, bytes, bytes, int],
 ) -> PartScan:
     return PartScan(identity, begun_ns, pieces, starts if first is None else starts + first, *rest)
 
@@ -138,19 +151,6 @@ def _unpacked(
 def scan_batch(batch: ScanBatch) -> list[PartScan | None]:
     """Scan some parts, for instance in another process."""
     return [scan_part(job, batch.scanner, on_bytes=None) for job in batch.jobs]
-
-
-def sent_batch(batch: ScanBatch) -> bytes:
-    """Return a batch of objects as bytes for another process, with their stores and the secrets of those."""
-    stores = mounts.mounts_of(job.path for job in batch.jobs)
-    with sending_secrets():
-        return serialized((stores, batch), way_out="index with jobs=1, in this process")
-
-
-def scan_sent(data: bytes) -> list[PartScan | None]:
-    """Scan a batch of ``sent_batch``; call this only with bytes of the process that builds the index."""
-    _, batch = deserialized(data)
-    return scan_batch(batch)
 
 
 def scan_part(job: ScanJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> PartScan | None:

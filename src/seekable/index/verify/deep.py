@@ -12,7 +12,17 @@ from seekable.index.build.parts import plan_batches
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest
 from seekable.index.surveyor import is_splittable
 from seekable.index.verify.integrity import Problem
-from seekable.index.verify.part_comparison import Boundary, Compared, PartJob, compare_part, compare_parts
+from seekable.index.verify.part_comparison import (
+    Boundary,
+    Compared,
+    PartJob,
+    compare_part,
+    compare_parts,
+    compare_sent,
+    sent_jobs,
+)
+from seekable.parallel.cluster import most_requests
+from seekable.parallel.map_ranges import FOREIGN_REQUESTS
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.progress import Progress, Throttle
 from seekable.parallel.tasks import Tasks, run_tasks
@@ -21,6 +31,7 @@ from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from concurrent.futures import Executor, Future
 
     from seekable.index.build.parts import Part
     from seekable.index.surveyor import Finder
@@ -55,6 +66,7 @@ def compare_all(
     scanner: Finder,
     *,
     jobs: int | None,
+    executor: Executor | None,
     progress: ProgressHook | None,
 ) -> list[Problem]:
     """Read files as a whole and return their problems, at most one a file.
@@ -63,10 +75,11 @@ def compare_all(
         files: the files, with their entries in the index.
         scanner: finds the records in them.
         jobs: the most processes that read; None for one to a processor.
+        executor: reads them instead; it stays open.
         progress: is called in this thread with the progress of the reading.
 
     Raises:
-        WorkerDied: a worker process ended too early.
+        WorkerDied: a worker process or the executor ended too early.
     """
     sizes = [file.bytes for file in files]
     part_bytes = _PART_BYTES if is_splittable(scanner) else None
@@ -75,7 +88,16 @@ def compare_all(
     watch = _Watch(files, batches, progress)
     parts = sum(len(batch) for batch in batches)
     workers = min(usable_cpus() if jobs is None else jobs, parts)
-    if any("://" in file.path for file in files):
+    if executor is not None:
+        results = _in_executor(
+            files,
+            batches,
+            scanner,
+            watch,
+            executor,
+            ahead=most_requests(executor, otherwise=FOREIGN_REQUESTS),
+        )
+    elif any("://" in file.path for file in files):
         results = _in_threads(files, batches, scanner, watch)
     elif workers < _FEWEST_WORKERS or sum(sizes) < _PARALLEL_BYTES:
         results = _here(files, batches, scanner, watch)
@@ -164,20 +186,35 @@ def _in_workers(
     *,
     workers: int,
 ) -> Iterator[tuple[Part, Compared]]:
+    with WorkerProcesses(workers) as processes:
+        yield from _in_executor(files, batches, scanner, watch, processes, ahead=workers * _AHEAD_EACH)
+
+
+def _in_executor(
+    files: Sequence[Indexed],
+    batches: Sequence[Sequence[Part]],
+    scanner: Finder,
+    watch: _Watch,
+    executor: Executor,
+    *,
+    ahead: int,
+) -> Iterator[tuple[Part, Compared]]:
     left = iter(batches)
+
+    def submit(executor: Executor, batch: Sequence[Part]) -> Future[list[Compared]]:
+        jobs = [_job(files[part.file], part) for part in batch]
+        if any("://" in job.path for job in jobs):
+            return executor.submit(compare_sent, sent_jobs(jobs, scanner))
+        return executor.submit(compare_parts, jobs, scanner)
+
     tasks: Tasks[Sequence[Part], list[Compared]] = Tasks(
         take=lambda: next(left, None),
-        submit=lambda executor, batch: executor.submit(
-            compare_parts, [_job(files[part.file], part) for part in batch], scanner
-        ),
+        submit=submit,
         here=None,
         idle=watch.report,
         name=lambda batch: f"{files[batch[0].file].path!r} from byte {batch[0].start}",
     )
-    with (
-        WorkerProcesses(workers) as processes,
-        closing(run_tasks(tasks, executor=processes, ahead=workers * _AHEAD_EACH)) as answers,
-    ):
+    with closing(run_tasks(tasks, executor=executor, ahead=ahead)) as answers:
         for batch, results in answers:
             for part, result in zip(batch, results, strict=True):
                 watch.read(part.stop - part.start)

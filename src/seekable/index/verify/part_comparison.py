@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, UnsupportedFormat
 from seekable.index.build.data_file import opened_file
 from seekable.index.build.decompressing import DecompressingSource
@@ -15,6 +16,7 @@ from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
+from seekable.parallel.pickling import deserialized, serialized
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from seekable.index.build.data_bytes import Data
     from seekable.index.entry import Entry
     from seekable.index.surveyor import Finder
+    from seekable.remote import mounts
+else:
+    mounts = lazy("seekable.remote.mounts")
 
-__all__ = ["Boundary", "Compared", "PartJob", "compare_part", "compare_parts"]
+__all__ = ["Boundary", "Compared", "PartJob", "compare_part", "compare_parts", "compare_sent", "sent_jobs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,18 @@ class Compared:
 def compare_parts(jobs: Sequence[PartJob], scanner: Finder) -> list[Compared]:
     """Compare some parts, for instance in another process."""
     return [compare_part(job, scanner, on_bytes=None) for job in jobs]
+
+
+def sent_jobs(jobs: Sequence[PartJob], scanner: Finder) -> bytes:
+    """Return parts of objects as bytes for another process, with their stores and the secrets of those."""
+    stores = mounts.mounts_of(job.path for job in jobs)
+    return serialized((stores, jobs, scanner), way_out="verify with jobs=1, in this process")
+
+
+def compare_sent(data: bytes) -> list[Compared]:
+    """Compare the parts of `sent_jobs`; call this only with bytes of the process that verifies."""
+    _, jobs, scanner = deserialized(data)
+    return compare_parts(jobs, scanner)
 
 
 def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> Compared:

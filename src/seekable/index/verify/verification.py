@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.index.catalog import CATALOG, read_table
@@ -33,16 +34,19 @@ from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor
 
     from seekable.index import remote_file
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
+    from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
     from seekable.remote import paths
     from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:
+    cluster = lazy("seekable.parallel.cluster")
     find = lazy("seekable.remote.listing.find")
     paths = lazy("seekable.remote.paths")
     remote_file = lazy("seekable.index.remote_file")
@@ -88,7 +92,7 @@ class Verification:
         return FileSet(tuple(_part(root, folder, list(files)) for (root, folder), files in runs))
 
 
-def verify_files(
+def verify_files(  # noqa: PLR0913 - keywords
     found: Sequence[Found],
     scanner: Finder,
     *,
@@ -96,6 +100,7 @@ def verify_files(
     folders: Collection[str] = (),
     index_dir: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    executor: Executor | None = None,
     progress: ProgressHook | None = None,
 ) -> Verification:
     """Compare files with their index, and the index with itself.
@@ -107,12 +112,14 @@ def verify_files(
         folders: the roots that are verified as a whole: each file that the index has below one must exist.
         index_dir: the user's folder for indexes; None for those beside the data.
         jobs: the most processes that read; None for one to a processor.
+        executor: reads the files as a whole instead; it stays open.
         progress: is called in this thread with the progress of a deep verification.
 
     Raises:
         DataNotFound: a file does not exist.
-        WorkerDied: a worker process ended too early.
+        WorkerDied: a worker process or the executor ended too early.
     """
+    check_workers(jobs, executor)
     of_indexes: dict[str, Problem | None] = {}
     indexed: list[Indexed] = []
     problems: dict[str, Problem] = {}
@@ -126,13 +133,19 @@ def verify_files(
         problems |= {file.path: file for file in here if isinstance(file, Problem)}
         if table and run.root in folders:
             gone |= _by_path(_gone(run, folder, table, scanner.name))
+    cluster.check_nodes(executor, _seen_by_nodes(found, of_indexes))
     damaged = _check_segments(indexed)
     rest = [file for file in indexed if file.segment not in damaged]
     problems |= _by_path(check_offsets(file, surveyed=is_surveyor(scanner)) for file in rest)
     if isinstance(scanner, ReadsSideFiles):
         problems |= _by_path(_look_beside(file, scanner) for file in rest)
     rest = [file for file in rest if file.path not in problems]
-    read = compare_all(rest, scanner, jobs=jobs, progress=progress) if deep else _look_at_all(rest, progress)
+    if deep:
+        read: Iterable[Problem | None] = compare_all(
+            rest, scanner, jobs=jobs, executor=executor, progress=progress
+        )
+    else:
+        read = _look_at_all(rest, progress)
     problems |= _by_path(read)
     in_order = (os.path.join(run.root, name) for run in found for name in run.names)
     of_files = [problems[path] for path in dict.fromkeys(in_order) if path in problems]
@@ -160,6 +173,13 @@ def _part(root: str, folder: str, files: Sequence[Indexed]) -> IndexedFiles:
 
 def _by_path(problems: Iterable[Problem | None]) -> dict[str, Problem]:
     return {problem.path: problem for problem in problems if problem}
+
+
+def _seen_by_nodes(found: Sequence[Found], folders: Iterable[str]) -> Iterator[str]:
+    """Yield the files that the nodes of a cluster must see: the ends of each run, and the catalogs."""
+    for run in found:
+        yield from (os.path.join(run.root, name) for name in (*run.names[:1], *run.names[-1:]))
+    yield from (os.path.join(folder, CATALOG) for folder in folders)
 
 
 def _index_of(

@@ -22,6 +22,7 @@ from seekable.index.build.commit import make_folder
 from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
 from seekable.index.keys.key_hash import key_hash, text_key_hashes
 from seekable.index.keys.keyed import Keyed, keys_of_entries, keys_of_samples
+from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.display import add_place
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
@@ -93,6 +94,7 @@ def open_keys(
     for folder in folders:
         if index := read_keys(folder, keyed):
             return Keys(of, index)
+    check_seen(using.executor, source.files)
     make_folder(folders[-1])
     with watched(progress, task="reading keys", rows=source.size) as watch:
         notice = f"another process is building a key index in {folders[-1]!r}: waiting for it"

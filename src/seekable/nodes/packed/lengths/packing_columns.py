@@ -14,6 +14,7 @@ from seekable.errors import InvalidArgument
 from seekable.index.index_location import find_index
 from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import leaves_of, with_leaves
+from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.packed.lengths.length_columns import open_columns_of
 from seekable.nodes.sources.token_source import TokenSource
@@ -159,6 +160,7 @@ def packing_columns(
         if (found := open_columns_of(folder, name)) is not None:
             return found
     folder = next((folder for folder in folders if has_access(folder, 7)), list(folders)[-1])
+    check_seen(executor, node, folder=folder)
     commit.make_folder(folder)
     chunks = sort_lengths.Chunks(_LengthsOf(node), documents, chunk or sort_lengths.CHUNK)
     build = sort_lengths.ColumnBuild(folder, name, files, chunks)

@@ -14,6 +14,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import IndexStale, WrongType
+from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.display import describe_place
 from seekable.nodes.graph import known_size, must_be_steady
@@ -111,6 +112,7 @@ def row_lengths(
     narrowed = child.narrowed(frozenset(columns)) if key is not None else child
     job = _Lengths(narrowed, names, call)
     using = execution_options(jobs, executor, at_once=True)
+    check_seen(executor, child)
     dtypes: list[set[str]] = [set() for _ in names]
 
     def lengths() -> Iterator[Int64s]:
