@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.integrations.torch_samplers import loader_of, numbers, sampled
 
@@ -121,6 +121,11 @@ BATCHES = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("ahead", [0, 4])
 @given(n=st.integers(1, 20), batch=BATCHES, operations=OPERATIONS)
+@example(
+    n=1,
+    batch={"end": "drop", "epochs": 1},
+    operations=[("run", 2), ("next", 1), ("begin", None), ("run", 3), ("next", 1)],
+)
 def test_a_sampler_goes_where_a_loader_goes(
     ahead: int, n: int, batch: dict[str, Any], operations: list[tuple[str, Any]]
 ) -> None:

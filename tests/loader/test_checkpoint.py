@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
+from seekable.loader.checkpoint_files import each_at_once
 
 
 def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
@@ -322,3 +324,17 @@ def test_what_killed_saves_of_this_rank_left_is_removed(tmp_path: Path) -> None:
     sk.save_state(tmp_path, second)
     assert not (tmp_path / torn[1]).exists()
     assert (tmp_path / "notes.json.tmp").exists()
+
+
+def test_files_of_a_store_are_read_at_once_and_local_ones_in_this_thread() -> None:
+    together = threading.Barrier(8)  # breaks unless eight calls wait at once
+
+    def waited(path: str) -> str:
+        together.wait(timeout=10)
+        return path.upper()
+
+    addresses = [f"s3://bucket/run/{number}" for number in range(8)]
+    assert each_at_once(waited, addresses) == [address.upper() for address in addresses]
+    here = threading.current_thread()
+    assert each_at_once(lambda _: threading.current_thread(), ["/run/0", "/run/1"]) == [here, here]
+    assert each_at_once(waited, []) == []

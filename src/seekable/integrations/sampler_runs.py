@@ -239,7 +239,8 @@ class SamplerRuns:
         if self._is_kept and self._loader.epoch == number * (self._steps.epochs or 0):
             self._next_run = number
             return
-        self._leave()
+        if self.delivered != 0:
+            self.end()
         before = self._loader.state_dict(rows=False)
         self._loader.sampler.set_epoch(number)
         if before != self._loader.state_dict(rows=False):

@@ -11,23 +11,25 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
-from seekable.remote.addresses import shown
+from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import file_size, folder_exists, list_names, output_path, read_file
 from seekable.resume.from_description import has_schedule
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
 from seekable.state.stream_document import State, StreamState, merged, parse_state
+from seekable.storage.abandoned import abandoned_at_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
     "Generation",
     "Saved",
     "description_name",
+    "each_at_once",
     "generations",
     "generations_in",
     "has_other_description",
@@ -42,6 +44,11 @@ __all__ = [
 
 _NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
 _DESCRIPTION = re.compile(r"pipeline-[0-9a-z]+\.json")
+
+_AT_ONCE = 32
+"""The files of a store that are read or deleted at once."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -170,7 +177,8 @@ def read_generation(folder: str, generation: Generation) -> State:
     Raises:
         CorruptState: one of the files cannot be read, or they differ.
     """
-    states = {name: read_json(os.path.join(folder, name)) for name in generation.names}
+    paths = [os.path.join(folder, name) for name in generation.names]
+    states = dict(zip(generation.names, each_at_once(read_json, paths), strict=True))
     first, *others = states
     if len(states) > 1 and "lanes" in states[first]:
         shares = {name: _parsed(state, os.path.join(folder, name)) for name, state in states.items()}
@@ -184,6 +192,17 @@ def read_generation(folder: str, generation: Generation) -> State:
             )
             raise CorruptState(message)
     return _parsed(states[first], os.path.join(folder, first))
+
+
+def each_at_once(do: Callable[[str], T], paths: Sequence[str]) -> list[T]:
+    """Return what a function returns for each path; in threads if the paths are addresses.
+
+    Each request of a store takes a round trip, and a step of 512 ranks has 512 files.
+    """
+    if len(paths) <= 1 or not all(map(is_address, paths)):
+        return list(map(do, paths))
+    with abandoned_at_errors(_AT_ONCE, "seekable-states") as threads:
+        return list(threads.map(do, paths))
 
 
 def read_json(path: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from seekable.errors import CorruptState
 from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.checkpoint_files import (
     description_name,
+    each_at_once,
     generations,
     generations_in,
     has_other_description,
@@ -261,8 +262,7 @@ def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int,
                 removed.update(_of_other_pipelines(folder, generation, state["fingerprint"]))
             if complete and generation.step > step:
                 removed.add(state_name(generation.step, rank=rank, ranks=ranks))
-        for name in removed.intersection(generation.names):
-            delete_file(os.path.join(folder, name))
+        each_at_once(delete_file, [os.path.join(folder, name) for name in removed & {*generation.names}])
 
 
 def _is_left(generation: Generation, step: int, complete: Sequence[Generation]) -> bool:
