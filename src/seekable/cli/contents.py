@@ -12,6 +12,7 @@ import numpy as np
 
 from seekable.cli.output import in_words
 from seekable.index.digest import digest_number, digest_text, unread_content_digest
+from seekable.index.offsets import drop_read_pages
 from seekable.storage.compression import compression_of
 from seekable.storage.memory import bytes_in_words
 from seekable.storage.seek_points import open_points, points_name
@@ -62,6 +63,7 @@ def record_lengths(files: FileSet) -> RecordLengths | None:
         shortest = min(shortest, int(lengths.min()))
         longest = max(longest, int(lengths.max()))
         counts += np.bincount(bin_of(lengths), minlength=_BINS)
+        drop_read_pages()
     if not records:
         return None
     below = np.cumsum(counts)

@@ -24,6 +24,7 @@ from seekable.remote.paths import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from concurrent.futures import Executor
 
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Leaf, Node
@@ -68,6 +69,9 @@ class Opening:
     publish: bool = field(default=False, kw_only=True)
     refresh: bool = field(default=True, kw_only=True)
     """True to list stores; False to take the lists that were kept."""
+
+    executor: Executor | None = field(default=None, kw_only=True)
+    """Does the work of opening, in place of processes of this machine."""
 
     @cached_property
     def watch(self) -> BuildWatch:
@@ -187,6 +191,7 @@ class Opening:
             decode=decode,
             index_dir=self.index_dir,
             jobs=self.jobs,
+            executor=self.executor,
             progress=self.watch,
             key=self.key,
             partitions=self.partitions,

@@ -9,6 +9,7 @@ import typer
 from seekable.cli.options import (
     BosIdOption,
     EosIdOption,
+    ExecutorOption,
     FormatOption,
     IndexDirOption,
     JsonOption,
@@ -30,6 +31,7 @@ EPILOG = examples(
     "export notes.txt notes --as jsonl --compression zst",
     "export corpus/ shuffled --shuffle 7 --rows-per-file 50000",
     "export corpus/ one.parquet                one file",
+    "export /shared/corpus /shared/parquet --executor ray:10.0.0.1:6379",
     "export my_pipeline:make out --jobs 8      what a function returns: a Dataset, or a Stream that ends",
 )
 
@@ -124,6 +126,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     refresh: RefreshOption = True,
     partitions: PartitionsOption = None,
     jobs: WriteJobsOption = None,
+    executor: ExecutorOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -134,33 +137,41 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     it is given again; what another command wrote is refused. Lines of text become a column "text" of Parquet.
     """
     from seekable.cli.data_argument import Opening
+    from seekable.cli.executors import executor_of
     from seekable.cli.progress_output import BuildWatch
     from seekable.errors import InvalidArgument
 
     target = _of_suffix(folder) if target is None else target
     if target not in _FORMATS:
         raise InvalidArgument(f"--as must be one of {', '.join(_FORMATS)} (got {target!r})")
-    opening = Opening(
-        source,
-        format=format_name,
-        index_dir=index_dir,
-        partitions=partitions,  # type: ignore[arg-type]  # open() checks it
-        jobs=jobs,
-        progress=not no_progress,
-        quiet=quiet,
-        dtype=dtype,
-        eos=eos,
-        bos=bos,
-        refresh=refresh,
-    )
-    records = _records(opening, as_table=target == "parquet")
-    if shuffle is not None:
-        records = _shuffled(records, shuffle)
-    arguments: dict[str, Any] = {"rows_per_file": rows_per_file, "overwrite": overwrite, "jobs": jobs}
-    if compression is not None:
-        arguments["compression"] = None if compression == "none" else compression
-    watch = BuildWatch(bar=not no_progress, notices=not quiet)
-    written = _write(records, folder, target, arguments, watch)
+    with executor_of(executor, jobs=jobs) as cluster:
+        opening = Opening(
+            source,
+            format=format_name,
+            index_dir=index_dir,
+            partitions=partitions,  # type: ignore[arg-type]  # open() checks it
+            jobs=jobs,
+            executor=cluster,
+            progress=not no_progress,
+            quiet=quiet,
+            dtype=dtype,
+            eos=eos,
+            bos=bos,
+            refresh=refresh,
+        )
+        records = _records(opening, as_table=target == "parquet")
+        if shuffle is not None:
+            records = _shuffled(records, shuffle)
+        arguments: dict[str, Any] = {
+            "rows_per_file": rows_per_file,
+            "overwrite": overwrite,
+            "jobs": jobs,
+            "executor": cluster,
+        }
+        if compression is not None:
+            arguments["compression"] = None if compression == "none" else compression
+        watch = BuildWatch(bar=not no_progress, notices=not quiet)
+        written = _write(records, folder, target, arguments, watch)
     _print(folder, written, as_json=as_json, quiet=quiet)
 
 

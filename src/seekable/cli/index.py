@@ -9,6 +9,7 @@ import typer
 from seekable.cli.options import (
     BosIdOption,
     EosIdOption,
+    ExecutorOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -26,6 +27,7 @@ EPILOG = examples(
     "index corpus.jsonl",
     "index 'web/*.jsonl' code/           two datasets",
     "index --jobs 8 --index-dir /fast/indexes 'corpus/*.jsonl'",
+    "index --executor ray:10.0.0.1:6379 /shared/corpus    on a cluster of Ray",
     "index --key id corpus/              also which record has which id",
     "index --publish s3://bucket/corpus  also into s3://bucket/corpus/.seekable",
     "index --lhotse cuts.jsonl           writes cuts.jsonl.idx, as `lhotse index jsonl` does",
@@ -96,6 +98,7 @@ def index(  # noqa: PLR0913 - an argument for each option
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
+    executor: ExecutorOption = None,
     key: KeyOption = None,
     pages: PagesOption = False,
     publish: PublishOption = False,
@@ -124,6 +127,7 @@ def index(  # noqa: PLR0913 - an argument for each option
                 "--format": format_name,
                 "--index-dir": index_dir,
                 "--jobs": jobs,
+                "--executor": executor,
                 "--key": key,
                 "--pages": pages,
                 "--publish": publish,
@@ -135,27 +139,30 @@ def index(  # noqa: PLR0913 - an argument for each option
         )
         return
     from seekable.cli.data_argument import Opening
+    from seekable.cli.executors import executor_of
     from seekable.cli.output import write_document, write_line
 
     documents = []
-    for path in paths:
-        opening = Opening(
-            path,
-            format=format_name,
-            index_dir=index_dir,
-            jobs=jobs,
-            key=key,
-            progress=not no_progress,
-            quiet=quiet,
-            dtype=dtype,
-            eos=eos,
-            bos=bos,
-            most_bytes=most_bytes,
-            publish=publish,
-        )
-        documents.append(indexed(opening, pages=pages))
-        if not as_json and not quiet:
-            write_line(indexed_in_words(path, documents[-1]))
+    with executor_of(executor, jobs=jobs) as cluster:
+        for path in paths:
+            opening = Opening(
+                path,
+                format=format_name,
+                index_dir=index_dir,
+                jobs=jobs,
+                executor=cluster,
+                key=key,
+                progress=not no_progress,
+                quiet=quiet,
+                dtype=dtype,
+                eos=eos,
+                bos=bos,
+                most_bytes=most_bytes,
+                publish=publish,
+            )
+            documents.append(indexed(opening, pages=pages))
+            if not as_json and not quiet:
+                write_line(indexed_in_words(path, documents[-1]))
     if as_json:
         write_document({"datasets": documents})
 

@@ -41,6 +41,17 @@ JobsOption = Annotated[
     ),
 ]
 
+ExecutorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Work on a cluster: ray, ray://HOST:PORT, ray:HOST:PORT, dask://HOST:PORT, slurm:N, or what "
+        "module:function returns.",
+        show_default=False,
+    ),
+]
+
 TokenTypeOption = Annotated[
     str | None,
     typer.Option(

@@ -9,6 +9,7 @@ import typer
 from seekable.cli.options import (
     BosIdOption,
     EosIdOption,
+    ExecutorOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -93,6 +94,7 @@ def pack(  # noqa: PLR0913 - an argument for each of its options
     index_dir: IndexDirOption = None,
     refresh: RefreshOption = True,
     jobs: JobsOption = None,
+    executor: ExecutorOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -105,6 +107,7 @@ def pack(  # noqa: PLR0913 - an argument for each of its options
     options are those of Dataset.pack.
     """
     from seekable.cli.data_argument import Opening
+    from seekable.cli.executors import executor_of
     from seekable.cli.pack_options import PackArguments
 
     asked = PackArguments(
@@ -120,23 +123,25 @@ def pack(  # noqa: PLR0913 - an argument for each of its options
             "key": key,
         },
     )
-    opening = Opening(
-        path,
-        format=format_name,
-        index_dir=index_dir,
-        jobs=jobs,
-        progress=not no_progress,
-        quiet=quiet,
-        dtype=dtype,
-        eos=eos,
-        bos=bos,
-        refresh=refresh,
-    )
-    documents = opening.dataset()
-    try:
-        packed = asked.packed(documents, jobs=jobs, progress=opening.watch)
-    finally:
-        opening.watch.close()
+    with executor_of(executor, jobs=jobs) as cluster:
+        opening = Opening(
+            path,
+            format=format_name,
+            index_dir=index_dir,
+            jobs=jobs,
+            executor=cluster,
+            progress=not no_progress,
+            quiet=quiet,
+            dtype=dtype,
+            eos=eos,
+            bos=bos,
+            refresh=refresh,
+        )
+        documents = opening.dataset()
+        try:
+            packed = asked.packed(documents, jobs=jobs, executor=cluster, progress=opening.watch)
+        finally:
+            opening.watch.close()
     _print(opening, asked, packed, explain=explain, head=head, as_json=as_json)
 
 

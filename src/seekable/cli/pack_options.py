@@ -91,7 +91,7 @@ class PackArguments:
 
         Args:
             documents: the documents.
-            execution: ``jobs`` and ``progress`` of the call.
+            execution: ``jobs``, ``executor`` and ``progress`` of the call.
 
         Raises:
             InvalidArgument: an argument breaks a rule.

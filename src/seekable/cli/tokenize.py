@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    ExecutorOption,
     FormatOption,
     IndexDirOption,
     JsonOption,
@@ -22,6 +23,7 @@ EPILOG = examples(
     "tokenize 'corpus/*.jsonl' --to tokens --tokenizer tokenizer.json --eos '<|endoftext|>'",
     "tokenize corpus/ --to tokens --tokenizer tiktoken:gpt2 --column content --eos 50256",
     "tokenize a.parquet --to tokens --tokenizer t.json --workers 8 --engine gigatoken",
+    "tokenize s3://bucket/corpus --to s3://bucket/tokens --tokenizer t.json --eos 0 --executor ray",
     "tokenize a.jsonl --to tokens --tokenizer t.json --eos '</s>' --idx       Megatron's index too",
     "tokenize a.jsonl --to samples --tokenizer t.json --eos 0 --sample-size 1024",
 )
@@ -125,6 +127,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     idx: IdxOption = False,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
+    executor: ExecutorOption = None,
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
     no_progress: NoProgressOption = False,
@@ -139,6 +142,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     """
     import time
 
+    from seekable.cli.executors import executor_of
     from seekable.cli.progress_output import BuildWatch
     from seekable.dataset.open import open as open_dataset
     from seekable.dataset.tokenizing import tokenize as write_tokens
@@ -146,30 +150,33 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     try:
-        source: Dataset = open_dataset(
-            sources[0] if len(sources) == 1 else sources,
-            format=format_name,
-            index_dir=index_dir,
-            jobs=workers,
-            progress=watch,
-        )
-        before, begun = 0 if overwrite else tokens_in(to), time.perf_counter()
-        write_tokens(
-            source,
-            to=to,
-            tokenizer=tokenizer,
-            column=column,
-            eos=_token(eos),
-            bos=_token(bos),
-            engine=engine,
-            dtype=dtype,
-            sample_size=sample_size,
-            rows_per_file=rows_per_file,
-            idx=idx,
-            overwrite=overwrite,
-            jobs=workers,
-            progress=watch,
-        )
+        with executor_of(executor, jobs=workers) as cluster:
+            source: Dataset = open_dataset(
+                sources[0] if len(sources) == 1 else sources,
+                format=format_name,
+                index_dir=index_dir,
+                jobs=workers,
+                executor=cluster,
+                progress=watch,
+            )
+            before, begun = 0 if overwrite else tokens_in(to), time.perf_counter()
+            write_tokens(
+                source,
+                to=to,
+                tokenizer=tokenizer,
+                column=column,
+                eos=_token(eos),
+                bos=_token(bos),
+                engine=engine,
+                dtype=dtype,
+                sample_size=sample_size,
+                rows_per_file=rows_per_file,
+                idx=idx,
+                overwrite=overwrite,
+                jobs=workers,
+                executor=cluster,
+                progress=watch,
+            )
     finally:
         watch.close()
     report = _report(to, time.perf_counter() - begun, before)

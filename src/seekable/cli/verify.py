@@ -10,6 +10,7 @@ from seekable.cli.exits import ExitCode
 from seekable.cli.options import (
     BosIdOption,
     EosIdOption,
+    ExecutorOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -29,6 +30,7 @@ EPILOG = examples(
     "verify corpus/                     size, time and both ends of each file",
     "verify --deep 'corpus/*.jsonl'     every byte and every offset",
     "verify --deep --decode corpus.jsonl",
+    "verify --deep --executor ray /shared/corpus    on a cluster of Ray",
     "verify --deep --decode tokens/     and each id against the vocabulary of a token store",
     "verify --json corpus/ | jq -r '.problems[].path'",
 )
@@ -54,6 +56,7 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
+    executor: ExecutorOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -68,42 +71,25 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     the digests in tokens.json, and --decode each id with the vocabulary.
     """
     from seekable.cli.data_argument import Opening, is_pipeline_file
+    from seekable.cli.executors import executor_of
     from seekable.cli.output import write_document
     from seekable.cli.progress_output import BuildWatch
     from seekable.dataset.verify_data import verify as verify_data
     from seekable.dataset.verify_data import verify_sources
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
+    types: dict[str, Any] = {"dtype": dtype, "eos": eos, "bos": bos}
+    depth: dict[str, Any] = {"deep": deep, "decode": decode, "progress": watch}
     try:
-        if is_pipeline_file(path):
-            opening = Opening(
-                path,
-                format=format_name,
-                index_dir=index_dir,
-                jobs=jobs,
-                progress=not no_progress,
-                quiet=quiet,
-                dtype=dtype,
-                eos=eos,
-                bos=bos,
-            )
-            opening.refuse_options()
-            found = verify_sources(
-                opening.order(), deep=deep, decode=decode, index_dir=index_dir, jobs=jobs, progress=watch
-            )
-        else:
-            found = verify_data(
-                path,
-                format=format_name,
-                deep=deep,
-                decode=decode,
-                index_dir=index_dir,
-                jobs=jobs,
-                progress=watch,
-                dtype=dtype,
-                eos=eos,
-                bos=bos,
-            )
+        with executor_of(executor, jobs=jobs) as cluster:
+            place: dict[str, Any] = {"index_dir": index_dir, "jobs": jobs, "executor": cluster}
+            if is_pipeline_file(path):
+                shown: dict[str, Any] = {"progress": not no_progress, "quiet": quiet}
+                opening = Opening(path, format=format_name, **place, **shown, **types)
+                opening.refuse_options()
+                found = verify_sources(opening.order(), **depth, **place)
+            else:
+                found = verify_data(path, format=format_name, **depth, **place, **types)
     finally:
         watch.close()
     if as_json:

@@ -8,6 +8,7 @@ import typer
 
 from seekable.cli.kaldi.table_options import HolderOption
 from seekable.cli.options import (
+    ExecutorOption,
     IndexDirOption,
     JobsOption,
     JsonOption,
@@ -23,7 +24,7 @@ EPILOG = examples(
 )
 
 
-def index(
+def index(  # noqa: PLR0913 - an argument for each option
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -36,6 +37,7 @@ def index(
     holder: HolderOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
+    executor: ExecutorOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -46,23 +48,26 @@ def index(
     through by the headers of their objects; of a script, the lines are indexed.
     """
     from seekable.cli.data_argument import Opening
+    from seekable.cli.executors import executor_of
     from seekable.cli.index import indexed, indexed_in_words
     from seekable.cli.kaldi.targets import as_rspecifier
     from seekable.cli.output import write_document, write_line
 
     documents = []
-    for path in paths:
-        opening = Opening(
-            as_rspecifier(path),
-            format=None,
-            holder=holder,
-            index_dir=index_dir,
-            jobs=jobs,
-            progress=not no_progress,
-            quiet=quiet,
-        )
-        documents.append(indexed(opening))
-        if not as_json and not quiet:
-            write_line(indexed_in_words(path, documents[-1]))
+    with executor_of(executor, jobs=jobs) as cluster:
+        for path in paths:
+            opening = Opening(
+                as_rspecifier(path),
+                format=None,
+                holder=holder,
+                index_dir=index_dir,
+                jobs=jobs,
+                executor=cluster,
+                progress=not no_progress,
+                quiet=quiet,
+            )
+            documents.append(indexed(opening))
+            if not as_json and not quiet:
+                write_line(indexed_in_words(path, documents[-1]))
     if as_json:
         write_document({"datasets": documents})
