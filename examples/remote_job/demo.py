@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from examples.output_folder import announce, make_output
 from tests.remote.proxy import Fault, Proxies
 from tests.remote.servers.s3 import Moto
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAIN_JOB = os.path.join(os.path.dirname(HERE), "main_job")
-MARK = "# made by the demo of seekable, which makes it anew each time\n*\n"
-"""The .gitignore by which an output folder is known."""
-
 LATENCY = 0.03
 FAULTS = {Fault(status=503, retry_after=0): 0.01, Fault(reset_after=20_000): 0.01}
 """The chance of each fault, for each request."""
@@ -91,28 +89,6 @@ class Machine:
                     break
         if group.returncode != (0 if kill_at is None else -signal.SIGKILL):
             sys.exit(f"the training ended with {group.returncode}: run the demo again")
-
-
-def announce(title: str) -> None:
-    """Say in one line what comes."""
-    print(f"\n== {title}", flush=True)
-
-
-def make_output(folder: str) -> None:
-    """Make the output folder, without what an earlier demo left in it."""
-    mark = os.path.join(folder, ".gitignore")
-    if os.path.isdir(folder) and os.listdir(folder):
-        try:
-            with open(mark, encoding="utf-8") as file:
-                is_ours = file.read() == MARK
-        except OSError:
-            is_ours = False
-        if not is_ours:
-            sys.exit(f"the output folder must be empty or an earlier demo's; {folder!r} holds other things")
-        shutil.rmtree(folder)
-    os.makedirs(folder, exist_ok=True)
-    with open(mark, "w", encoding="utf-8") as file:
-        file.write(MARK)
 
 
 def upload(data: str, bucket: Bucket) -> None:
