@@ -62,6 +62,9 @@ class Sizes:
     archives: int
     """The tar files that are opened with an index."""
 
+    scale: tuple[int, int, int]
+    """Files, records in each, and the ranks of a run that is planned."""
+
 
 FULL = Sizes(
     records=200_000,
@@ -75,6 +78,7 @@ FULL = Sizes(
     script_lines=10_000_000,
     samples=10_000,
     archives=10_000,
+    scale=(100_000, 10_000, 512),
 )
 QUICK = replace(
     FULL,
@@ -88,6 +92,7 @@ QUICK = replace(
     script_lines=1_000_000,
     samples=2_000,
     archives=2_000,
+    scale=(10_000, 1_000, 512),
 )
 
 

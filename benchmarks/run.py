@@ -19,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from benchmarks import (  # noqa: E402 - a script is given its own folder, not the root
+    at_scale,
     cold,
     data,
     epochs,
@@ -57,6 +58,7 @@ TOPICS = {
     "formats": formats.rows,
     "order": order.rows,
     "opening": opening.rows,
+    "at_scale": at_scale.rows,
     "startup": startup.rows,
     "keys": keys.rows,
     "kaldi": kaldi.rows,

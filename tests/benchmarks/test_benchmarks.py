@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from benchmarks import (
+    at_scale,
+    at_scale_jobs,
     bare,
     competitors,
     data,
@@ -45,6 +47,7 @@ from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_c
 from tests.remote.servers import nginx
 
 import seekable as sk
+from seekable.nodes import filter_rows
 from seekable.remote.fetching.fetcher import fetcher
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ TINY = data.Sizes(
     script_lines=2,
     samples=40,
     archives=4,
+    scale=(30, 20, 4),
 )
 MET = relative("met", 2.0, "us", Target("at most", 3), against="the floor 1.0", ratio=2.0)
 UNTOLD = missing("untold", 2.0, "us", Target("at least", 5), peer="Somebody 1.0")
@@ -128,6 +132,36 @@ def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     for row in rows:
         assert row.value > 0
         assert (row.ok is None) == row.against.endswith("not installed")
+
+
+@pytest.mark.filterwarnings("ignore:.*keep .* open at a time:seekable.CacheTooSmall")
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_jobs_at_scale_are_measured(tiny: data.Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    def here(job: str, place: at_scale_jobs.Place) -> at_scale.Taken:
+        if job == "opening":
+            return in_a_process(job, place)
+        return at_scale.Taken(at_scale_jobs.timed(job, place), 1, 1)  # processes would take seconds to start
+
+    in_a_process = at_scale.measured
+    monkeypatch.setattr(at_scale, "measured", here)
+    monkeypatch.setattr("seekable.nodes.filter.kept_rows", filter_rows.kept_rows)  # a job replaces it
+    rows = list(at_scale.rows(tiny))
+    assert len(rows) == 2 * len(at_scale.BOUNDS) == 2 * len(at_scale_jobs.JOBS)
+    assert all(row.value > 0 for row in rows)
+
+
+def test_the_page_at_scale_states_the_bounds_that_are_measured() -> None:
+    text = Path(run.PAGE).with_name("at-scale.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    stated = {line[0]: (line[1], line[3]) for line in lines if len(line) == 5}
+    for bound in at_scale.BOUNDS:
+        assert stated[bound.name] == (f"{bound.seconds:g} s", f"{bound.megabytes:g} MB")
+
+
+def test_a_job_at_scale_that_fails_is_named(tiny: data.Data) -> None:
+    place = at_scale_jobs.Place(tiny.folder, tiny.folder, tiny.folder, 0, 1)
+    with pytest.raises(RuntimeError, match="absent ended with status 1"):
+        at_scale.measured("absent", place)
 
 
 def test_tar_files_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> None:
