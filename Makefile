@@ -46,6 +46,8 @@ azurite := azurite@3.37.0
 
 # One process a processor, but no more than 8: each collects all tests.
 SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8
+# Tests write and fsync many small files: a disk takes milliseconds for each, memory nothing. 4 GB of it is enough.
+MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 8000000 2>/dev/null && echo TMPDIR=/dev/shm)
 # What `make test` leaves to `make check`; docs/design/testing.md says why.
 OURS := not frameworks and not exhaustive and not bench and not demo
 
@@ -53,7 +55,7 @@ OURS := not frameworks and not exhaustive and not bench and not demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-audio demo-remote demo-tokens test check optimized fuzz lint types docs bench clean
+.PHONY: help demo demo-audio demo-ray demo-remote demo-tokens test check optimized fuzz lint types docs bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +66,9 @@ demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DAT
 demo-audio: $(VENV)/.made ## the same for audio: Shar, noise at an SNR, batches by duration, several ranks
 	@$(VENV)/bin/python examples/audio_job/demo.py
 
+demo-ray: $(VENV)/.ray ## the same on a cluster of Ray: lose a node, get it back, lose the driver
+	@$(VENV)/bin/python -m examples.ray_job.demo
+
 demo-remote: $(VENV)/.made ## the same on a bucket with latency and faults: publish, kill, go on elsewhere on other ranks
 	@$(VENV)/bin/python -m examples.remote_job.demo
 
@@ -71,12 +76,12 @@ demo-tokens: $(VENV)/.made ## the same for a language model: tokenise, pack, mix
 	@$(VENV)/bin/python examples/tokens_job/demo.py
 
 test: $(VENV)/.made ## run the tests of all that is ours (ARGS="-n 2 tests/order" for pytest)
-	@$(VENV)/bin/python -m pytest $(SHARED) --dist=worksteal -m "$(OURS)" $(ARGS)
+	@$(MEMORY) $(VENV)/bin/python -m pytest $(SHARED) --dist=worksteal -m "$(OURS)" $(ARGS)
 
 # Two at a time, because most of them use one processor; the tests come last, and end with their summary.
 check: $(VENV)/.frameworks ## all that must hold before a change goes in: lint, types, docs, every test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(VENV)/.azurite lint optimized types docs
-	@SEEKABLE_TEST_EXAMPLES=40 $(VENV)/bin/python -m pytest $(SHARED) --dist=loadgroup $(ARGS)
+	@$(MEMORY) SEEKABLE_TEST_EXAMPLES=40 $(VENV)/bin/python -m pytest $(SHARED) --dist=loadgroup $(ARGS)
 
 optimized: $(VENV)/.made ## run the tests that expect errors under python -O, which strips asserts
 	@$(VENV)/bin/python -O -m pytest -q -m "$(OURS)" -W ignore::pytest.PytestConfigWarning src tests
@@ -99,7 +104,7 @@ bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) $(APART:%=$(BENCH)/.%) ## compare w
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environments, the built docs and the caches
-	rm -rf $(VENV) $(BENCH) benchmarks/.data demo-output demo-audio-output demo-remote-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) benchmarks/.data demo-output demo-audio-output demo-ray-output demo-remote-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made: pyproject.toml
@@ -117,6 +122,11 @@ $(VENV)/.frameworks: $(VENV)/.made
 	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/tar $(tar-alone)
 	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/tokens $(tokens-alone)
 	@$(VENV)/bin/python $(COMPILE) $(VENV)/lib $(VENV)/apart || true
+	@touch $@
+
+# A demo needs Ray alone.
+$(VENV)/.ray: $(VENV)/.made
+	@test -e $(VENV)/.frameworks || $(VENV)/bin/python $(PIP) install --editable '.[ray]'
 	@touch $@
 
 # Azure's server needs Node.js; where it cannot be installed, its tests are skipped. npm waits for the network most

@@ -26,13 +26,19 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 FRAMEWORKS = frozenset(
-    {"accelerate", "grain", "jax", "lhotse", "lightning", "streaming", "torch", "transformers", "webdataset"}
+    {
+        *("accelerate", "dask", "grain", "jax", "lhotse", "lightning", "ray", "slurm", "streaming", "torch"),
+        *("transformers", "webdataset"),
+    }
 )
 
 EXPECTS = "pytest.raises"
 
-# Modules beside the tests assert as tests do: their asserts print values, and hold under `python -O` too.
-pytest.register_assert_rewrite("tests")
+# The pages of the docs use the cluster of the tests.
+pytest_plugins = ("tests.integrations.ray_fixtures",)
+
+# Modules beside the tests, and the suites for users, assert as tests do: values are printed, also under `-O`.
+pytest.register_assert_rewrite("tests", "seekable.testing")
 
 # The same examples on every run: 25 in `make test`, 40 in `make check`; other ones in `make fuzz`.
 settings.register_profile(
@@ -80,7 +86,6 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from going through thousands of collected tests, and from coming often."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
@@ -89,11 +94,13 @@ def marker_of(path: Path) -> pytest.MarkDecorator | None:
     """Return the marker of all tests in a file, or None.
 
     A module of a folder ``integrations`` whose name begins with a framework imports that framework. So does a
-    module ``test_from_<framework>.py`` of ``tests/docs``.
+    module of a package there that has its name, and a module ``test_from_<framework>.py`` of ``tests/docs``.
     """
     folder = path.parent.name
     prefix = "test_from_" if folder == "docs" else "test_"
     name = path.stem.removeprefix(prefix).partition("_")[0]
+    if path.parent.parent.name == "integrations":
+        folder, name = "integrations", folder  # a package for one framework
     if folder in {"integrations", "docs"} and name in FRAMEWORKS:
         return pytest.mark.frameworks(name)
     folders = {"benchmarks": pytest.mark.bench, "examples": pytest.mark.demo}
@@ -162,13 +169,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if framework is not None and framework.args:
             item.add_marker(pytest.mark.xdist_group(framework.args[0]))
     if "SEEKABLE_TEST_EXAMPLES" in os.environ:
-        kept = in_turns(items)
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        _keep(config, items, in_turns(items))
     if not __debug__:
-        kept = [item for item in items if _expects_an_error(item)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        _keep(config, items, [item for item in items if _expects_an_error(item)])
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
+    """Deselect all items but those that are kept."""
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -33,7 +33,7 @@ MAY_IMPORT |= {
     "state": frozenset({"errors"}),
     "storage": frozenset({"errors"}),
     "remote": frozenset({"errors", "storage"}),
-    "parallel": frozenset({"errors", "storage"}),
+    "parallel": frozenset({"_version", "errors", "order", "storage"}),
     "index": frozenset({"errors", "storage", "remote", "parallel"}),
     "kaldi": frozenset({"errors", "storage", "remote", "index"}),
     "sound": frozenset({"errors", "storage"}),
@@ -54,7 +54,8 @@ IMPORTERS = frozenset({"__import__", "import_module", "lazy"})
 # What `pip install seekable` does not bring: may be imported inside any function.
 OPTIONAL = frozenset(
     {
-        *("accelerate", "grain", "huggingface_hub", "indexed_gzip", "jax", "lhotse", "lightning", "obstore"),
+        *("accelerate", "dask", "distributed", "grain", "huggingface_hub", "indexed_gzip", "jax", "lhotse"),
+        *("lightning", "obstore"),
         *("gigatoken", "pyarrow", "ray", "soundfile", "starlette", "tiktoken", "tokenizers", "torch"),
         *("uvicorn", "zstandard"),
     }

@@ -216,8 +216,8 @@ run_page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path.cwd(), sys.argv[2])
 """
 
 PAGES = sorted([*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
-FRAMEWORKS = "accelerate|grain|jax|lhotse|lightning|streaming|torch|transformers|webdataset"
-IMPORT = re.compile(rf"^(?:import|from) ({FRAMEWORKS})\b", re.MULTILINE)
+FRAMEWORKS = "accelerate|dask|grain|jax|lhotse|lightning|ray|streaming|torch|transformers|webdataset"
+IMPORT = re.compile(rf"^(?:import|from) (?:seekable\.integrations\.)?({FRAMEWORKS})\b", re.MULTILINE)
 
 
 def case_of(page: Path) -> ParameterSet:
@@ -232,13 +232,19 @@ def case_of(page: Path) -> ParameterSet:
 
 
 @pytest.mark.filterwarnings(
+    "ignore:The `srun` command is available:UserWarning",  # Lightning's word on a machine of a cluster
     "ignore:.*LeafSpec.* is deprecated:FutureWarning",  # of torch, which Lightning uses
     "ignore:Checkpoint directory .* is not empty:UserWarning",  # Lightning's word on every resumed run
     "ignore:__array_wrap__ must accept context:DeprecationWarning",  # Lhotse's filter banks, of NumPy 2
+    r"ignore::DeprecationWarning:ray\.data\..*",  # of options that Ray Data sets itself
     "ignore:'set_vital' is deprecated:UserWarning",  # torchdata's StatefulDataLoader calls it
 )
 @pytest.mark.parametrize("page", [case_of(page) for page in PAGES])
-def test_what_a_page_shows_is_true(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_page_shows_is_true(
+    page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    if (framework := request.node.get_closest_marker("frameworks")) and framework.args == ("ray",):
+        request.getfixturevalue("ray_cluster")  # What a page starts where there is none takes long.
     monkeypatch.setenv("SEEKABLE_REMOTE_DIR", f"{folder}.remote")
     name = page.relative_to(ROOT).as_posix()
     if name not in APART:

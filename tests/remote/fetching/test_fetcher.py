@@ -93,6 +93,15 @@ def test_run_retries_each_call_of_the_store(store: FakeStore, fetcher: Fetcher) 
     assert fetcher.run(lambda found: found.stat("a"), path="fake://bucket/a").size == len(A)
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where a shell began the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_the_wait_and_the_request(store: FakeStore, fetcher: Fetcher) -> None:
     ended = threading.Event()
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from typing import Any, final
 from urllib.parse import quote
 
-import filelock
 from tests.remote.servers.bucket import Bucket, StoreServer
+from tests.remote.servers.debian import unpacked
 from tests.remote.servers.process import ServerProcess
 
 MISSING = "nginx is not there: apt-get install nginx-light"
@@ -54,37 +52,8 @@ def program() -> str | None:
     """Return the path of nginx; None if there is none and it cannot be had."""
     if found := shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin"):
         return found
-    own = os.path.join(sys.prefix, "apart", "servers", "nginx")
-    path = os.path.join(own, "usr", "sbin", "nginx")
-    if not os.path.exists(path):
-        os.makedirs(os.path.dirname(own), exist_ok=True)
-        with filelock.FileLock(own + ".lock"):
-            if not os.path.exists(path):
-                _unpack(own)
-    return path if os.path.exists(path) else None
-
-
-def _unpack(folder: str) -> None:
-    """Unpack Debian's packages into a folder, if they can be had."""
-    if not shutil.which("apt-get") or not shutil.which("dpkg"):
-        return
-    with tempfile.TemporaryDirectory() as downloads:
-        for package in PACKAGES:  # Either may be missing in a release.
-            download = ["apt-get", "download", package]
-            subprocess.run(
-                download,
-                cwd=downloads,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=60,
-                check=False,
-            )
-        new = os.path.join(downloads, "new")
-        for name in os.listdir(downloads):
-            unpack = ["dpkg", "-x", os.path.join(downloads, name), new]
-            subprocess.run(unpack, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if os.path.exists(os.path.join(new, "usr", "sbin", "nginx")):
-            shutil.move(new, folder)
+    folder = unpacked("nginx", PACKAGES, "usr/sbin/nginx")
+    return None if folder is None else os.path.join(folder, "usr/sbin/nginx")
 
 
 @final

@@ -59,16 +59,25 @@ class ServerProcess:
         """
         for is_last in (False, False, True):
             port = free_port()
-            server = cls(*_popen(command(port), variables or {}), port)
             try:
-                server._wait_for(server._accepts, f"listen on port {port}")
+                return cls.start_on(port, command(port), variables=variables)
             except RuntimeError:
-                server.stop()
                 if is_last:
                     raise
-            else:
-                return server
         raise AssertionError
+
+    @classmethod
+    def start_on(
+        cls, port: int, command: Sequence[str], *, variables: Mapping[str, str] | None = None
+    ) -> Self:
+        """Start a server, and wait until it accepts connections on a port.
+
+        Raises:
+            RuntimeError: it has ended, or accepts none.
+        """
+        server = cls(*_popen(command, variables or {}), port)
+        server._wait_for(server._accepts, f"listen on port {port}")
+        return server
 
     def stop(self) -> None:
         """End the server and all that it started."""
