@@ -55,7 +55,7 @@ OURS := not frameworks and not exhaustive and not bench and not demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-audio demo-ray demo-remote demo-tokens test check optimized fuzz lint types docs bench clean
+.PHONY: help browser demo demo-audio demo-ray demo-remote demo-tokens test check optimized fuzz lint types docs bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -79,12 +79,14 @@ test: $(VENV)/.made ## run the tests of all that is ours (ARGS="-n 2 tests/order
 	@$(MEMORY) $(VENV)/bin/python -m pytest $(SHARED) --dist=worksteal -m "$(OURS)" $(ARGS)
 
 # Two at a time, because most of them use one processor; the tests come last, and end with their summary.
-check: $(VENV)/.frameworks ## all that must hold before a change goes in: lint, types, docs, every test
+check: $(VENV)/.frameworks $(VENV)/.browser ## all that must hold before a change goes in: lint, types, docs, every test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(VENV)/.azurite lint optimized types docs
 	@$(MEMORY) SEEKABLE_TEST_EXAMPLES=40 $(VENV)/bin/python -m pytest $(SHARED) --dist=loadgroup $(ARGS)
 
 optimized: $(VENV)/.made ## run the tests that expect errors under python -O, which strips asserts
 	@$(VENV)/bin/python -O -m pytest -q -m "$(OURS)" -W ignore::pytest.PytestConfigWarning src tests
+
+browser: $(VENV)/.browser ## install the browser that the tests of the viewer drive (Debian, as root)
 
 fuzz: $(VENV)/.made ## look for bytes, pipelines and examples that break something, from a new seed (ARGS="--seconds 600")
 	@$(VENV)/bin/python tests/fuzz/run.py $(ARGS)
@@ -127,6 +129,13 @@ $(VENV)/.frameworks: $(VENV)/.made
 # A demo needs Ray alone.
 $(VENV)/.ray: $(VENV)/.made
 	@test -e $(VENV)/.frameworks || $(VENV)/bin/python $(PIP) install --editable '.[ray]'
+	@touch $@
+
+# Debian's headless Chromium: the tests drive it through Playwright, which would download another one.
+$(VENV)/.browser: $(VENV)/.frameworks
+	@command -v chromium-headless-shell chromium >/dev/null || { apt-get update -q >/dev/null \
+		&& apt-get install -qy --no-install-recommends chromium-headless-shell fonts-liberation >/dev/null; } \
+		|| echo "a browser could not be installed: its tests are skipped"
 	@touch $@
 
 # Azure's server needs Node.js; where it cannot be installed, its tests are skipped. npm waits for the network most
