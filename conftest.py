@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import inspect
 import os
 import shutil
@@ -16,6 +17,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadgroup import LoadGroupScheduling
 
@@ -72,6 +74,17 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         os.environ.pop("SEEKABLE_REMOTE_BYTES", None)
         if before is not None:
             os.environ["SEEKABLE_REMOTE_BYTES"] = before
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Import a module with doctests by its name, which pytest then finds imported.
+
+    By itself it executes a module that its package imports a second time, and leaves two of each class.
+    """
+    sources = collector.config.rootpath / "src"
+    if isinstance(collector, DoctestModule) and collector.path.is_relative_to(sources):
+        name = ".".join(collector.path.relative_to(sources).with_suffix("").parts)
+        importlib.import_module(name.removesuffix(".__init__"))
 
 
 @pytest.hookimpl(wrapper=True)
