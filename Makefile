@@ -81,7 +81,7 @@ test: $(VENV)/.made ## run the tests of all that is ours (ARGS="-n 2 tests/order
 # Two at a time, because most of them use one processor; the tests come last, and end with their summary.
 check: $(VENV)/.frameworks $(VENV)/.browser ## all that must hold before a change goes in: lint, types, docs, every test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(VENV)/.azurite lint optimized types docs
-	@$(MEMORY) SEEKABLE_TEST_EXAMPLES=40 $(VENV)/bin/python -m pytest $(SHARED) --dist=loadgroup $(ARGS)
+	@$(MEMORY) SEEKABLE_THRIFTY_TESTS=1 $(VENV)/bin/python -m pytest $(SHARED) --dist=loadgroup $(ARGS)
 
 optimized: $(VENV)/.made ## run the tests that expect errors under python -O, which strips asserts
 	@$(VENV)/bin/python -O -m pytest -q -m "$(OURS)" -W ignore::pytest.PytestConfigWarning src tests

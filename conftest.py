@@ -42,10 +42,8 @@ pytest_plugins = ("tests.integrations.ray_fixtures",)
 # Modules beside the tests, and the suites for users, assert as tests do: values are printed, also under `-O`.
 pytest.register_assert_rewrite("tests", "seekable.testing")
 
-# The same examples on every run: 25 in `make test`, 40 in `make check`; other ones in `make fuzz`.
-settings.register_profile(
-    "tests", settings.get_profile("ci"), max_examples=int(os.environ.get("SEEKABLE_TEST_EXAMPLES", "25"))
-)
+# The same examples on every run; other ones in `make fuzz`.
+settings.register_profile("tests", settings.get_profile("ci"), max_examples=25)
 settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("SEEKABLE_FUZZ_EXAMPLES", "100")),
@@ -153,20 +151,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
     return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-_TURNS = 8
+_EXHAUSTIVE_TURNS = 8
+_OPTIMIZED_TURNS = 4
 
 
-def in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests of ``make check``: of an exhaustive test the first case, the ninth and so on."""
+def in_turns(items: list[pytest.Item], turns: int) -> list[pytest.Item]:
+    """Return some cases of each test: with 4 turns the first, the fifth and so on."""
     cases: dict[str, int] = {}
     kept = []
     for item in items:
-        if item.get_closest_marker("exhaustive") is None:
-            kept.append(item)
-            continue
         name = item.nodeid.partition("[")[0]
         number = cases[name] = cases.get(name, -1) + 1
-        if number % _TURNS == 0:
+        if number % turns == 0:
             kept.append(item)
     return kept
 
@@ -181,10 +177,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         framework = item.get_closest_marker("frameworks")
         if framework is not None and framework.args:
             item.add_marker(pytest.mark.xdist_group(framework.args[0]))
-    if "SEEKABLE_TEST_EXAMPLES" in os.environ:
-        _keep(config, items, in_turns(items))
+    if "SEEKABLE_THRIFTY_TESTS" in os.environ:
+        exhaustive = [item for item in items if item.get_closest_marker("exhaustive")]
+        left_out = set(exhaustive) - set(in_turns(exhaustive, _EXHAUSTIVE_TURNS))
+        _keep(config, items, [item for item in items if item not in left_out])
     if not __debug__:
-        _keep(config, items, [item for item in items if _expects_an_error(item)])
+        expecting = [item for item in items if _expects_an_error(item)]
+        _keep(config, items, in_turns(expecting, _OPTIMIZED_TURNS))
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:

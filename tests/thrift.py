@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 Case = TypeVar("Case")
 
-_IS_CHECK = "SEEKABLE_TEST_EXAMPLES" in os.environ
+_IS_CHECK = "SEEKABLE_THRIFTY_TESTS" in os.environ
 
 
 def some(cases: int, *, of: int = 5) -> int:
