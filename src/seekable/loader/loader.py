@@ -11,6 +11,8 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
@@ -25,19 +27,22 @@ from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
 
-    from seekable.loader import lanes_state, step_plan
+    from seekable.loader import lanes_state, step_plan, when
     from seekable.loader.batch_sources import Source
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import StepPlan
     from seekable.loader.steps import End
+    from seekable.loader.when import Coming
     from seekable.remote.fetching import fetcher as fetching
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
     fetching = lazy("seekable.remote.fetching.fetcher")
     step_plan = lazy("seekable.loader.step_plan")
+    when = lazy("seekable.loader.when")
 
 __all__ = ["Loader"]
 
@@ -210,6 +215,50 @@ class Loader(Positioned):
             )
             raise InvalidArgument(message)
         return step_plan.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
+
+    def when(
+        self, path: str | os.PathLike[str], row: int, *, epochs: int | range | None = None
+    ) -> list[Coming]:
+        """Return the steps at which a row of a file comes, over all ranks: the inverse of ``locate``.
+
+        The order is inverted, not searched: the cost does not grow with the number of records.
+
+        Args:
+            path: the file, as a path or an address.
+            row: the record's number in the file, from 0.
+            epochs: a number of epochs from epoch 0 on, or a range of epochs; by default those of a run. Of
+                an endless dataset they are the epochs of the source, by default its first.
+
+        Returns:
+            A ``Coming`` for each place at which it comes, with its ``step``, ``position``, ``epoch`` and
+            ``rank``, in order. Known are the steps that ``locate`` knows.
+
+        Raises:
+            InvalidArgument: an argument is below 0, or the loader is over a stream.
+            WrongType: an argument has a wrong type.
+
+        Example:
+            >>> import seekable as sk
+            >>> loader = sk.Loader(sk.from_sequence(range(100), version=1).shuffle(seed=1), batch_size=8)
+            >>> place = loader.locate(step=7)[3]
+            >>> [coming.step for coming in loader.when(place.path, place.row)]
+            [7]
+            >>> [coming.epoch for coming in loader.when(place.path, place.row, epochs=range(3))]
+            [0, 1, 2]
+        """
+        dataset, progress = self.dataset, self._progress
+        if not isinstance(dataset, Dataset):
+            message = (
+                "when a row of a stream comes depends on what the records are: run the stream, and compare "
+                "with stream.locate(token)"
+            )
+            raise InvalidArgument(message)
+        found = [
+            dataset.find(path, row, epoch=epoch)
+            for epoch in when.checked_epochs(epochs, progress.steps, progress.anchor)
+        ]
+        positions = np.array([position for epoch in found for position in epoch], dtype=np.int64)
+        return when.comings(progress.steps, progress.anchor, positions)
 
     def report(self) -> dict[str, Any]:
         """Return the counts of batches and records delivered on this rank since the loader was made.
