@@ -24,7 +24,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("prepare", ["", "prepared"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("prepare", ["prepared", ""])
 @pytest.mark.parametrize("loader", [{}, {"prefetch": 0}, {"workers": 2}], ids=["prefetch", "none", "workers"])
 def test_a_killed_run_goes_on_from_the_checkpoint(
     loader: dict[str, Any], prepare: str, server: Server, tmp_path: Path

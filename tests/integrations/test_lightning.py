@@ -68,6 +68,7 @@ KINDS_OF_LOADER: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("loader", "where"),
     [

@@ -74,9 +74,10 @@ def test_a_shuffled_loader_delivers_every_record_once(
     assert epochs[0] != epochs[1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("method", "persistent"),
-    [("fork", False), ("fork", True), ("forkserver", True), ("spawn", False)],
+    [("forkserver", True), ("fork", False), ("fork", True), ("spawn", False)],
 )
 def test_the_batches_are_those_of_a_loader(tmp_path: Path, method: str, *, persistent: bool) -> None:
     ds = corpus(tmp_path).shuffle(seed=1)

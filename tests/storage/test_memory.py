@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +17,7 @@ import seekable as sk
 from seekable.storage.memory import DiskActivity, disk_reads
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 
 def test_a_disk_is_noticed_again() -> None:
@@ -63,8 +65,14 @@ class Advised:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "a.txt"
+def corpus() -> Iterator[Path]:
+    # Temporary files may be in memory, which drops none of them; these are on a disk where there is one.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield written(Path(folder))
+
+
+def written(folder: Path) -> Path:
+    path = folder / "a.txt"
     path.write_text("".join(f"{i:07d} {'x' * 1000}\n" for i in range(8192)))
     # Long ago, so that opening it a second time does not read it to be sure of it.
     os.utime(path, (1e9, 1e9))

@@ -109,6 +109,7 @@ def test_workers_deliver_what_one_process_does(builder: Builder, worker_type: Wo
 
 
 @pytest.mark.frameworks("torch")
+@pytest.mark.exhaustive
 @each_stage
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 def test_torchdata_resumes_its_workers(builder: Builder) -> None:
