@@ -122,7 +122,9 @@ def test_a_function_must_return_an_executor(folder: Path) -> None:
         1,
         True,
     )
-    assert run("index", "corpus", "--executor", "mine:nothing", cwd=folder).returncode == 4
+    missing = run("index", "corpus", "--executor", "mine:nothing", cwd=folder)
+    assert missing.returncode == 4
+    assert b"name a function that returns an executor" in missing.stderr
 
 
 def test_an_interrupt_cancels_what_was_submitted(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,17 @@ def test_a_sample_leads_back_to_the_line_of_the_corpus(corpus: Path) -> None:
     described = json.loads((corpus.parent / "tokens" / "tokens.json").read_text())
     assert described["source"]["files"] == [str(corpus / "0.jsonl"), str(corpus / "1.jsonl")]
     assert len(tk.windows(16)) == described["tokens"] // 16
+
+
+def test_a_file_whose_name_is_no_text_is_named_by_its_documents(corpus: Path) -> None:
+    odd = os.fsdecode(os.fsencode(corpus) + b"/\xff 9.jsonl")
+    (corpus / "1.jsonl").rename(odd)
+    tk = tokenize(corpus, source=corpus)
+    described = json.loads((corpus.parent / "tokens" / "tokens.json").read_text())
+    assert described["source"]["files"] == [str(corpus / "0.jsonl"), odd]
+    opened = sk.open(corpus.parent / "tokens")
+    assert opened.fingerprint == tk.fingerprint
+    assert opened.locate(40).source == sk.open(corpus).locate(40)
 
 
 def test_any_processes_and_any_order_write_the_same_bytes(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,28 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
         write_atomically(str(path), failing())
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_an_error_of_what_gives_the_data_stays_as_it_is(tmp_path: Path) -> None:
+    def failing() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError("the source changed")
+
+    with pytest.raises(OSError, match=r"^the source changed$"):
+        write_atomically(str(tmp_path / "file"), failing())
+
+
+def test_where_nothing_more_can_be_written_the_error_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            write_atomically(str(path), bytes(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.filename == str(path)
+    assert os.listdir(tmp_path) == []
 
 
 def test_others_may_read_it_as_the_umask_says(tmp_path: Path) -> None:

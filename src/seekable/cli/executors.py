@@ -83,7 +83,7 @@ def _of_function(name: str) -> Executor:
     from seekable.cli.pipelines import made_by
     from seekable.errors import WrongType
 
-    made: Executor = made_by(name)
+    made: Executor = made_by(name, "an executor")
     if not callable(getattr(made, "submit", None)) or not callable(getattr(made, "shutdown", None)):
         raise WrongType(f"{name} must return a concurrent.futures.Executor (got {type(made).__name__})")
     return made

@@ -84,8 +84,12 @@ def _at_state(loader: Loader, state: str | None) -> Pipeline:
     return Pipeline(loader, ())
 
 
-def made_by(target: str) -> Any:
+def made_by(target: str, what: str = "a pipeline") -> Any:
     """Call the function that ``module:function`` names, and return its result.
+
+    Args:
+        target: the names of the module and of the function.
+        what: what the function is to return, in words for the error.
 
     Raises:
         DataNotFound: there is no such module or function.
@@ -93,7 +97,7 @@ def made_by(target: str) -> Any:
     """
     # Output of the user's program must not mix with the output of the command.
     with contextlib.redirect_stdout(sys.stderr):
-        return _function(target)()
+        return _function(target, what)()
 
 
 def _of_saved(target: str, batches: Batches, *, roots: list[str], index_dir: str | None) -> Pipeline:
@@ -128,7 +132,7 @@ def _of_function(target: str, batches: Batches) -> Loader:
     return _loader(made, batches)
 
 
-def _function(target: str) -> Any:
+def _function(target: str, what: str) -> Any:
     """Import the function that ``module:function`` names, with the working folder on Python's path."""
     module_name, _, name = target.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
@@ -142,7 +146,7 @@ def _function(target: str) -> Any:
         raise DataNotFound(message) from error
     for part in name.split("."):
         if not hasattr(found, part):
-            message = f"{module_name!r} has no {name!r}: name a function that returns a pipeline"
+            message = f"{module_name!r} has no {name!r}: name a function that returns {what}"
             raise DataNotFound(message)
         found = getattr(found, part)
     if not callable(found):

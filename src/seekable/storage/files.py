@@ -49,6 +49,9 @@ _QUIETLY_SECONDS = 1.0
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The errors of a full disk and of limits, for which the system names no file."""
+
 _READ_BYTES = 64 << 10
 """A file up to this size is read: the number of maps is bounded, and there may be hundreds of indexes."""
 
@@ -64,7 +67,8 @@ def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> N
         data: the content, in one piece or in many.
 
     Raises:
-        OSError: the folder cannot be written or the disk is full; nothing is left behind.
+        OSError: the folder cannot be written or the disk is full; it names the file, and nothing is left
+            behind.
 
     Example:
         >>> import tempfile, os
@@ -80,6 +84,10 @@ def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> N
             file.flush()
             os.fsync(file.fileno())
         put_in_place(temporary, path)
+    except OSError as error:
+        if error.errno in _NO_ROOM and error.filename is None:
+            error.filename = path
+        raise
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -56,6 +57,8 @@ EDGE_BYTES = 64 << 10
 
 SOURCE_RUN = np.dtype([("file", "<u4"), ("count", "<u4"), ("row", "<u8")])
 """A run of documents that come from consecutive rows of one file; file 4,294,967,295 stands for no file."""
+
+Kind = TypeVar("Kind")
 
 VERSION = 1
 """The version of the store's form."""
@@ -208,9 +211,9 @@ def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        version = msgspec.json.decode(data, type=_Version).seekable_tokens
+        version = _decoded(data, _Version).seekable_tokens
         if version == VERSION:
-            return msgspec.json.decode(data, type=StoreDocument)
+            return _decoded(data, StoreDocument)
     except ValueError as error:
         message = (
             f"{path!r}, the document of a token store, cannot be read ({error}): remove it, and repeat the "
@@ -241,7 +244,18 @@ def write_document(folder: str, document: StoreDocument, name: str = DOCUMENT) -
 
 def encoded_document(document: StoreDocument) -> bytes:
     """Return the content of the file of a document."""
-    return msgspec.json.format(msgspec.json.encode(document)) + b"\n"
+    try:
+        return msgspec.json.format(msgspec.json.encode(document)) + b"\n"
+    except UnicodeEncodeError:  # of a file whose name is no UTF-8
+        return json.dumps(msgspec.to_builtins(document), indent=2).encode() + b"\n"
+
+
+def _decoded(data: bytes, kind: type[Kind]) -> Kind:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except ValueError:
+        # Python's own JSON has lone surrogates, which names of files may have.
+        return msgspec.convert(json.loads(data), kind)
 
 
 def edges_digest(head: bytes, tail: bytes) -> str:
