@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["SEVERAL", "source_counts", "source_names", "sources_of"]
+__all__ = ["SEVERAL", "source_counts", "source_names", "source_nodes", "sources_of"]
 
 SEVERAL = -1
 """What ``sources_of`` returns for a batch of records of several sources."""
@@ -53,7 +53,19 @@ def source_names(node: Node) -> tuple[str, ...]:
         >>> source_names(a.shuffle(seed=1).node)
         ('data',)
     """
-    return tuple(".".join(name) or "data" for name in _names(node, ()))
+    return tuple(".".join(name) or "data" for name, _ in _named(node))
+
+
+def source_nodes(node: Node) -> tuple[Node, ...]:
+    """Return the node of each source, below all that orders or changes its records one by one.
+
+    Example:
+        >>> import seekable as sk
+        >>> a = sk.from_sequence("abc")
+        >>> source_nodes(a.shuffle(seed=1).map(str.upper).node) == (a.node,)
+        True
+    """
+    return tuple(source for _, source in _named(node))
 
 
 def source_counts(node: Node, positions: Int64s) -> Int64s:
@@ -109,15 +121,16 @@ def _check(positions: Int64s) -> None:
         raise InvalidArgument(message)
 
 
-def _names(node: Node, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _named(node: Node, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:
+    """Yield the name of each source in parts, and its node."""
     if isinstance(node, Mix | Concat | MegatronBlend):
         own = node.names if isinstance(node, Mix) and node.names else map(str, range(len(node.parts)))
         for name, child in zip(own, node.parts, strict=True):
-            yield from _names(child, (*above, name))
+            yield from _named(child, (*above, name))
     elif (child_of_one := _only_child(node)) is not None:
-        yield from _names(child_of_one, above)
+        yield from _named(child_of_one, above)
     else:
-        yield above
+        yield above, node
 
 
 def _only_child(node: Node) -> Node | None:
@@ -127,7 +140,7 @@ def _only_child(node: Node) -> Node | None:
 
 
 def _width(node: Node) -> int:
-    return sum(1 for _ in _names(node, ()))
+    return sum(1 for _ in _named(node))
 
 
 def _is_plain(node: Node) -> bool:
