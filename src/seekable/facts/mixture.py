@@ -1,0 +1,174 @@
+"""What each source gives to a run over time, as it is planned by the weights and as it is delivered.
+
+Records are exact. Bytes are records times the mean length of the source's records, which the index has, and
+tokens are these bytes times the tokens in a byte, which the caller has estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from seekable._arguments import checked_count
+from seekable.errors import InvalidArgument
+from seekable.facts.made_of import COMPUTED
+from seekable.facts.sample import sample_rows
+from seekable.facts.source_counts import source_counts, source_names, source_nodes
+from seekable.nodes.bases import ElementwiseNode, UnaryNode
+from seekable.nodes.batch import Batch
+from seekable.nodes.mix import Mix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.nodes.contract import Node
+
+    Float64s = NDArray[np.float64]
+
+__all__ = ["Mixture", "Unit", "mixture"]
+
+Unit = Literal["records", "bytes", "tokens"]
+
+_SAMPLED = 1000
+"""The rows of each source whose lengths are looked up: some milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """What each source gives from one step to the next place, in records, bytes or tokens."""
+
+    names: tuple[str, ...]
+    unit: Unit
+    made_of: str
+    batch: int
+    steps: Int64s
+    """The steps of the places, ascending, one more than there are intervals: int64."""
+    delivered: Float64s
+    """What comes of each source in each interval: shape (intervals, sources)."""
+    planned: Float64s
+    """What the weights say of it, not rounded to records: of the same shape."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact, JSON-safe, with the sums over all intervals beside each source's name."""
+        sums = zip(
+            self.names, self.planned.sum(axis=0).tolist(), self.delivered.sum(axis=0).tolist(), strict=True
+        )
+        return {
+            "unit": self.unit,
+            "made_of": self.made_of,
+            "batch": self.batch,
+            "sources": [{"name": name, "planned": plan, "delivered": came} for name, plan, came in sums],
+            "steps": self.steps.tolist(),
+            "planned": self.planned.tolist(),
+            "delivered": self.delivered.tolist(),
+        }
+
+
+def mixture(
+    node: Node,
+    *,
+    batch: int,
+    start: int,
+    stop: int,
+    places: int = 200,
+    unit: Unit = "records",
+    tokens_per_byte: Mapping[str, float] | None = None,
+) -> Mixture:
+    """Return what each source gives to the steps ``start`` to ``stop``; no record is read.
+
+    Step ``s`` has the positions from ``s * batch`` on, as those of a loader from its start have. The plan is
+    the weights of the mixtures, with their schedules. Below them, where there is no mixture, it is the
+    records of an epoch of each part.
+
+    Args:
+        node: the pipeline.
+        batch: the records of a step over all ranks.
+        start: the first step.
+        stop: the step after the last one.
+        places: the most intervals.
+        unit: records, exact; or bytes or tokens, estimated.
+        tokens_per_byte: the tokens in a byte of each source, by name, where the unit is tokens.
+
+    Raises:
+        InvalidArgument: a number is out of range, or the tokens in a byte of a source are not given.
+
+    Example:
+        >>> import seekable as sk
+        >>> a, b = sk.from_sequence(range(10**6)), sk.from_sequence(range(10**6))
+        >>> ds = sk.mix({"a": a, "b": b}, weights={"a": 3, "b": 1}, seed=0)
+        >>> fact = mixture(ds.node, batch=64, start=0, stop=100, places=2)
+        >>> fact.steps.tolist(), fact.delivered.tolist(), fact.planned.tolist()
+        ([0, 50, 100], [[2400.0, 800.0], [2400.0, 800.0]], [[2400.0, 800.0], [2400.0, 800.0]])
+    """
+    checked_count("batch", batch, least=1)
+    checked_count("start", start, least=0)
+    checked_count("stop", stop, least=start)
+    intervals = min(checked_count("places", places, least=1), stop - start)
+    if unit not in ("records", "bytes", "tokens"):
+        message = f"unit must be 'records', 'bytes' or 'tokens' (got {unit!r})"
+        raise InvalidArgument(message)
+    names = source_names(node)
+    steps = np.array([start + (stop - start) * i // max(1, intervals) for i in range(intervals + 1)])
+    delivered = np.diff(source_counts(node, steps * batch), axis=0).astype(np.float64)
+    planned = np.diff(_planned(node, (steps * batch).astype(np.float64)), axis=0)
+    each, made_of = _each_record(node, names, unit, tokens_per_byte)
+    return Mixture(names, unit, made_of, batch, steps, delivered * each, planned * each)
+
+
+def _planned(node: Node, positions: Float64s) -> Float64s:
+    """Return the records of each source that are planned before positions, which may lie between two."""
+    if isinstance(node, Mix):
+        parts = [_planned(child, _share(node, slot, positions)) for slot, child in enumerate(node.parts)]
+        return np.concatenate(parts, axis=1)
+    if isinstance(node, Batch) and node.child.size is None:
+        return _planned(node.child, positions * node.length)
+    if isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode):
+        return _planned(node.child, positions)
+    if len(source_names(node)) == 1 and not node.size:
+        return positions[:, None]
+    if not node.size:
+        # What takes an endless mixture apart is planned as it is delivered.
+        return source_counts(node, positions.astype(np.int64)).astype(np.float64)
+    epoch = source_counts(node, np.array([node.size]))
+    planned: Float64s = positions[:, None] / node.size * epoch
+    return planned
+
+
+def _share(node: Mix, slot: int, positions: Float64s) -> Float64s:
+    """Return how many records of a part the weights, in force one after the other, give to positions."""
+    starts = np.array([start for start, _ in node.schedule], dtype=np.float64)
+    ends = np.append(starts[1:], np.inf)
+    shares = np.array([weights[slot] / sum(weights) for _, weights in node.schedule])
+    inside = np.clip(positions[:, None], starts, ends) - starts
+    share: Float64s = inside @ shares
+    return share
+
+
+def _each_record(
+    node: Node, names: tuple[str, ...], unit: Unit, tokens_per_byte: Mapping[str, float] | None
+) -> tuple[Float64s, str]:
+    """Return the units of a mean record of each source, and what these are made of."""
+    if unit == "records":
+        return np.ones(len(names)), COMPUTED
+    means, sampled = [], 0
+    for source in source_nodes(node):
+        rows = np.sort(sample_rows(source.size or 0, _SAMPLED, 0))
+        sampled += rows.size < (source.size or 0)
+        means.append(source.plan(rows).bytes / rows.size if rows.size else 0.0)
+    each = np.array(means, dtype=np.float64)
+    lengths = (
+        f"the lengths of {_SAMPLED:,} rows of each source, seed 0" if sampled else "the lengths of all rows"
+    )
+    if unit == "bytes":
+        return each, f"exact records, times the mean of {lengths}"
+    if tokens_per_byte is None or (missing := [name for name in names if name not in tokens_per_byte]):
+        lacking = "any source" if tokens_per_byte is None else ", ".join(map(repr, missing))
+        message = f"unit='tokens' needs tokens_per_byte= of each source (not given: {lacking})"
+        raise InvalidArgument(message)
+    ratios = np.array([tokens_per_byte[name] for name in names], dtype=np.float64)
+    return each * ratios, f"exact records, times the mean of {lengths}, times the tokens in a sampled byte"
