@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["PIECE_ROWS", "read_pieces", "read_sample", "sample_rows"]
 
 PIECE_ROWS = 512
-"""The rows of a piece: some 3 ms of small JSON records in memory, some 80 ms from a cold disk."""
+"""The rows of the first piece: some 3 ms of small JSON records in few files, some 80 ms from a cold disk."""
+
+_LARGEST_PIECE = 8192
+"""With 1,000 files, of which 128 are open at once, a row of such pieces takes a third of the time of one in
+pieces of 512."""
 
 _ONE_NODE = np.zeros(1, np.int64)
 
@@ -80,23 +84,26 @@ def read_sample(node: Node, rows: Int64s) -> list[Any]:
     return out
 
 
-def read_pieces(node: Node, rows: Int64s, *, most: int = PIECE_ROWS) -> Iterator[tuple[Int64s, list[Any]]]:
+def read_pieces(node: Node, rows: Int64s) -> Iterator[tuple[Int64s, list[Any]]]:
     """Yield the records at some rows piece by piece, each piece read in the order of its places in files.
 
     The pieces are in the order of ``rows``, so that after each of them the rows read are a sample by
-    themselves. A corrupt record is its ``CorruptRecord``.
+    themselves. The first has 512 rows, and each has as many as all before it, up to 8,192: of larger pieces
+    a file has more rows, so that fewer files are opened for each. A corrupt record is its ``CorruptRecord``.
 
     Args:
         node: the data, or a pipeline.
         rows: int64, one dimension, at least 0.
-        most: the most rows of a piece.
 
     Yields:
         The rows of a piece, and a list of their records.
     """
-    for start in range(0, len(rows), most):
-        piece = np.sort(rows[start : start + most])
+    start = 0
+    while start < len(rows):
+        count = min(max(PIECE_ROWS, start), _LARGEST_PIECE)
+        piece = np.sort(rows[start : start + count])
         yield piece, _read(node, piece)
+        start += count
 
 
 def _read(node: Node, rows: Int64s) -> list[Any]:
