@@ -129,6 +129,6 @@ def _lengths(files: FileSet, first: int, last: int) -> Int64s:
         low, high = max(first, before) - before, min(last, end) - before
         if low < high:
             words, at = files.file_words(file)
-            offsets = np.frombuffer(words, np.uint64, high - low + 1, 8 * (at + low))
-            found.append(np.diff(offsets.view(np.int64)))
+            offsets = np.frombuffer(words, np.uint64, high - low + 1, 8 * (at + low)).view(np.int64)
+            found.append(offsets[1:] - offsets[:-1])
     return np.concatenate(found)
