@@ -1,0 +1,1 @@
+"""Web pages that show data, pipelines and states, read-only, on this machine."""

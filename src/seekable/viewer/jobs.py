@@ -1,0 +1,266 @@
+"""Long work in threads: a few jobs at a time, each with its latest partial result and its rate.
+
+A job iterates a generator of partial results. It ends after the last one ("done"), on ``stop`` ("stopped") or
+with the error that the generator raised ("failed"); a partial result that was made stays in each case.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from seekable._arguments import checked_count
+from seekable.errors import KeyNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Hashable
+
+__all__ = ["Job", "Jobs", "Partial", "State"]
+
+State = Literal["waiting", "running", "done", "stopped", "failed"]
+
+_ENDED_KEPT = 100
+"""Jobs that have ended are forgotten from the oldest on beyond this number, so that memory is bounded."""
+
+_SECONDS_TO_END = 2.0
+"""A job ends at its next partial result, which is at most 100 ms of the library's own work away."""
+
+
+class Partial(Protocol):
+    """What a generator of a job yields: a fact of a part of the work, frozen."""
+
+    @property
+    def done(self) -> int:
+        """How much is done, in the unit of ``of``."""
+
+    @property
+    def of(self) -> int:
+        """How much there is to do."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact, JSON-safe."""
+
+
+class Job:
+    """One piece of work, made by ``Jobs.start``; any thread may read and stop it.
+
+    Attributes:
+        name: the last part of its address, unique in its ``Jobs``.
+        kind: what the work is, for people: "search", "verify".
+        key: what tells it from other work of the kind.
+    """
+
+    def __init__(
+        self, name: str, kind: str, key: Hashable, work: Generator[Partial], release: Callable[[Job], None]
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.key = key
+        self._work = work
+        self._release = release
+        self._lock = threading.Lock()
+        self._state: State = "waiting"
+        self._partial: Partial | None = None
+        self._error: BaseException | None = None
+        self._began: float | None = None
+        self._ended_at: float | None = None
+        self._asked_to_stop = threading.Event()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def state(self) -> State:
+        """Where the job is between "waiting" and its end."""
+        return self._state
+
+    @property
+    def has_begun(self) -> bool:
+        """True if the work was begun, even if it has ended."""
+        return self._began is not None
+
+    @property
+    def partial(self) -> Partial | None:
+        """The latest partial result, complete when the state is "done"; None before the first."""
+        return self._partial
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the work raised, if it failed."""
+        return self._error
+
+    def stop(self) -> None:
+        """End the work at its next partial result, or at once if it waits; nothing if it has ended."""
+        self._asked_to_stop.set()
+        with self._lock:
+            waits = self._state == "waiting"
+            if waits:
+                self._state = "stopped"
+        if waits:
+            self._work.close()
+            self._ended.set()
+            self._release(self)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Return whether the job has ended, after waiting for its end for at most some seconds.
+
+        Args:
+            seconds: the longest wait; None waits until the end.
+        """
+        return self._ended.wait(seconds)
+
+    def document(self) -> dict[str, Any]:
+        """Return the state, the progress, the rate and the latest partial result, JSON-safe.
+
+        ``rate`` is in units of ``of`` a second since the work began, and ``seconds_left`` follows from it;
+        both are None where nothing is done yet.
+        """
+        state, partial, error = self._state, self._partial, self._error
+        seconds = self._seconds()
+        done, of = (0, 0) if partial is None else (partial.done, partial.of)
+        rate = done / seconds if done and seconds else None
+        runs = state == "running" and rate is not None
+        return {
+            "job": self.name,
+            "kind": self.kind,
+            "state": state,
+            "done": done,
+            "of": of,
+            "seconds": seconds,
+            "rate": rate,
+            "seconds_left": (of - done) / rate if runs and rate else None,
+            "error": None if error is None else f"{type(error).__name__}: {error}",
+            "result": None if partial is None else partial.document(),
+        }
+
+    def begin(self) -> bool:
+        """Start the thread of a job that waits; False if it was stopped meanwhile. Only for ``Jobs``."""
+        with self._lock:
+            if self._state != "waiting":
+                return False
+            self._state = "running"
+            self._began = time.monotonic()
+            self._thread = threading.Thread(target=self._run, name=f"seekable-job-{self.name}", daemon=True)
+        self._thread.start()
+        return True
+
+    def _run(self) -> None:
+        state: State = "done"
+        try:
+            for partial in self._work:
+                self._partial = partial
+                if self._asked_to_stop.is_set():
+                    state = "stopped"
+                    break
+            self._work.close()
+        except BaseException as error:  # noqa: BLE001 - functions of a user raise anything, SystemExit too
+            self._error, state = error, "failed"
+        self._ended_at = time.monotonic()
+        self._state = state
+        self._release(self)
+        self._ended.set()
+
+    def _seconds(self) -> float:
+        """The time since the work began, or the time that it took."""
+        if self._began is None:
+            return 0.0
+        end = self._ended_at
+        return (time.monotonic() if end is None else end) - self._began
+
+
+class Jobs:
+    """The jobs of one viewer; any thread may use it.
+
+    Args:
+        at_a_time: the number of jobs that run together; others wait in the order in which they were started.
+    """
+
+    def __init__(self, *, at_a_time: int = 2) -> None:
+        self._free = checked_count("at_a_time", at_a_time, least=1)
+        self._lock = threading.Lock()
+        self._count = 0
+        self._jobs: dict[str, Job] = {}
+        self._by_key: dict[tuple[str, Hashable], Job] = {}
+        self._waiting: deque[Job] = deque()
+        self._closed = False
+
+    def start(self, kind: str, key: Hashable, work: Generator[Partial]) -> Job:
+        """Return the job of a kind and a key, which is started unless it waits, runs or is done.
+
+        A job that failed or was stopped is started anew, under another name. ``work`` is closed where it is
+        not needed.
+
+        Args:
+            kind: what the work is, for people.
+            key: what tells it from other work of the kind: all that its result depends on.
+            work: a generator of partial results that is not begun yet.
+
+        Raises:
+            RuntimeError: ``close`` was called.
+        """
+        with self._lock:
+            if self._closed:
+                message = f"a job cannot be started: the viewer is closed (kind: {kind})"
+                raise RuntimeError(message)
+            job = self._by_key.get((kind, key))
+            is_new = job is None or job.state in {"failed", "stopped"}
+            if job is None or is_new:
+                self._count += 1
+                job = Job(str(self._count), kind, key, work, self._ended)
+                self._jobs[job.name] = self._by_key[kind, key] = job
+                self._waiting.append(job)
+        if is_new:
+            self._begin_waiting()
+        else:
+            work.close()
+        return job
+
+    def __getitem__(self, name: str) -> Job:
+        """Return the job of a name.
+
+        Raises:
+            KeyNotFound: there is none, or it ended long ago and is forgotten.
+        """
+        with self._lock:
+            job = self._jobs.get(name)
+        if job is None:
+            message = f"there is no job {name!r}: it ended long ago, or in another viewer; start it again"
+            raise KeyNotFound(message)
+        return job
+
+    def all(self) -> list[Job]:
+        """Return the jobs, the newest first; of those that have ended at most the last hundred."""
+        with self._lock:
+            return list(reversed(self._jobs.values()))
+
+    def close(self) -> None:
+        """Stop all jobs, and wait for their ends for at most two seconds together."""
+        with self._lock:
+            self._closed = True
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.stop()
+        until = time.monotonic() + _SECONDS_TO_END
+        for job in jobs:
+            job.wait(max(0.0, until - time.monotonic()))
+
+    def _begin_waiting(self) -> None:
+        """Begin jobs that wait while there is room."""
+        with self._lock:
+            while self._free and self._waiting:
+                self._free -= self._waiting.popleft().begin()
+
+    def _ended(self, job: Job) -> None:
+        """Note that a job has ended: forget the oldest of these, and begin others if it ran."""
+        with self._lock:
+            if job.has_begun:
+                self._free += 1
+            elif job in self._waiting:
+                self._waiting.remove(job)
+            ended = [job for job in self._jobs.values() if job.state not in {"waiting", "running"}]
+            for old in ended[:-_ENDED_KEPT]:
+                del self._jobs[old.name]
+                if self._by_key.get((old.kind, old.key)) is old:
+                    del self._by_key[old.kind, old.key]
+        self._begin_waiting()
