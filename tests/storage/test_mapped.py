@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import pickle
 import resource
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from functools import partial
 from pathlib import Path
@@ -71,6 +73,56 @@ def test_an_open_file_is_used_again(path: Path) -> None:
     files = OpenFiles(2)
     assert files.open(0, lambda: opened(path)) is files.open(0, lambda: opened(path))
     assert len(files) == 1
+
+
+def test_a_change_of_a_file_that_is_read_all_the_time_is_found_within_50_ms(path: Path) -> None:
+    file = opened(path)
+    for _ in range(1000):
+        file.check()
+    path.write_bytes(b"bad days")
+    changed = time.monotonic()
+    assert last_check_that_passes(file) - changed < 0.05
+
+
+def last_check_that_passes(file: MappedFile) -> float:
+    """Check a file until it is found to have changed; return when the check before that began."""
+    last = 0.0
+    while True:
+        now = time.monotonic()
+        try:
+            file.check()
+        except IndexStale:
+            return last
+        last = now
+
+
+def test_a_file_that_is_read_all_the_time_is_looked_at_once_in_50_ms(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, looks = opened(path), list[float]()
+    fstat = os.fstat
+
+    def seen(descriptor: int) -> os.stat_result:
+        looks.append(time.monotonic())
+        return fstat(descriptor)
+
+    monkeypatch.setattr(os, "fstat", seen)
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:
+        file.check()
+    later = looks[mapped._FIRST_LOOKS :]
+    assert len(looks) > mapped._FIRST_LOOKS
+    assert all(after - before > 0.049 for before, after in itertools.pairwise(later))
+
+
+@pytest.mark.parametrize("checks", [0, 1, mapped._FIRST_LOOKS - 1])
+def test_a_file_that_was_read_a_few_times_is_looked_at_each_time(path: Path, checks: int) -> None:
+    file = opened(path)
+    for _ in range(checks):
+        file.check()
+    path.write_bytes(b"bad days")
+    with pytest.raises(IndexStale, match="modified at"):
+        file.check()
 
 
 def _append(path: Path) -> None:

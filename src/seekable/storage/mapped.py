@@ -2,7 +2,7 @@
 
 A file is opened by path, size and modification time, those that it had when it was indexed; a file with
 others is refused. Once it is open, one ``fstat`` in `MappedFile.check` finds out if the file has changed. A
-reader calls it once per batch and file, so a truncated file is an error before it can be a SIGBUS.
+reader calls it once per batch and file; of a file that is read more often, one call in 50 ms looks at it.
 
 An open file takes one descriptor. `OpenFiles` closes the descriptor of the file that was used least recently
 before it opens one more; the map lasts until the last slice of it is gone. A source whose records lie far
@@ -20,6 +20,7 @@ import resource
 import threading
 import weakref
 from functools import partial
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable.errors import IndexStale
@@ -39,6 +40,11 @@ _FEWEST_MAPS = 64
 _MOST_MAPS = 4096
 _ADVISES = hasattr(os, "posix_fadvise")
 _CLOSED = -1
+
+_LOOK_NS = 50_000_000
+"""The nanoseconds for which a look at a file that is read often is good."""
+_FIRST_LOOKS = 16
+"""Checks of a file that all look at it. Most readers of a file make no more, and see each change at once."""
 
 _MOST_KEPT = 4096
 """The most maps of closed files that are kept; the system allows 65,530 maps a process."""
@@ -72,6 +78,8 @@ class MappedFile:
         "_change_ns",
         "_descriptor",
         "_inode",
+        "_looks",
+        "_next_look_ns",
         "last_use",
         "mtime_ns",
         "name",
@@ -109,6 +117,8 @@ class MappedFile:
             raise _stale(self, status)
         self._inode = (status.st_dev, status.st_ino)
         self._change_ns = status.st_ctime_ns
+        self._looks = 0
+        self._next_look_ns = 0
         # Else a page fault reads megabytes around the page; `advise` names the bytes that will be read.
         self.view: View = map_file(self._descriptor, size, random=True)
         """The bytes of the file, decompressed if it is a compressed one."""
@@ -141,11 +151,20 @@ class MappedFile:
                 os.close(descriptor)
 
     def check(self) -> None:
-        """Make sure that the file is still the one that was indexed.
+        """Make sure that the file is, or was at most 50 ms ago, the one that was indexed.
 
         Raises:
             IndexStale: it was changed, replaced, renamed or removed.
         """
+        now = monotonic_ns()
+        if now < self._next_look_ns:
+            return
+        self._look()
+        self._looks += 1
+        if self._looks >= _FIRST_LOOKS:
+            self._next_look_ns = now + _LOOK_NS
+
+    def _look(self) -> None:
         if self._descriptor == _CLOSED:
             self._check_by_path()
             return
