@@ -23,6 +23,7 @@ from tests.dataset.graphs import Graph, graphs
 
 import seekable as sk
 from seekable.writing.manifest import Shards
+from seekable.writing.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -467,6 +468,23 @@ def test_threads_that_write_at_once_wait_for_each_other(tmp_path: Path) -> None:
         kept = list(threads.map(go, range(4)))
     assert sorted(kept) == [0, 10, 10, 10]
     assert list(sk.open(tmp_path)) == list(rows(500))
+
+
+def test_a_call_that_begins_between_two_looks_at_a_folder_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[int] = []
+    refuse_others = Target.refuse_others
+
+    def late(target: Target, is_ours: Any, *, suffix: str) -> None:
+        """Look at the files only after another call has written them all."""
+        if not others:
+            others.append(1)
+            rows(500).write_jsonl(tmp_path, rows_per_file=50)
+        refuse_others(target, is_ours, suffix=suffix)
+
+    monkeypatch.setattr(Target, "refuse_others", late)
+    assert rows(500).write_jsonl(tmp_path, rows_per_file=50).kept == 10
 
 
 def test_what_is_written_again_has_the_same_bytes(tmp_path: Path) -> None:

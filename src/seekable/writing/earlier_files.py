@@ -61,9 +61,15 @@ def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | 
     """
     manifest = read_manifest(target.manifest)
     if target.file is None or not policy.overwrite:
-        target.refuse_others(
-            lambda name: manifest is not None and _is_of(target, manifest, name), suffix=identity.suffix
-        )
+        try:
+            target.refuse_others(
+                lambda name: manifest is not None and _is_of(target, manifest, name), suffix=identity.suffix
+            )
+        except InvalidArgument:
+            if read_manifest(target.manifest) == manifest:
+                raise
+            # Without the lock: another call began between the look at the manifest and that at the files.
+            return kept(target, identity, policy)
     if manifest is None:
         return None
     lines = differences(manifest.identity, identity, check_code=policy.check_code)
