@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.cli.contents import PERCENTILES, bin_of, least_of, record_lengths
 from seekable.dataset.open import open as open_dataset
+from seekable.facts.record_lengths import PERCENTILES, bin_of, least_of, record_lengths
 from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:

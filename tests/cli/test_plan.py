@@ -90,7 +90,7 @@ def places(document: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    "target", [["states", "--batch-size", "10"], ["train:make_loader"], ["train:Made.loader"]]
+    "target", [["states"], ["states", "--batch-size", "10"], ["train:make_loader"], ["train:Made.loader"]]
 )
 def test_each_step_is_the_one_that_the_loader_has(trained: Path, target: list[str]) -> None:
     wanted = (trained / "steps").read_text().splitlines()
@@ -154,8 +154,14 @@ def test_without_the_data_rows_are_told_and_why_bytes_are_not(tmp_path: Path) ->
     assert places(moved) == wanted
 
 
+def test_a_description_alone_does_not_tell_the_batch(trained: Path) -> None:
+    (description,) = (trained / "states").glob("pipeline-*")
+    done = run("plan", f"states/{description.name}", cwd=trained)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"the saved states do not tell how many records make a batch" in done.stderr
+
+
 FAILURES: list[tuple[list[str], int, str]] = [
-    (["states"], 2, "a state does not say how many records make a batch"),
     (["states", "--batch-size", "10", "--step", "-1"], 2, ""),
     (["states", "--batch-size", "10", "--rank", "1"], 2, "rank must be below world_size=1"),
     (["states", "--global-batch-size", "10", "--world-size", "3"], 2, "must be a multiple of world_size=3"),

@@ -94,8 +94,9 @@ def remove_objects(
 
     The exit code is 4 if no object fits.
     """
-    from seekable.cli.output import in_words, write_document, write_line
+    from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
+    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
 
     if bool(addresses) == all_objects:
@@ -135,7 +136,7 @@ def _refuse_none(objects: list[CachedObject], addresses: list[str], cache: DiskC
 
 
 def _row(each: CachedObject, now: int) -> list[str]:
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
     from seekable.storage.memory import bytes_in_words
 
     share = 100 * each.kept_bytes / each.size if each.size else 100.0
@@ -152,7 +153,7 @@ def _time_in_words(seconds: int) -> str:
 
 
 def _as_json(each: CachedObject) -> dict[str, Any]:
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
 
     return {
         "address": json_safe(each.address),

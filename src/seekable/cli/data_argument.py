@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,38 +11,18 @@ from typing import TYPE_CHECKING, Literal
 from seekable.cli.progress_output import BuildWatch
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
-from seekable.dataset.pipeline.pipeline_file import needed_names, read_pipeline
+from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, needed_names, read_pipeline
 from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
 from seekable.formats.fields.decode_argument import checked_decode
-from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.indexed_sources import DataSource, IndexedSource
+from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.nodes.sources.sample_source import SampleSource
-from seekable.remote.paths import open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from concurrent.futures import Executor
 
-    from seekable.index.fileset import FileSet
-    from seekable.nodes.contract import Leaf, Node
-
-_HEAD_BYTES = 256
-_HEAD = re.compile(rb'\s*\{\s*"' + PIPELINE_KEY.encode() + rb'"')
-
-
-def is_pipeline_file(path: str) -> bool:
-    """Return True if a path is that of a file that ``ds.save`` wrote, by its first key.
-
-    Of addresses only those that end with ``.json`` are looked at.
-    """
-    if "://" in path and not path.endswith(".json"):
-        return False
-    try:
-        with open_file(path) as file:
-            return _HEAD.match(file.read(_HEAD_BYTES)) is not None
-    except (OSError, ValueError):
-        return False
+    from seekable.nodes.contract import Node
 
 
 @dataclass(frozen=True)
@@ -220,20 +198,3 @@ class Opening:
             default = checked_decode(None)
             return [field for leaf in leaves for field in leaf.fields if default.of(field).refusal]
         return []
-
-
-def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
-    """Return the files of some sources: of a Shar those of its cuts, and then of each field."""
-    parts = [part for source in sources for part in source.parts]
-    return [part.files for part in parts if isinstance(part, IndexedSource)]
-
-
-def index_folders(dataset: DataSource) -> list[str]:
-    """Return the folders of the index: one, but for files that lie in several folders."""
-    return list(dict.fromkeys(folder for files in files_of([dataset]) for folder in files.folders))
-
-
-def folder_bytes(folder: str) -> int:
-    """Return the size in bytes of the files in a folder, subfolders excluded."""
-    with os.scandir(folder) as entries:
-        return sum(entry.stat().st_size for entry in entries if entry.is_file())

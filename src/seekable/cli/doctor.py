@@ -42,7 +42,8 @@ def doctor(
     a wrong etag, the latency, and the rate with 1, 8 and 32 requests at once. At most 20 MB are read.
     """
     from seekable.cli.machine_checks import cache_findings, limit_findings, process_findings, version_findings
-    from seekable.cli.output import json_safe, write_document
+    from seekable.cli.output import write_document
+    from seekable.facts.documents import json_safe
 
     findings = [*version_findings(), *limit_findings(), *process_findings(), *cache_findings()]
     if path is not None:

@@ -134,7 +134,7 @@ def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **detail
     if not wants_json(arguments):
         typer.echo(f"seekable: {message}", err=True)
         return
-    from seekable.cli.output import document
+    from seekable.facts.documents import document
 
     error = {"exit_code": int(code), "message": message, "type": kind, **details}
     typer.echo(document({"error": error}), err=True, nl=False)
@@ -143,7 +143,7 @@ def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **detail
 def _details(error: Exception) -> dict[str, Any]:
     if not isinstance(error, CorruptRecord):
         return {}
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
 
     where = {"path": json_safe(error.path), "row": error.row, "offset": error.offset, "length": error.length}
     return {"location": where}

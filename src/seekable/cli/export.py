@@ -189,9 +189,9 @@ def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:
     import os
     import re
 
-    from seekable.cli.pipelines import made_by
     from seekable.dataset.dataset import Dataset
     from seekable.errors import WrongType
+    from seekable.facts.pipelines import made_by
     from seekable.stream.stream import Stream
 
     source = opening.path
@@ -233,7 +233,8 @@ def _write(
 
 
 def _print(folder: str, written: Written, *, as_json: bool, quiet: bool) -> None:
-    from seekable.cli.output import in_words, json_safe, write_document, write_line
+    from seekable.cli.output import write_document, write_line
+    from seekable.facts.documents import in_words, json_safe
     from seekable.storage.memory import bytes_in_words
 
     if as_json:

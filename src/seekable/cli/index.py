@@ -206,8 +206,8 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
     """
     import time
 
-    from seekable.cli.data_argument import files_of
-    from seekable.cli.output import json_safe
+    from seekable.facts.data_survey import files_of
+    from seekable.facts.documents import json_safe
     from seekable.index.companions import shown_path
     from seekable.nodes.sources.tables import TableSource
     from seekable.storage.index_names import INDEX_FOLDER
@@ -239,7 +239,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
 
 def indexed_in_words(path: str, document: dict[str, Any]) -> str:
     """Return the line about one dataset that is printed for people."""
-    from seekable.cli.output import in_words
+    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
 
     counts = f"{in_words(document['records'], 'record')} in {in_words(document['files'], 'file')}"

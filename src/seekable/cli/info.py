@@ -22,11 +22,7 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.cli.contents import RecordLengths
     from seekable.cli.data_argument import Opening
-    from seekable.nodes.sources.file_source import FileSource
-    from seekable.nodes.sources.indexed_sources import DataSource
-    from seekable.nodes.sources.sample_source import SampleSource
 
 EPILOG = examples(
     "info corpus.jsonl",
@@ -73,8 +69,10 @@ def info(  # noqa: PLR0913 - an argument for each of its options
     packing are printed: the tail and the documents that are cut, or the padding. Of data in a store, also the
     published index and the bytes of the data on this disk.
     """
-    from seekable.cli.data_argument import Opening, is_pipeline_file
+    from seekable.cli.data_argument import Opening
     from seekable.cli.output import write_document, write_facts
+    from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
+    from seekable.facts.data_survey import data_survey, refuse_length
 
     opening = Opening(
         path,
@@ -90,10 +88,16 @@ def info(  # noqa: PLR0913 - an argument for each of its options
     )
     if is_pipeline_file(path):
         opening.refuse_options()
-        _refuse_length(length, path)
+        refuse_length(length, path)
         found = _pipeline_survey(opening)
     else:
-        found = _survey(opening, length)
+        found = data_survey(
+            opening.open_data(),
+            path=path,
+            files_indexed=opening.watch.files_indexed,
+            refresh=opening.refresh,
+            length=length,
+        )
     if as_json:
         write_document(found)
     elif "nodes" in found:
@@ -103,22 +107,9 @@ def info(  # noqa: PLR0913 - an argument for each of its options
         _print_histogram(found)
 
 
-def _refuse_length(length: int | None, path: str) -> None:
-    """Refuse the length of packed samples for what is no data of tokens.
-
-    Raises:
-        InvalidArgument: it was given.
-    """
-    from seekable.errors import InvalidArgument
-
-    if length is not None:
-        message = f"--length is for data of tokens, and {path!r} is none: drop it"
-        raise InvalidArgument(message)
-
-
 def _print_histogram(found: dict[str, Any]) -> None:
     from seekable.cli.output import write_line, write_table
-    from seekable.cli.token_contents import histogram_rows
+    from seekable.facts.token_contents import histogram_rows
 
     if found.get("histogram"):
         write_line("")
@@ -126,8 +117,8 @@ def _print_histogram(found: dict[str, Any]) -> None:
 
 
 def _pipeline_survey(opening: Opening) -> dict[str, Any]:
-    from seekable.cli.output import json_safe
     from seekable.dataset.pipeline.pipeline_file import needed_names
+    from seekable.facts.documents import json_safe
     from seekable.nodes.display import explained
 
     functions, sequences = needed_names(opening.path)
@@ -165,89 +156,10 @@ def _print_pipeline(found: dict[str, Any]) -> None:
         write_line(line)
 
 
-def _survey(opening: Opening, length: int | None) -> dict[str, Any]:
-    from seekable.cli.contents import compression_found, unread_files
-    from seekable.cli.data_argument import files_of, folder_bytes, index_folders
-    from seekable.cli.output import json_safe
-    from seekable.cli.store_contents import stores_found
-
-    dataset = opening.open_data()
-    folders, unread, files = index_folders(dataset), unread_files(dataset.files), files_of([dataset])
-    stores = stores_found(files, refresh=opening.refresh)
-    return {
-        "path": json_safe(opening.path),
-        "format": dataset.format,
-        "files": sum(map(len, files)),
-        "records": dataset.size,
-        "bytes": sum(int(each.data_sizes.sum()) for each in files),
-        **_content_found(dataset, opening.path, length),
-        "compression": compression_found(dataset.files),
-        "index": {
-            "folder": ", ".join(map(json_safe, folders)),
-            "bytes": sum(map(folder_bytes, folders)),
-            "files_indexed": opening.watch.files_indexed,
-            "was_up_to_date": not opening.watch.files_indexed,
-            **({"from_other_indexes": unread} if unread else {}),
-        },
-        **({} if stores is None else {"stores": stores}),
-    }
-
-
-def _content_found(
-    dataset: DataSource,
-    path: str,
-    length: int | None,
-) -> dict[str, Any]:
-    """Return the lengths of records; of samples also the fields; of tables the columns and row groups.
-
-    Raises:
-        InvalidArgument: a length of packed samples is given, and the data is not of tokens.
-    """
-    from seekable.cli.contents import record_lengths
-    from seekable.cli.output import json_safe
-    from seekable.nodes.sources.sample_source import SampleSource
-    from seekable.nodes.sources.shar_source import SharSource
-    from seekable.nodes.sources.tables import TableSource
-    from seekable.nodes.sources.token_source import TokenSource
-
-    if isinstance(dataset, TokenSource):
-        from seekable.cli.token_contents import token_contents
-
-        tokens = token_contents(dataset, _LENGTH if length is None else length)
-        return {"record_bytes": _as_json(record_lengths(dataset.files)), **tokens}
-    _refuse_length(length, path)
-    if isinstance(dataset, SharSource):
-        return {"fields": {name: _field_found(part) for name, part in dataset.named_parts}}
-    if isinstance(dataset, SampleSource):
-        fields = {
-            json_safe(name): {"members": members, "bytes": size}
-            for name, (members, size) in dataset.words.field_sizes().items()
-        }
-        return {"record_bytes": _as_json(record_lengths(dataset.files)), "fields": fields}
-    if not isinstance(dataset, TableSource):
-        return {"record_bytes": _as_json(record_lengths(dataset.files))}
-    columns = {field.name: str(field.type) for field in dataset.schema}
-    return {"columns": columns, "groups": dataset.row_blocks.group_starts.size - 1}
-
-
-def _field_found(part: FileSource | SampleSource) -> dict[str, Any]:
-    """Return the format, the files and the bytes of one field of Shar."""
-    sizes = part.files.data_sizes
-    kind = "jsonl" if part.format == "jsonl" else "tar"
-    return {"format": kind, "files": len(part.files), "bytes": int(sizes.sum())}
-
-
-def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
-    if lengths is None:
-        return None
-    percentiles = {f"p{percent}": length for percent, length in lengths.percentiles.items()}
-    return {"mean": lengths.mean, "min": lengths.shortest, "max": lengths.longest, **percentiles}
-
-
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
-    from seekable.cli.contents import compression_in_words
-    from seekable.cli.output import in_words
-    from seekable.cli.store_contents import stores_in_words
+    from seekable.facts.compression import compression_in_words
+    from seekable.facts.documents import in_words
+    from seekable.facts.store_contents import stores_in_words
     from seekable.storage.memory import bytes_in_words
 
     index, compression = found["index"], found["compression"]
@@ -269,7 +181,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
 
 def _others_in_words(index: dict[str, Any]) -> str:
     """Return the note on files whose offsets another tool found, empty if there are none."""
-    from seekable.cli.output import in_words
+    from seekable.facts.documents import in_words
 
     count = index.get("from_other_indexes", 0)
     return f"; the offsets of {in_words(count, 'file')} came from another index" if count else ""
@@ -277,7 +189,7 @@ def _others_in_words(index: dict[str, Any]) -> str:
 
 def _content_in_words(found: dict[str, Any]) -> dict[str, str]:
     if "documents" in found:
-        from seekable.cli.token_contents import token_contents_in_words
+        from seekable.facts.token_contents import token_contents_in_words
 
         return token_contents_in_words(found)
     if "fields" in found and "record_bytes" not in found:

@@ -26,8 +26,9 @@ def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: b
     """
     import os
 
-    from seekable.cli.output import json_safe, write_document, write_line
+    from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
+    from seekable.facts.documents import json_safe
     from seekable.writing.other_indexes import files_to_index, one_path_twice, write_indexes
 
     for address in (path for path in (*paths, folder or "") if "://" in path):
@@ -64,7 +65,7 @@ def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: b
 
 def _in_words(path: str, written: list[tuple[str, int]], packed: int, tool: Tool) -> str:
     """Return the line about one path."""
-    from seekable.cli.output import in_words
+    from seekable.facts.documents import in_words
 
     records, name = in_words(sum(count for _, count in written), "record"), tool.capitalize()
     if len(written) == 1:

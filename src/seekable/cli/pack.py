@@ -171,7 +171,7 @@ def _print(
 def _survey(opening: Opening, asked: PackArguments, packed: Dataset) -> dict[str, Any]:
     import numpy as np
 
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
     from seekable.nodes.display import explained
     from seekable.nodes.packed.packed_node import PackedNode
 

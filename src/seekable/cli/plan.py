@@ -12,10 +12,10 @@ from seekable.cli.options import IndexDirOption, JsonOption, QuietOption, exampl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.loader.step_plan import FileReads, PlannedRecord, StepPlan
+    from seekable.loader.step_plan import StepPlan
 
 EPILOG = examples(
-    "plan checkpoints/ --batch-size 32                     the step that comes next",
+    "plan checkpoints/                                     the step that comes next",
     "plan checkpoints/ --global-batch-size 256 --world-size 8 --rank 3 --step 12345",
     "plan train:make_loader --step 12345 --json | jq .files",
     "plan checkpoints/ --batch-size 32 --root /copy/of/the/data",
@@ -92,12 +92,14 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     """Show the records, files and bytes of a step.
 
     No record is read. From a saved state the order is rebuilt out of the description that sk.save_state wrote
-    beside it; how records make batches is no part of a state, so say it as you say it to your Loader.
+    beside it. How many records make a batch follows from two states of one run, and the ranks from the names
+    of their files: say both where a folder has not so many, or where they changed.
     MODULE:FUNCTION is imported, with the working folder on Python's path, and called.
     """
     from seekable.cli.output import write_document, write_line
-    from seekable.cli.pipelines import Batches, pipeline_of
-    from seekable.cli.store_contents import requests_of
+    from seekable.facts.pipelines import Batches, pipeline_of
+    from seekable.facts.step_document import step_document
+    from seekable.facts.store_contents import requests_of
 
     given = {
         "batch_size": batch_size,
@@ -107,13 +109,15 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
         "steps": steps,
         "end": None if end is None else end.value,
     }
-    pipeline = pipeline_of(target, Batches(given), state=state, roots=root or [], index_dir=index_dir)
+    pipeline = pipeline_of(
+        target, Batches(given), state=state, roots=root or [], index_dir=index_dir, step=step
+    )
     planned = pipeline.loader.plan(step=pipeline.loader.step if step is None else step)
     shown = planned if rank is None else planned.of_rank(rank)
     requests = requests_of(pipeline.loader.dataset.node, [record.position for record in shown.records])
     if as_json:
         stores = {} if requests is None else {"requests": requests}
-        write_document({**_as_json(shown), **stores, "rank": rank, "notes": list(pipeline.notes)})
+        write_document({**step_document(shown), **stores, "rank": rank, "notes": list(pipeline.notes)})
     else:
         _print(shown, pipeline.notes, rank=rank, quiet=quiet)
         if requests is not None and shown.records:
@@ -121,7 +125,7 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
 
 
 def _requests_in_words(requests: dict[str, int]) -> str:
-    from seekable.cli.output import in_words
+    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
 
     count, sizes = in_words(requests["count"], "request"), bytes_in_words(requests["bytes"])
@@ -135,43 +139,9 @@ def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: 
     _print_tables(planned, rank=rank)
 
 
-def _as_json(planned: StepPlan) -> dict[str, Any]:
-    from seekable.loader.step_plan import reads_of
-
-    return {
-        "step": planned.step,
-        "batch": planned.batch,
-        "world_size": planned.world_size,
-        "records": [_record(record) for record in planned.records],
-        "files": [_reads(reads) for reads in reads_of(planned.records)],
-    }
-
-
-def _record(record: PlannedRecord) -> dict[str, Any]:
-    from seekable.cli.output import place_as_json
-
-    return {
-        "position": record.position,
-        "epoch": record.epoch,
-        "rank": record.rank,
-        "location": place_as_json(record.place),
-    }
-
-
-def _reads(reads: FileReads) -> dict[str, Any]:
-    from seekable.cli.output import json_safe
-
-    return {
-        "path": json_safe(reads.path),
-        "records": reads.records,
-        "bytes": reads.bytes,
-        "start": reads.start,
-        "stop": reads.stop,
-    }
-
-
 def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
-    from seekable.cli.output import in_words, write_line, write_table
+    from seekable.cli.output import write_line, write_table
+    from seekable.facts.documents import in_words
     from seekable.loader.step_plan import reads_of
 
     ranks = (
@@ -194,7 +164,8 @@ def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
 
 def _print_records(planned: StepPlan) -> None:
     """Print a line for each place; of documents of a token store also with the line that each was made of."""
-    from seekable.cli.output import place_as_json, write_table
+    from seekable.cli.output import write_table
+    from seekable.facts.documents import place_as_json
     from seekable.loader.step_plan import places_of
 
     header = ["position", "epoch", "rank", "record", "offset", "length", "file"]

@@ -67,7 +67,7 @@ def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dic
     """Write one file as frames of zstd, and return the document about it."""
     import time
 
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
     from seekable.storage.files import stat_file
     from seekable.storage.memory import bytes_in_words
     from seekable.storage.zstd_frames import recompress as write_frames
@@ -92,7 +92,7 @@ def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dic
 
 
 def _in_words(document: dict[str, Any]) -> str:
-    from seekable.cli.output import in_words
+    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
 
     after, before, content = (

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from seekable.cli.output import place_as_json, write, write_document
+from seekable.cli.output import write, write_document
 from seekable.dataset.dataset import Dataset
+from seekable.facts.documents import place_as_json
 from seekable.formats.decoding import decoder_named
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource

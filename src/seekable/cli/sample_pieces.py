@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.cli.output import in_words, place_as_json, write_document, write_line
+from seekable.cli.output import write_document, write_line
 from seekable.cli.token_texts import ids_of
+from seekable.facts.documents import in_words, place_as_json
 from seekable.nodes.packed.packed_node import PackedNode
 from seekable.nodes.packed.sample_form import TOKENS
 from seekable.order.packing.pieces import LITERAL

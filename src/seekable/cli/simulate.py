@@ -128,10 +128,10 @@ def _dataset(opening: Opening, order: dict[str, int | None], *, shuffle: bool) -
         InvalidArgument: ``--shuffle`` is given for what has an order.
         WrongType: a function returns something else.
     """
-    from seekable.cli.data_argument import is_pipeline_file
-    from seekable.cli.pipelines import made_by
     from seekable.dataset.dataset import Dataset
+    from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.errors import InvalidArgument, WrongType
+    from seekable.facts.pipelines import made_by
     from seekable.loader.simulate import DEFAULT_WINDOW, reshuffled
 
     target = opening.path

@@ -196,7 +196,7 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         seconds: the time that the writing took.
         before: the number of tokens that an earlier call had written.
     """
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
     from seekable.remote.output_files import output_path
     from seekable.tokens.store_document import document_of
 
@@ -240,7 +240,8 @@ def _bytes_below(folder: str) -> int:
 
 
 def _print(report: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
-    from seekable.cli.output import in_words, write_document, write_line
+    from seekable.cli.output import write_document, write_line
+    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
 
     if as_json:

@@ -23,7 +23,6 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.index.verify.integrity import Problem
     from seekable.index.verify.verification import Verification
 
 EPILOG = examples(
@@ -70,12 +69,14 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     Of tokens, the ends of documents are found again; of a token store --deep also compares all files with
     the digests in tokens.json, and --decode each id with the vocabulary.
     """
-    from seekable.cli.data_argument import Opening, is_pipeline_file
+    from seekable.cli.data_argument import Opening
     from seekable.cli.executors import executor_of
     from seekable.cli.output import write_document
     from seekable.cli.progress_output import BuildWatch
+    from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.dataset.verify_data import verify as verify_data
     from seekable.dataset.verify_data import verify_sources
+    from seekable.facts.verification_document import verification_document
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     types: dict[str, Any] = {"dtype": dtype, "eos": eos, "bos": bos}
@@ -93,46 +94,16 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     finally:
         watch.close()
     if as_json:
-        write_document(_as_json(path, found, deep=deep, decode=decode))
+        write_document(verification_document(path, found, deep=deep, decode=decode))
     else:
         _tell(path, found, deep=deep, decode=decode, quiet=quiet)
     if found.problems:
         raise typer.Exit(ExitCode.MISMATCH)
 
 
-def _as_json(path: str, found: Verification, *, deep: bool, decode: bool) -> dict[str, Any]:
-    from seekable.cli.output import json_safe
-
-    problems = [_problem_as_json(problem) for problem in found.problems]
-    return {
-        "path": json_safe(path),
-        "good": not problems,
-        "deep": deep,
-        "decoded": decode,
-        "files": found.files,
-        "records": found.records,
-        "bytes": found.bytes,
-        "index_folders": [json_safe(folder) for folder in found.folders],
-        **({"from_other_indexes": found.unread} if found.unread else {}),
-        "problems": problems,
-        "first_bad": problems[0] if problems else None,
-    }
-
-
-def _problem_as_json(problem: Problem) -> dict[str, Any]:
-    from seekable.cli.output import json_safe
-
-    return {
-        "kind": problem.kind,
-        "path": json_safe(problem.path),
-        "message": json_safe(problem.message),
-        "row": problem.row,
-        "offset": problem.offset,
-    }
-
-
 def _tell(path: str, found: Verification, *, deep: bool, decode: bool, quiet: bool) -> None:
-    from seekable.cli.output import in_words, write_line
+    from seekable.cli.output import write_line
+    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
 
     for problem in found.problems[:_MOST_SHOWN]:

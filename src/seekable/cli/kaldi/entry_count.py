@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import final
 
-from seekable.cli.output import document
 from seekable.cli.progress_output import StatusLine
 from seekable.errors import InvalidArgument, SeekableError
+from seekable.facts.documents import document
 from seekable.parallel.progress import Throttle
 
 __all__ = ["EntryCount", "counted", "entries_in_words", "print_outcome", "writing"]

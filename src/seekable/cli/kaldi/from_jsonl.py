@@ -67,7 +67,7 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.kaldi.entry_count import counted, print_outcome, writing
     from seekable.cli.kaldi.json_values import from_json
     from seekable.cli.kaldi.targets import is_on_stdout
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
     from seekable.kaldi import Writer
 
     options: dict[str, Any] = {} if precision is None else {"precision": precision}

@@ -54,7 +54,8 @@ def head(
 
 def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
     from seekable.cli.kaldi.json_values import to_json
-    from seekable.cli.output import json_safe, write, write_document
+    from seekable.cli.output import write, write_document
+    from seekable.facts.documents import json_safe
 
     if as_json:
         write_document({"key": json_safe(key), "value": to_json(value)})

@@ -28,7 +28,8 @@ def shapes(
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.kaldi.shape_holder import ShapeHolder
     from seekable.cli.kaldi.targets import as_rspecifier
-    from seekable.cli.output import json_safe, write_document, write_line
+    from seekable.cli.output import write_document, write_line
+    from seekable.facts.documents import json_safe
     from seekable.kaldi import SequentialReader, find_holder
 
     rspecifier = as_rspecifier(rspecifier)

@@ -52,7 +52,7 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.kaldi.entry_count import counted, print_outcome
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.kaldi.targets import as_rspecifier
-    from seekable.cli.output import json_safe
+    from seekable.facts.documents import json_safe
     from seekable.kaldi import SequentialReader, find_holder
     from seekable.storage.memory import bytes_in_words
 

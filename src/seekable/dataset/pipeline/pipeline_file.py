@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +33,7 @@ from seekable.errors import (
 from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import make_folder, output_path, read_file, write_file
+from seekable.remote.paths import open_file
 from seekable.state.descriptions import difference
 from seekable.storage.files import file_identity
 from seekable.writing.pipeline_code import paths_of
@@ -43,9 +45,12 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["needed_names", "read_pipeline", "write_pipeline"]
+__all__ = ["is_pipeline_file", "needed_names", "read_pipeline", "write_pipeline"]
 
 _VERSION = 1
+
+_HEAD_BYTES = 256
+_HEAD = re.compile(rb'\s*\{\s*"' + PIPELINE_KEY.encode() + rb'"')
 
 _WIDTH = 110
 _MOST = 240
@@ -57,6 +62,20 @@ class _Function(msgspec.Struct):
 
     name: str
     arguments: tuple[list[Any], dict[str, Any]] | None = None
+
+
+def is_pipeline_file(path: str) -> bool:
+    """Return True if a path is that of a file that ``ds.save`` wrote, by its first key.
+
+    Of addresses only those that end with ``.json`` are looked at.
+    """
+    if "://" in path and not path.endswith(".json"):
+        return False
+    try:
+        with open_file(path) as file:
+            return _HEAD.match(file.read(_HEAD_BYTES)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def write_pipeline(node: Node, path: object, storage_options: Mapping[str, Any] | None = None) -> None:

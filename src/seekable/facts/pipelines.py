@@ -1,4 +1,4 @@
-"""The loader of a saved state, or of a function that makes the pipeline."""
+"""The loader of a saved state, of a pipeline file, or of a function that makes the pipeline."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from seekable.cli.data_argument import Opening, is_pipeline_file
 from seekable.dataset.dataset import Dataset
+from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, read_pipeline
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
-from seekable.loader.checkpoint_files import read_saved
+from seekable.facts.told_batches import ToldBatches, generation_at, told_batches
+from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
+from seekable.remote.output_files import output_path
 from seekable.remote.paths import absolute, exists
+from seekable.state.document import RunState
+
+__all__ = ["Batches", "Pipeline", "made_by", "pipeline_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,11 @@ class Batches:
         """The arguments that are not None."""
         return {name: value for name, value in self.arguments.items() if value is not None}
 
+    @property
+    def has_batch(self) -> bool:
+        """True if the number of records in a batch is among them."""
+        return not {"batch_size", "global_batch_size"}.isdisjoint(self.given)
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
@@ -41,9 +51,15 @@ class Pipeline:
 
 
 def pipeline_of(
-    target: str, batches: Batches, *, state: str | None, roots: list[str], index_dir: str | None
+    target: str,
+    batches: Batches,
+    *,
+    state: str | None,
+    roots: list[str],
+    index_dir: str | None,
+    step: int | None = None,
 ) -> Pipeline:
-    """Return the loader of a saved state, or of a function.
+    """Return the loader of a saved state, of a pipeline file, or of a function.
 
     Args:
         target: a state file, a folder of states, a description, a pipeline file, or ``module:function``.
@@ -51,6 +67,7 @@ def pipeline_of(
         state: what to load into the loader of a function or of a pipeline file.
         roots: folders in which the files of a saved pipeline are looked for.
         index_dir: the user's folder for indexes; None for those beside the data.
+        step: the step that will be planned: of a folder, the newest state at or before it counts.
 
     Raises:
         DataNotFound: there is no such file, module or function.
@@ -61,27 +78,12 @@ def pipeline_of(
             return _of_file(target, batches, state=state, roots=roots, index_dir=index_dir)
         if state is not None:
             raise InvalidArgument("--state goes with module:function; a saved state is itself the state")
-        return _of_saved(target, batches, roots=[absolute(root) for root in roots], index_dir=index_dir)
+        roots = [absolute(root) for root in roots]
+        return _of_saved(target, batches, roots=roots, index_dir=index_dir, step=step)
     if ":" not in target or "://" in target:
         message = f"there is no {target!r}: name a state, a folder of states, a pipeline, or module:function"
         raise DataNotFound(message)
     return _at_state(_of_function(target, batches), state)
-
-
-def _of_file(
-    target: str, batches: Batches, *, state: str | None, roots: list[str], index_dir: str | None
-) -> Pipeline:
-    if not {"batch_size", "global_batch_size"} & batches.given.keys():
-        message = f"{target!r} holds a Dataset: say with --batch-size how many records make a batch"
-        raise InvalidArgument(message)
-    opening = Opening(target, format=None, index_dir=index_dir, jobs=None, progress=False, quiet=True)
-    return _at_state(_loader(Dataset(opening.order(root=roots)), batches), state)
-
-
-def _at_state(loader: Loader, state: str | None) -> Pipeline:
-    if state is not None and (saved := read_saved(state)).state:
-        loader.load_state_dict(saved.state.document())
-    return Pipeline(loader, ())
 
 
 def made_by(target: str, what: str = "a pipeline") -> Any:
@@ -100,19 +102,73 @@ def made_by(target: str, what: str = "a pipeline") -> Any:
         return _function(target, what)()
 
 
-def _of_saved(target: str, batches: Batches, *, roots: list[str], index_dir: str | None) -> Pipeline:
-    saved = read_saved(target)
-    rebuilt = rebuild_saved(saved, roots=roots, index_dir=index_dir)
-    if not {"batch_size", "global_batch_size"} & batches.given.keys():
-        message = (
-            "a state does not say how many records make a batch: say it with --batch-size, or with "
-            "--global-batch-size over all ranks"
-        )
+def _of_file(
+    target: str, batches: Batches, *, state: str | None, roots: list[str], index_dir: str | None
+) -> Pipeline:
+    if not batches.has_batch:
+        message = f"{target!r} holds a Dataset: say with --batch-size how many records make a batch"
         raise InvalidArgument(message)
-    loader = _loader(Dataset(rebuilt.dataset), batches)
+    node = read_pipeline(
+        target,
+        functions=None,
+        sequences=None,
+        root=roots,
+        allow_changed=False,
+        index_dir=index_dir,
+        progress=None,
+        order_only=True,
+    )
+    return _at_state(_loader(Dataset(node), batches), state)
+
+
+def _at_state(loader: Loader, state: str | None) -> Pipeline:
+    if state is not None and (saved := read_saved(state)).state:
+        loader.load_state_dict(saved.state.document())
+    return Pipeline(loader, ())
+
+
+def _of_saved(
+    target: str, batches: Batches, *, roots: list[str], index_dir: str | None, step: int | None
+) -> Pipeline:
+    folder = output_path(target)
+    found = generations_in(folder) if os.path.isdir(folder) or "://" in folder else []
+    generation = generation_at(found, step)
+    saved = read_saved(target if generation is None else os.path.join(folder, generation.names[0]))
+    rebuilt = rebuild_saved(saved, roots=roots, index_dir=index_dir)
+    dataset = Dataset(rebuilt.dataset)
+    told = ToldBatches(None, None)
+    if found:
+        told = told_batches(folder, size=dataset.node.size, step=step)
+    arguments = _completed(batches, told, saved.state, dataset.node.size)
+    loader = _loader(dataset, arguments)
     if saved.state:
         loader.load_state_dict(saved.state.document())
     return Pipeline(loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated)))
+
+
+def _completed(batches: Batches, told: ToldBatches, state: Any, size: int | None) -> Batches:
+    """Return the arguments of a loader, with what the saved states tell in place of what is missing.
+
+    Raises:
+        InvalidArgument: neither says how many records make a batch.
+    """
+    arguments = dict(batches.given)
+    if not batches.has_batch:
+        if told.batch is None:
+            message = (
+                "the saved states do not tell how many records make a batch (two states of one run do): say "
+                "it with --batch-size, or with --global-batch-size over all ranks"
+            )
+            raise InvalidArgument(message)
+        arguments["global_batch_size"] = told.batch
+        arguments.setdefault("world_size", told.world_size)
+        if told.batch % (arguments["world_size"] or 1):
+            arguments["world_size"] = None
+    if "epochs" not in arguments and isinstance(state, RunState) and size:
+        # The run of the state goes on over the end of its first epoch.
+        is_longer = state.position > (state.epoch + 1) * size
+        arguments["epochs"] = -(-state.position // size) - state.epoch if is_longer else None
+    return Batches(arguments)
 
 
 def _of_function(target: str, batches: Batches) -> Loader:
@@ -126,7 +182,7 @@ def _of_function(target: str, batches: Batches) -> Loader:
     if not isinstance(made, Dataset):
         message = f"{target} must return a Dataset or a Loader (got {type(made).__name__})"
         raise WrongType(message)
-    if not {"batch_size", "global_batch_size"} & batches.given.keys():
+    if not batches.has_batch:
         message = f"{target} returns a Dataset: say with --batch-size how many records make a batch"
         raise InvalidArgument(message)
     return _loader(made, batches)

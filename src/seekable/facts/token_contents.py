@@ -1,4 +1,4 @@
-"""The lengths of documents of tokens, and what packing makes of them: for ``seekable info``."""
+"""The lengths of documents of tokens, and what packing makes of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.cli.contents import PERCENTILES
-from seekable.cli.output import in_words, json_safe
+from seekable.facts.documents import in_words, json_safe
+from seekable.facts.record_lengths import PERCENTILES
 from seekable.order.packing.length_order import length_classes, merged
 from seekable.order.packing.patterns import best_fit_patterns
 from seekable.order.packing.piece_table import piece_table
