@@ -17,7 +17,7 @@ from seekable.viewer.media_types import HEAD_BYTES, MediaType, media_type
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MediaValue", "bytes_at", "media_values"]
+__all__ = ["MediaValue", "bytes_at", "media_values", "value_at"]
 
 Place = tuple[str | int, ...]
 
@@ -83,13 +83,28 @@ def bytes_at(record: Any, address: str) -> memoryview:
         >>> bytes(bytes_at({"audio": {"bytes": b"fLaC"}}, "audio.bytes"))
         b'fLaC'
     """
-    value = record
-    for part in _place(address):
-        value = _child(value, part, address)
+    value = value_at(record, address)
     if not isinstance(value, bytes | bytearray | memoryview):
         message = f"the value at {address!r} is of type {type(value).__name__}; only bytes are sent as media"
         raise WrongType(message)
     return memoryview(value).cast("B")
+
+
+def value_at(record: Any, address: str) -> Any:
+    """Return the value at a place of a record.
+
+    Raises:
+        InvalidArgument: the address cannot be read.
+        KeyNotFound: the record has no such place.
+
+    Example:
+        >>> value_at({"turns": [{"text": "hello"}]}, "turns[0].text")
+        'hello'
+    """
+    value = record
+    for part in _place(address):
+        value = _child(value, part, address)
+    return value
 
 
 def _child(value: Any, part: str | int, address: str) -> Any:
