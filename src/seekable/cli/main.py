@@ -26,6 +26,7 @@ from seekable.cli import (
     state,
     tokenize,
     verify,
+    view,
 )
 from seekable.cli.addresses import takes_addresses
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
@@ -69,6 +70,7 @@ app.command(epilog=tokenize.EPILOG)(takes_addresses(tokenize.tokenize))
 app.command(epilog=pack.EPILOG)(takes_addresses(pack.pack))
 app.command(epilog=plan.EPILOG)(takes_addresses(plan.plan))
 app.command(epilog=simulate.EPILOG)(takes_addresses(simulate.simulate))
+app.command(epilog=view.EPILOG)(takes_addresses(view.view))
 app.add_typer(state.app, name="state")
 app.add_typer(kaldi.app, name="kaldi")
 app.add_typer(cache.app, name="cache")

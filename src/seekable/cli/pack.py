@@ -197,7 +197,7 @@ def _survey(opening: Opening, asked: PackArguments, packed: Dataset) -> dict[str
 
 
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
-    from seekable.cli.token_contents import percent
+    from seekable.facts.token_contents import percent
 
     places = found["samples"] * (found["length"] + found["extra"])
     full = f"{found['length'] + found['extra']:,} tokens"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from seekable.cli.output import write, write_document
 from seekable.dataset.dataset import Dataset
 from seekable.facts.documents import place_as_json
-from seekable.formats.decoding import decoder_named
+from seekable.facts.raw_records import raw_source
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
@@ -63,13 +62,9 @@ def write_records(records: Node, rows: Iterable[int], *, as_json: bool) -> None:
         if not isinstance(records, FileSource) or records.decoder.reads_objects:
             _write_rows(records, some, as_json=as_json)
         elif as_json:
-            _write_json(_lines(records), records, some)
+            _write_json(raw_source(records), records, some)
         else:
-            write(b"".join(line + b"\n" for line in Dataset(_lines(records))[some]))
-
-
-def _lines(records: FileSource) -> FileSource:
-    return replace(records, decoder=decoder_named("bytes", records.format))
+            write(b"".join(line + b"\n" for line in Dataset(raw_source(records))[some]))
 
 
 def _write_rows(records: Node, rows: list[int], *, as_json: bool) -> None:

@@ -7,9 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from seekable.cli.output import write, write_document
-from seekable.cli.token_contents import store_document_of
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.facts.documents import place_as_json
+from seekable.facts.token_contents import store_document_of
 from seekable.loader.step_plan import places_of
 from seekable.tokens.engines import engine_of
 

@@ -1,0 +1,176 @@
+"""``seekable view``: web pages that show data in the order in which it is trained on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seekable.cli.options import FormatOption, IndexDirOption, JobsOption, JsonOption, QuietOption, examples
+from seekable.cli.plan import (
+    BatchSizeOption,
+    End,
+    EndOption,
+    EpochsOption,
+    GlobalBatchSizeOption,
+    RootOption,
+    StateOption,
+    StepsOption,
+    WorldSizeOption,
+)
+
+if TYPE_CHECKING:
+    pass
+
+EPILOG = examples(
+    "view corpus/                                  data: rows, keys, lengths, files",
+    "view checkpoints/ --log train.jsonl           a run: its steps, mixture, states and losses",
+    "view web=web/*.jsonl train=train:make_loader  several, with names",
+    "view corpus/ --open 'row 1,234,567'",
+)
+
+TargetsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TARGET]...",
+        help="PATH, NAME=PATH, module:function that returns a Dataset, a Stream or a Loader, or a "
+        "folder of states.",
+        show_default=False,
+    ),
+]
+
+
+def _text(option: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(option, metavar=metavar, help=help_text, show_default=False)
+
+
+def view(  # noqa: PLR0913 - an argument for each of its options
+    targets: TargetsArgument = None,
+    *,
+    go_to: Annotated[
+        str | None, _text("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'file:5'.")
+    ] = None,
+    log: Annotated[str | None, _text("--log", "FILE[:STEP,LOSS]", "Losses of a run, JSONL or CSV.")] = None,
+    key: Annotated[str | None, _text("--key", "NAME", "The field that is the key of a record.")] = None,
+    text_key: Annotated[str | None, _text("--text-key", "NAME", "The field that counts as text.")] = None,
+    tokenizer: Annotated[str | None, _text("--tokenizer", "FILE", "Decode token ids with this file.")] = None,
+    media_root: Annotated[
+        str | None, _text("--media-root", "FOLDER", "Files that records name lie here.")
+    ] = None,
+    batch_size: BatchSizeOption = None,
+    global_batch_size: GlobalBatchSizeOption = None,
+    world_size: WorldSizeOption = None,
+    epochs: EpochsOption = None,
+    steps: StepsOption = None,
+    end: EndOption = None,
+    state: StateOption = None,
+    root: RootOption = None,
+    port: Annotated[int, typer.Option("--port", help="The port, or the next free one.", min=0)] = 7335,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; there is no TLS.")
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None, _text("--allow-host", "NAME", "A name to be asked for by.")
+    ] = None,
+    frame_from: Annotated[
+        list[str] | None, _text("--frame-from", "ORIGIN", "Pages that may frame it.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="TEXT",
+            envvar="SEEKABLE_VIEW_TOKEN",
+            help="Instead of a new secret.",
+            show_default=False,
+        ),
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
+    no_scan: Annotated[bool, typer.Option("--no-scan", help="Sample no records unless asked.")] = False,
+    sample: Annotated[int, typer.Option("--sample", metavar="N", min=1, help="Rows of a sample.")] = 1000,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show data, pipelines and saved states as web pages, on this machine alone.
+
+    The link is printed; it holds a secret that is new each run. Ctrl-C ends the viewer. Nothing is written
+    but the index that any command would write. From another machine: ssh -L 7335:127.0.0.1:7335 HOST.
+    """
+    from seekable.cli.view_targets import opened_targets, place_of
+    from seekable.viewer.server import Server
+
+    _check_host(host, allow_host)
+    given: dict[str, Any] = {
+        "batch_size": batch_size,
+        "global_batch_size": global_batch_size,
+        "world_size": world_size,
+        "epochs": epochs,
+        "steps": steps,
+        "end": None if end is None else End(end).value,
+    }
+    shown: dict[str, Any] = {
+        "text_key": text_key,
+        "sample": sample,
+        "scans": not no_scan,
+        "media_root": media_root,
+        "tokenizer": tokenizer,
+    }
+    opening: dict[str, Any] = {
+        "format": format_name,
+        "index_dir": index_dir,
+        "jobs": jobs,
+        "quiet": quiet,
+        "key": key,
+    }
+    opened = opened_targets(
+        targets or [], batches=given, state=state, roots=root or [], log=log, opening=opening, shown=shown
+    )
+    server = Server(
+        opened, port=port, host=host, hosts=allow_host or (), frames=frame_from or (), token=token
+    )
+    _announce(server, place_of(go_to), as_json=as_json, quiet=quiet, browser=not no_browser)
+    server.run()
+
+
+def _check_host(host: str, allowed: list[str] | None) -> None:
+    """Refuse to listen for other machines unless their name for this one is given.
+
+    Raises:
+        InvalidArgument: it is not.
+    """
+    from seekable.errors import InvalidArgument
+
+    if host in {"127.0.0.1", "localhost", "::1"}:
+        return
+    if not allowed:
+        message = (
+            f"--host {host} lets other machines ask, and there is no TLS: say with --allow-host by which "
+            f"name they do, or leave it out and use ssh -L 7335:127.0.0.1:7335"
+        )
+        raise InvalidArgument(message)
+    typer.echo(f"seekable: listening on {host} without TLS: whoever sees the link sees the data", err=True)
+
+
+def _announce(server: Any, place: str, *, as_json: bool, quiet: bool, browser: bool) -> None:
+    """Print the link, and open it in a browser of this machine."""
+    import os
+    import sys
+    import webbrowser
+
+    from seekable.cli.output import write_document, write_line
+
+    url = server.url + place
+    if as_json:
+        write_document({"url": url, "port": server.port})
+    else:
+        write_line(url)
+    sys.stdout.flush()
+    if os.environ.get("SSH_CONNECTION"):
+        if not quiet:
+            forward = f"ssh -L {server.port}:127.0.0.1:{server.port} {os.uname().nodename}"
+            typer.echo(f"seekable: on your machine: {forward}", err=True)
+    elif browser and not as_json and sys.stdout.isatty():
+        webbrowser.open(url)

@@ -1,0 +1,123 @@
+"""What the targets of ``seekable view`` name: data, pipelines, functions, folders of states."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from seekable.cli.data_argument import Opening
+from seekable.dataset.dataset import Dataset
+from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
+from seekable.errors import InvalidArgument, SeekableError
+from seekable.facts.loss_log import read_loss_log
+from seekable.facts.pipelines import Batches, made_by, pipeline_of
+from seekable.loader.checkpoint_files import generations_in
+from seekable.remote.paths import exists
+from seekable.viewer.opened import OpenPipeline, opened_of, safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.facts.loss_log import LossLog
+    from seekable.viewer.opened import Opened
+
+__all__ = ["loss_log_of", "opened_targets", "place_of"]
+
+
+def opened_targets(
+    targets: Sequence[str],
+    *,
+    batches: dict[str, Any],
+    state: str | None,
+    roots: list[str],
+    log: str | None,
+    opening: dict[str, Any],
+    shown: dict[str, Any],
+) -> Opened:
+    """Open what is to be viewed.
+
+    Args:
+        targets: PATH, NAME=PATH, module:function, or a folder of states.
+        batches: the arguments of loaders that a state or a dataset lacks.
+        state: a state to load into the loader of a function.
+        roots: the folders in which the files of saved pipelines are now.
+        log: the file of losses, with the names of its fields behind a colon.
+        opening: the options with which data is opened.
+        shown: further fields of `Opened`.
+    """
+    found: dict[str, Any] = {}
+    paths: dict[str, str] = {}
+    for target in targets:
+        name, path = _named(target)
+        place = {"state": state, "roots": roots, "index_dir": opening["index_dir"]}
+        for each, value in _opened(name, path, Batches(batches), place, opening).items():
+            free = each if each not in found else f"{each}-{len(found) + 1}"
+            found[free], paths[free] = value, path
+    more = dict(shown)
+    more.pop("tokenizer", None)
+    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **more)
+
+
+def loss_log_of(log: str) -> LossLog:
+    """Return the losses of ``FILE`` or ``FILE:STEP,LOSS``."""
+    path, _, fields = log.rpartition(":")
+    step, comma, loss = fields.partition(",")
+    if not path or not comma or "/" in fields:
+        return read_loss_log(log)
+    return read_loss_log(path, step=step, loss=loss)
+
+
+def place_of(place: str | None) -> str:
+    """Return the address of a place that a user named, relative to the link."""
+    return "" if place is None else f"go?to={quote(place)}"
+
+
+def _named(target: str) -> tuple[str, str]:
+    """Return the name and the path of a target."""
+    name, equals, path = target.partition("=")
+    if equals and name and "/" not in name and not exists(target):
+        return safe_name(name), path
+    if ":" in target and "://" not in target and not exists(target):
+        return safe_name(target.rpartition(":")[2]), target
+    base = (
+        os.path.basename(os.path.abspath(target).rstrip("/")) if "://" not in target else target.rstrip("/")
+    )
+    return safe_name(base.rpartition("/")[2].partition(".")[0] or base), target
+
+
+def _opened(
+    name: str, path: str, batches: Batches, place: dict[str, Any], opening: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what a target opens, by name."""
+    if os.path.isdir(path) and generations_in(path):
+        return _run(name, path, batches, place)
+    if exists(path) and is_pipeline_file(path):
+        return {name: _pipeline(path, batches, place)}
+    if ":" in path and "://" not in path and not exists(path):
+        made = made_by(path)
+        is_one = isinstance(made, Dataset) and batches.has_batch
+        return {name: pipeline_of(path, batches, **place).loader if is_one else made}
+    return {name: Opening(path, progress=True, **opening).dataset()}
+
+
+def _run(name: str, folder: str, batches: Batches, place: dict[str, Any]) -> dict[str, Any]:
+    """Return a folder of states and the pipeline of the newest; the folder alone if it cannot be rebuilt."""
+    try:
+        return {"train": _pipeline(folder, batches, place), name: folder}
+    except SeekableError:
+        if batches.given:
+            raise
+        return {name: folder}
+
+
+def _pipeline(path: str, batches: Batches, place: dict[str, Any]) -> OpenPipeline:
+    """Return a saved pipeline; where nobody says how many records make a batch, a step is one record."""
+    try:
+        found = pipeline_of(path, batches, **place)
+    except InvalidArgument:
+        if batches.has_batch:
+            raise
+        found = pipeline_of(path, Batches({**batches.arguments, "batch_size": 1}), **place)
+        return OpenPipeline(found.loader, found.notes, has_batch=False)
+    return OpenPipeline(found.loader, found.notes)

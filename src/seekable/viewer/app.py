@@ -1,0 +1,195 @@
+"""The application: an address, its page, and the same facts as JSON, CSV or lines of JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route as WebRoute
+
+from seekable.errors import (
+    AmbiguousKey,
+    CorruptRecord,
+    DataNotFound,
+    IndexStale,
+    InvalidArgument,
+    KeyNotFound,
+    OutOfRange,
+    SeekableError,
+    WrongType,
+)
+from seekable.facts.documents import SCHEMA
+from seekable.storage.memory import bytes_in_words
+from seekable.viewer.page import Asked, Page, Redirect, Svg, Table
+from seekable.viewer.render import one_line, record_html, text_html
+from seekable.viewer.routes import ROUTES, STATIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.requests import Request
+
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.routes import Route
+
+__all__ = ["make_app"]
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (KeyNotFound, 404),
+    (AmbiguousKey, 404),
+    (DataNotFound, 404),
+    (OutOfRange, 404),
+    (InvalidArgument, 400),
+    (WrongType, 400),
+    (IndexStale, 409),
+    (CorruptRecord, 422),
+)
+_SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+def make_app(opened: Opened) -> Starlette:
+    """Return the application that shows what is open, without the guard."""
+    answers = _Answers(opened)
+    routes = [
+        WebRoute(f"/{route.path}", answers.of(route), methods=["POST" if route.changes else "GET"])
+        for route in ROUTES
+    ]
+    static = [WebRoute(f"/{name}", _static(text, kind), methods=["GET"]) for name, text, kind in STATIC]
+    return Starlette(routes=[*static, *routes, WebRoute("/{rest:path}", answers.missing, methods=["GET"])])
+
+
+class _Answers:
+    """Makes answers of pages."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._templates = Environment(
+            loader=PackageLoader("seekable.viewer", "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals.update(opened=opened)
+        filters: dict[str, Callable[..., Any]] = {
+            "number": lambda value: f"{value:,}",
+            "size": bytes_in_words,
+            "text": text_html,
+            "line": one_line,
+            "record": record_html,
+            "part": lambda text: quote(str(text), safe=""),
+        }
+        self._templates.filters.update(filters)
+
+    def of(self, route: Route) -> Callable[[Request], Response]:
+        """Return the function that answers requests for a route, in a thread."""
+
+        def answer(request: Request) -> Response:
+            asked = Asked(dict(request.path_params), dict(request.query_params))
+            try:
+                made = route.page(self._opened, asked)
+            except Exception as error:  # noqa: BLE001 - functions of the user run in some pages and raise anything
+                made = _error_page(error)
+            return self._response(made, request, asked)
+
+        return answer
+
+    def missing(self, request: Request) -> Response:
+        """Answer a request for an address that no route has."""
+        made = _error_page(KeyNotFound(f"there is no page {request.url.path!r}"))
+        return self._response(made, request, Asked({}, dict(request.query_params)))
+
+    def _response(self, made: Any, request: Request, asked: Asked) -> Response:
+        up = "../" * (request.url.path.count("/") - 1)
+        if isinstance(made, Response):
+            return made
+        if isinstance(made, Redirect):
+            return RedirectResponse(up + made.to if up or made.to else "./", status_code=303)
+        if isinstance(made, Svg):
+            return Response(
+                made.text, media_type="image/svg+xml", headers={"Content-Security-Policy": _SVG_POLICY}
+            )
+        wanted = asked.query.get("as", "html")
+        if wanted == "json":
+            body = _json({"schema": SCHEMA, **made.document})
+            return Response(body, status_code=made.status, media_type="application/json")
+        if wanted in _TABLES and made.table is not None:
+            make, kind = _TABLES[wanted]
+            return Response(make(made.table), media_type=kind)
+        return self._page(made, request, asked, up)
+
+    def _page(self, made: Page, request: Request, asked: Asked, up: str) -> Response:
+        template = self._templates.get_template(f"{made.template}.html")
+        path = request.url.path.removeprefix("/")
+        body = template.render(
+            page=made,
+            doc=made.document,
+            up=up or "./",
+            here=path.rpartition("/")[2],
+            query=asked.query,
+            with_query=lambda **changes: _with_query(asked.query, changes),
+            **made.shown,
+        )
+        return Response(
+            body.encode("utf-8", "backslashreplace"),
+            status_code=made.status,
+            media_type="text/html; charset=utf-8",
+        )
+
+
+def _with_query(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
+    """Return a query with some parameters changed; those that become None are left out."""
+    merged = {**query, **changes}
+    merged.pop("as", None) if "as" not in changes else None
+    return "?" + urlencode({key: value for key, value in merged.items() if value is not None})
+
+
+def _error_page(error: Exception) -> Page:
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    is_ours = isinstance(error, SeekableError)
+    document = {
+        "error": str(error) if is_ours else f"{type(error).__name__}: {error}",
+        "kind": type(error).__name__,
+        "status": status,
+    }
+    return Page("error", "Not found" if status == 404 else "An error", document, status=status)  # noqa: PLR2004
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(document, order="sorted") + b"\n"
+    except (UnicodeEncodeError, msgspec.ValidationError, TypeError, RecursionError):
+        # A lone surrogate, which JSON can hold as an escape alone.
+        return json.dumps(document, sort_keys=True, default=str).encode() + b"\n"
+
+
+def _csv(table: Table) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.header)
+    writer.writerows(table.rows)
+    return out.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _lines(table: Table) -> bytes:
+    return b"".join(_json(dict(zip(table.header, row, strict=True))) for row in table.rows)
+
+
+_TABLES: dict[str, tuple[Callable[[Table], bytes], str]] = {
+    "csv": (_csv, "text/csv; charset=utf-8"),
+    "jsonl": (_lines, "application/jsonl"),
+}
+
+
+def _static(text: bytes, kind: str) -> Callable[[Request], Response]:
+    def answer(_: Request) -> Response:
+        return Response(text, media_type=kind, headers={"Cache-Control": "max-age=3600"})
+
+    return answer

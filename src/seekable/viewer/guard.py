@@ -1,0 +1,147 @@
+"""Who may ask: this machine's names, the token of the link, and no other site's pages.
+
+The guard is the outermost ASGI application. A request comes through if its Host is a name of this machine or
+one that the user allowed (so DNS that is rebound leads nowhere), its Origin too where one is sent, and the
+first part of its path is the token. Headers that keep pages to themselves are added to each answer.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+__all__ = ["Guard"]
+
+_OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_TRICKS = (b"%2f", b"%5c", b"%00", b"\\", b"/../", b"/./", b"%2e", b"//")
+_BODY_MOST = 4096
+
+_REFUSED = {
+    "host": (421, "This address does not belong to the viewer. Open the link that seekable view printed."),
+    "origin": (403, "Another site asked for this page. Open the link that seekable view printed."),
+    "token": (
+        403,
+        "Open the link that seekable view printed: it holds a secret that is new each run.",
+    ),
+    "method": (405, "Pages are read by GET; jobs are started and stopped by POST."),
+    "path": (404, "There is no such page."),
+    "length": (413, "The form is too long."),
+}
+
+
+class Guard:
+    """Lets requests with the right host, origin and token through to an application.
+
+    Args:
+        app: answers addresses without the token.
+        token: the first part of each path.
+        hosts: names besides those of this machine.
+        frames: origins whose pages may show the viewer in a frame, besides those of this machine.
+    """
+
+    def __init__(
+        self, app: App, token: str, *, hosts: Iterable[str] = (), frames: Iterable[str] = ()
+    ) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._hosts = _OWN_NAMES | frozenset(host.lower() for host in hosts)
+        self._headers = _headers(frames)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, by the application or with a refusal."""
+        if scope["type"] != "http":
+            return
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        why, path = self._refusal(scope, headers)
+        if why is not None:
+            await _refuse(why, send, self._headers)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = [(name.lower(), value) for name, value in message.get("headers", ())]
+                names = {name for name, _ in given}
+                message["headers"] = given + [pair for pair in self._headers if pair[0] not in names]
+            await send(message)
+
+        inner = {**scope, "path": path, "raw_path": path.encode("utf-8", "surrogatepass"), "root_path": ""}
+        await self._app(inner, receive, with_headers)
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, str]) -> tuple[str | None, str]:
+        """Return the reason to refuse a request, or None, and the path without the token."""
+        if _host_of(headers.get(b"host", "")) not in self._hosts:
+            return "host", ""
+        token, _, path = scope["path"].removeprefix("/").partition("/")
+        is_ours = hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token)
+        if not self._may_ask(scope["method"], headers, is_ours=is_ours):
+            return "origin", ""
+        if not is_ours:
+            return "token", ""
+        return self._odd(scope, headers), "/" + path
+
+    @staticmethod
+    def _odd(scope: Scope, headers: dict[bytes, str]) -> str | None:
+        """Return the reason to refuse a request with the token, or None."""
+        raw = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
+        if scope["method"] not in {"GET", "HEAD", "POST"}:
+            return "method"
+        if any(trick in raw.lower() for trick in _TRICKS):
+            return "path"
+        is_long = scope["method"] == "POST" and not _is_short(headers.get(b"content-length", "0"))
+        return "length" if is_long else None
+
+    def _may_ask(self, method: str, headers: dict[bytes, str], *, is_ours: bool) -> bool:
+        origin = headers.get(b"origin")
+        if origin is not None and _host_of(urlsplit(origin).netloc) not in self._hosts:
+            return False
+        if headers.get(b"sec-fetch-site") != "cross-site":
+            return True
+        # A frame of a notebook is another site, but it navigates, by GET and with the token.
+        return method == "GET" and headers.get(b"sec-fetch-mode") == "navigate" and is_ours
+
+
+def _host_of(netloc: str) -> str:
+    """Return the host of a netloc, without its port."""
+    if netloc.startswith("["):
+        return netloc.partition("]")[0].lower() + "]"
+    return netloc.partition(":")[0].lower()
+
+
+def _is_short(length: str) -> bool:
+    return length.isascii() and length.isdigit() and int(length) <= _BODY_MOST
+
+
+def _headers(frames: Iterable[str]) -> list[tuple[bytes, bytes]]:
+    ancestors = " ".join(["'self'", "http://127.0.0.1:*", "http://localhost:*", *frames])
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors
+    )
+    return [
+        (b"content-security-policy", policy.encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"cross-origin-resource-policy", b"same-origin"),
+        (b"referrer-policy", b"same-origin"),
+        (b"cache-control", b"no-store"),
+    ]
+
+
+async def _refuse(why: str, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+    status, text = _REFUSED[why]
+    body = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>seekable</title></head>'
+        f"<body><main><h1>{status}</h1><p>{text}</p></main></body></html>"
+    ).encode()
+    own = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,217 @@
+"""What is open in a viewer: data, pipelines and folders of states, each under a name."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from seekable.dataset.dataset import Dataset
+from seekable.errors import KeyNotFound, WrongType
+from seekable.facts.source_counts import source_names, source_nodes
+from seekable.loader.loader import Loader
+from seekable.nodes.bases import leaves_of
+from seekable.nodes.sources.indexed_sources import DataSource
+from seekable.resume.placeholders import PlaceholderSource
+from seekable.stream.stream import Stream
+from seekable.viewer.jobs import Jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seekable.facts.loss_log import LossLog
+
+__all__ = ["OpenPipeline", "Opened", "opened_of", "safe_name"]
+
+T = TypeVar("T")
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPipeline:
+    """A pipeline whose order is shown."""
+
+    pipeline: Loader | Stream
+    notes: tuple[str, ...] = ()
+    """Facts that are not known, with their reasons."""
+
+    has_batch: bool = True
+    """False where nobody said how many records make a batch, so that a step is a record."""
+
+    @property
+    def loader(self) -> Loader:
+        """The loader of a dataset.
+
+        Raises:
+            KeyNotFound: it is a stream, whose content decides its order.
+        """
+        if not isinstance(self.pipeline, Loader) or not isinstance(self.pipeline.dataset, Dataset):
+            message = "the content of a stream decides what is in a batch: only its stages are shown"
+            raise KeyNotFound(message)
+        return self.pipeline
+
+
+class Kept:
+    """Results that pages show again: made once, and the oldest dropped beyond a number."""
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._values: dict[Any, Any] = {}
+
+    def get(self, key: Any, make: Any) -> Any:
+        """Return the value of a key, made by calling ``make`` if it is not kept."""
+        with self._lock:
+            if key in self._values:
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                del self._values[next(iter(self._values))]
+        return value
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the addresses of a viewer mean."""
+
+    datasets: Mapping[str, Dataset]
+    pipelines: Mapping[str, OpenPipeline]
+    states: Mapping[str, str]
+    """Folders of states, absolute."""
+
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """What the user named each dataset."""
+
+    log: LossLog | None = None
+    text_key: str | None = None
+    sample: int = 1000
+    scans: bool = True
+    """True if pages may sample records by themselves."""
+
+    media_root: str | None = None
+    jobs: Jobs = field(default_factory=Jobs)
+    kept: Kept = field(default_factory=Kept)
+
+    def dataset(self, name: str) -> Dataset:
+        """Return an open dataset.
+
+        Raises:
+            KeyNotFound: there is none of the name.
+        """
+        return _of(self.datasets, name, "dataset")
+
+    def pipeline(self, name: str) -> OpenPipeline:
+        """Return an open pipeline; errors as of ``dataset``."""
+        return _of(self.pipelines, name, "pipeline")
+
+    def folder(self, name: str) -> str:
+        """Return a folder of states; errors as of ``dataset``."""
+        return _of(self.states, name, "folder of states")
+
+    def name_of(self, path: str) -> tuple[str, int] | None:
+        """Return the dataset with a file and the number of the file's first row; None if it is not open."""
+        for name, dataset in self.datasets.items():
+            rows = [row for leaf in leaves_of(dataset.node) for row in leaf.rows_of(path, 0)]
+            if rows:
+                return name, rows[0]
+        return None
+
+
+def opened_of(targets: Mapping[str, Any], **more: Any) -> Opened:
+    """Return what is open, of datasets, streams, loaders and folders of states by name.
+
+    Data that a pipeline reads is open too, under the names of its files.
+
+    Raises:
+        WrongType: a target is of another type.
+    """
+    datasets: dict[str, Dataset] = {}
+    pipelines: dict[str, OpenPipeline] = {}
+    states: dict[str, str] = {}
+    for given, target in targets.items():
+        name = safe_name(given)
+        if isinstance(target, Dataset) and _is_data(target):
+            datasets[name] = target
+        elif isinstance(target, Dataset):
+            pipelines[name] = OpenPipeline(_single(target), has_batch=False)
+        elif isinstance(target, Loader | Stream):
+            pipelines[name] = OpenPipeline(target)
+        elif isinstance(target, OpenPipeline):
+            pipelines[name] = target
+        elif isinstance(target, str | os.PathLike):
+            states[name] = os.path.abspath(target)
+        else:
+            message = (
+                f"a Dataset, a Stream or a Loader can be viewed (got {given!r}: {type(target).__name__})"
+            )
+            raise WrongType(message)
+    for pipeline in pipelines.values():
+        _add_sources(pipeline, datasets)
+    return Opened(datasets, pipelines, states, **more)
+
+
+def safe_name(name: str) -> str:
+    """Return a name as it stands in addresses.
+
+    Example:
+        >>> safe_name("corpus v2/*.jsonl")
+        'corpus-v2-.jsonl'
+    """
+    return _UNSAFE.sub("-", name).strip("-") or "data"
+
+
+def _is_data(dataset: Dataset) -> bool:
+    """Return True for records of files as they are, False for a pipeline over them."""
+    return not dataset.node.children or isinstance(dataset.node, DataSource)
+
+
+def _single(dataset: Dataset) -> Loader:
+    return Loader(dataset, batch_size=1, epochs=None, collate=list, prefetch=0)
+
+
+def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
+    """Add the data that a pipeline reads to the datasets, unless the same files are there."""
+    root = pipeline.pipeline.dataset if isinstance(pipeline.pipeline, Loader) else pipeline.pipeline
+    if not isinstance(root, Dataset):
+        return
+    known = {leaf.fingerprint for dataset in datasets.values() for leaf in leaves_of(dataset.node)}
+    for name, source in zip(source_names(root.node), source_nodes(root.node), strict=True):
+        for leaf in map(_data_of, leaves_of(source)):
+            if leaf is not None and leaf.fingerprint not in known:
+                known.add(leaf.fingerprint)
+                own = name if name != "data" else _source_name(leaf)
+                datasets[_free_name(safe_name(own), datasets)] = Dataset(leaf)
+
+
+def _data_of(leaf: Any) -> DataSource | None:
+    """Return the source of the data of a leaf; None where there is none, or its files were not found."""
+    found = leaf.files if isinstance(leaf, PlaceholderSource) else leaf
+    return found if isinstance(found, DataSource) else None
+
+
+def _source_name(leaf: Any) -> str:
+    """Return a short name of the files of a source."""
+    path = leaf.files.path(0) if len(leaf.files) else "data"
+    name = os.path.basename(os.path.dirname(path)) if len(leaf.files) > 1 else os.path.basename(path)
+    return name.partition(".")[0] or name
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _of(found: Mapping[str, T], name: str, what: str) -> T:
+    if name not in found:
+        there = ", ".join(found) or "none"
+        message = f"there is no {what} {name!r} (open are: {there})"
+        raise KeyNotFound(message)
+    return found[name]

@@ -1,0 +1,119 @@
+"""What a page is made of: what its address asks for, and what it shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Asked", "Page", "Redirect", "Svg", "Table"]
+
+_MOST_TEXT = 1024
+_LARGEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The parameters of an address, and checks of them."""
+
+    path: Mapping[str, Any]
+    """The parameters within the path, by name."""
+
+    query: Mapping[str, str]
+    """The parameters behind the question mark."""
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset, the pipeline or the folder of states."""
+        return str(self.path["name"])
+
+    def count(self, key: str, *, default: int, least: int = 0, most: int = _LARGEST) -> int:
+        """Return a number of the query.
+
+        Raises:
+            InvalidArgument: it is no number, or out of range.
+        """
+        text = self.query.get(key, "").replace(",", "")
+        if not text:
+            return default
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            upto = "" if most == _LARGEST else f" to {most:,}"
+            message = f"{key}= takes a number from {least:,}{upto} (got {text[:40]!r})"
+            raise InvalidArgument(message)
+        return number
+
+    def optional(self, key: str, *, least: int = 0, most: int = _LARGEST) -> int | None:
+        """Return a number of the query, None if it is not given; errors as of ``count``."""
+        return self.count(key, default=least, least=least, most=most) if self.query.get(key) else None
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text of the query.
+
+        Raises:
+            InvalidArgument: it is longer than 1,024 bytes.
+        """
+        text = self.query.get(key, default)
+        if len(text.encode("utf-8", "surrogatepass")) > _MOST_TEXT:
+            message = f"{key}= takes at most {_MOST_TEXT:,} bytes (got {len(text):,} characters)"
+            raise InvalidArgument(message)
+        return text
+
+    def choice(self, key: str, choices: Sequence[str]) -> str:
+        """Return one of some texts, the first of them if none is given.
+
+        Raises:
+            InvalidArgument: it is another text.
+        """
+        text = self.query.get(key) or choices[0]
+        if text not in choices:
+            message = f"{key}= takes one of {', '.join(choices)} (got {text[:40]!r})"
+            raise InvalidArgument(message)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a page as ``?as=csv`` and ``?as=jsonl`` give them."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, and the same facts as a JSON document."""
+
+    template: str
+    """The name of the template, without its suffix."""
+
+    title: str
+    document: Mapping[str, Any]
+    """The facts: what ``?as=json`` gives."""
+
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    """What the template needs besides the document."""
+
+    table: Table | None = None
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Another address that shows what is asked for, relative to the root of the viewer."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Svg:
+    """A chart."""
+
+    text: str

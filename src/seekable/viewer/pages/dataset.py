@@ -1,0 +1,53 @@
+"""A dataset: its figures, the lengths of its records, their keys, and ten rows drawn at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable.facts.documents import json_safe
+from seekable.facts.made_of import from_sample
+from seekable.facts.sample import sample_rows
+from seekable.facts.statistics import statistics
+from seekable.facts.survey import data_facts
+from seekable.nodes.display import explained
+from seekable.nodes.sources.tables import TableSource
+from seekable.viewer.page import Page
+from seekable.viewer.pages.rows import table_of
+
+if TYPE_CHECKING:
+    from seekable.facts.statistics import Statistics
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["dataset"]
+
+_DRAWN = 10
+
+
+def dataset(opened: Opened, asked: Asked) -> Page:
+    """Return what a dataset is."""
+    found = opened.dataset(asked.name)
+    size, seed = found.size or 0, asked.count("seed", default=0)
+    numbers = sample_rows(size, min(_DRAWN, size), seed)
+    table, drawn = table_of(found, numbers)
+    survey: Statistics | None = None
+    if opened.scans and found.size:
+        key = ("statistics", asked.name, opened.sample, 0)
+        survey = opened.kept.get(key, lambda: list(statistics(found.node, n=opened.sample))[-1])
+    document: dict[str, Any] = {
+        "name": asked.name,
+        "path": json_safe(opened.paths.get(asked.name, asked.name)),
+        **data_facts(found.node),
+        "nodes": [json_safe(line) for line in explained(found.node)],
+        "columns": (
+            {each.name: str(each.type) for each in found.node.schema}
+            if isinstance(found.node, TableSource)
+            else None
+        ),
+        "drawn": {"made_of": from_sample(int(numbers.size), of=size, seed=seed), "seed": seed, "rows": drawn},
+    }
+    if survey is not None:
+        document["keys"] = survey.document()
+    return Page(
+        "dataset", asked.name, document, {"table": table, "survey": survey, "seed": seed}, table=table
+    )

@@ -1,0 +1,228 @@
+"""One record: decoded, as it is in the file, as pipelines deliver it, and when it comes in training."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
+from seekable.facts.documents import json_safe, place_as_json
+from seekable.facts.json_values import json_value
+from seekable.facts.raw_records import raw_record
+from seekable.nodes.keys.key import asked_key
+from seekable.nodes.keys.lookup import lookup_of
+from seekable.viewer.page import Page, Redirect
+from seekable.viewer.record_media import value_at
+from seekable.viewer.render import Limits, text_html
+
+if TYPE_CHECKING:
+    from seekable.dataset.dataset import Dataset
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["by_key", "by_place", "from_end", "row", "value"]
+
+_MOST_COMINGS = 5
+_RAW_BYTES = 200_000
+_HEX_BYTES = 2048
+_PIECE = 20_000
+_VIEWS = ("record", "file", "delivered", "difference", "bytes")
+
+
+def row(opened: Opened, asked: Asked) -> Page:
+    """Return one record.
+
+    Raises:
+        OutOfRange: there is no such row.
+    """
+    dataset, number = opened.dataset(asked.name), int(asked.path["row"])
+    check_row(dataset, number, asked.name)
+    view = asked.choice("view", _VIEWS)
+    place = dataset.locate([number])[0]
+    record, error = _read(dataset, number)
+    document = {
+        "name": asked.name,
+        "records": dataset.size,
+        "row": number,
+        "location": place_as_json(place),
+        **({"error": str(error)} if error else {"record": json_value(record)}),
+        "training": comings(opened, place),
+    }
+    shown = {
+        "view": view,
+        "views": _VIEWS,
+        "value": record,
+        "corrupt": error,
+        **_shown(opened, dataset, asked, view),
+    }
+    return Page("row", f"{asked.name}, row {number:,}", document, shown)
+
+
+def from_end(opened: Opened, asked: Asked) -> Redirect:
+    """Return the address of a row that is counted from the end."""
+    dataset, back = opened.dataset(asked.name), int(asked.path["back"])
+    number = (dataset.size or 0) - back
+    if not back or number < 0:
+        check_row(dataset, -back, asked.name)
+    return Redirect(f"d/{asked.name}/row/{number}")
+
+
+def by_key(opened: Opened, asked: Asked) -> Redirect:
+    """Return the address of the row of a key."""
+    found = lookup_of(opened.dataset(asked.name).node).position(asked_key(str(asked.path["key"])))
+    return Redirect(f"d/{asked.name}/row/{found}")
+
+
+def by_place(opened: Opened, asked: Asked) -> Redirect:
+    """Return the address of a row of a file, which is named by its path or the end of it.
+
+    Raises:
+        KeyNotFound: there is no such file or row.
+    """
+    dataset, name, number = opened.dataset(asked.name), str(asked.path["file"]), int(asked.path["row"])
+    files = getattr(dataset.node, "files", None)
+    names = files.names() if files is not None else []
+    found = [at for at, each in enumerate(names) if each == name or each.endswith("/" + name)]
+    found = found or [at for at, each in enumerate(names) if os.path.basename(each) == name]
+    if files is None or not found:
+        message = f"{asked.name} has no file {name!r}"
+        raise KeyNotFound(message)
+    first, records = int(files.starts[found[0]]), int(files.records[found[0]])
+    if number >= records:
+        message = f"{names[found[0]]} has {records:,} rows, 0 to {records - 1:,} (asked for: {number:,})"
+        raise KeyNotFound(message)
+    return Redirect(f"d/{asked.name}/row/{first + number}")
+
+
+def value(opened: Opened, asked: Asked) -> Page:
+    """Return one text of a record, in pieces of 20,000 characters."""
+    dataset, number = opened.dataset(asked.name), int(asked.path["row"])
+    check_row(dataset, number, asked.name)
+    at, start = asked.text("at"), asked.count("from", default=0)
+    found = _text_at(dataset[number], at)
+    document = {
+        "name": asked.name,
+        "row": number,
+        "at": at,
+        "characters": len(found),
+        "from": start,
+        "text": found[start : start + _PIECE],
+    }
+    return Page("value", f"{asked.name}, row {number:,}, {at}", document, {"piece": _PIECE})
+
+
+def check_row(dataset: Dataset, number: int, name: str) -> None:
+    """Refuse a row that a dataset does not have.
+
+    Raises:
+        OutOfRange: there is no such row.
+    """
+    size = dataset.size
+    if size is not None and not 0 <= number < size:
+        have = f"{size:,} rows, 0 to {size - 1:,}" if size else "no rows"
+        message = f"there is no row {number:,}: {name} has {have}"
+        raise OutOfRange(message)
+
+
+def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
+    """Return when a row comes in each open pipeline: the next steps, with positions, epochs and ranks."""
+    out: list[dict[str, Any]] = []
+    if isinstance(place, list | tuple):
+        return out
+    for name, each in opened.pipelines.items():
+        try:
+            loader = each.loader
+            epoch = loader.epoch
+            found = loader.when(place.path, place.row, epochs=range(epoch, epoch + _MOST_COMINGS))
+        except (SeekableError, NotImplementedError):
+            continue
+        out.append(
+            {
+                "pipeline": name,
+                "epochs": [epoch, epoch + _MOST_COMINGS],
+                "comes": [
+                    {"step": at.step, "position": at.position, "epoch": at.epoch, "rank": at.rank}
+                    for at in found[:_MOST_COMINGS]
+                ],
+            }
+        )
+    return out
+
+
+def _read(dataset: Dataset, number: int) -> tuple[Any, CorruptRecord | None]:
+    try:
+        return dataset[number], None
+    except CorruptRecord as error:
+        return error, error
+
+
+def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[str, Any]:
+    """Return what a view needs besides the record."""
+    number = int(asked.path["row"])
+    shown: dict[str, Any] = {
+        "raw": None,
+        "raw_cut": 0,
+        "dump": (),
+        "delivered": None,
+        "delivered_by": "",
+        "lines": (),
+        "limits": Limits(depth=100) if asked.query.get("open") else None,
+    }
+    if view in ("file", "bytes"):
+        raw = raw_record(dataset.node, number)
+        shown |= {"raw": raw, "raw_cut": 0 if raw is None else max(0, len(raw) - _RAW_BYTES)}
+        if raw is not None:
+            shown |= {"raw_text": text_html(raw[:_RAW_BYTES].decode("utf-8", "backslashreplace"))}
+            shown |= {"dump": _dump(raw[:_HEX_BYTES])}
+    if view in ("delivered", "difference"):
+        shown |= _delivered(opened, dataset, asked, number)
+    return shown
+
+
+def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> dict[str, Any]:
+    """Return the record as the first pipeline, or the one that is named, delivers it; its functions run."""
+    place = dataset.locate([number])[0]
+    for name, each in opened.pipelines.items():
+        if asked.query.get("by", name) != name or isinstance(place, list | tuple):
+            continue
+        try:
+            loader = each.loader
+            found = loader.when(
+                place.path, place.row, epochs=range(loader.epoch, loader.epoch + _MOST_COMINGS)
+            )
+        except (SeekableError, NotImplementedError):
+            continue
+        if found:
+            record = loader.dataset.node.record(found[0].position)
+            before, after = _pretty(dataset[number]), _pretty(record)
+            lines = list(difflib.ndiff(before, after)) if len(before) + len(after) < 2000 else []  # noqa: PLR2004
+            return {"delivered": record, "delivered_by": name, "lines": lines, "delivered_at": found[0]}
+    return {}
+
+
+def _pretty(record: Any) -> list[str]:
+    return json.dumps(json_value(record), indent=2, ensure_ascii=False, default=str).splitlines()
+
+
+def _dump(raw: bytes) -> list[tuple[int, str, str]]:
+    """Return lines of 16 bytes: offset, codes, and characters."""
+    lines = []
+    for at in range(0, len(raw), 16):
+        part = raw[at : at + 16]
+        lines.append((at, part.hex(" "), "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)))  # noqa: PLR2004
+    return lines
+
+
+def _text_at(record: Any, at: str) -> str:
+    """Return the text at a place of a record.
+
+    Raises:
+        KeyNotFound: there is none.
+    """
+    found = value_at(record, at) if at else record
+    if not isinstance(found, str):
+        message = f"the value at {json_safe(at)!r} is no text (got {type(found).__name__})"
+        raise KeyNotFound(message)
+    return found

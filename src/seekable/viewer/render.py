@@ -1,0 +1,261 @@
+"""Values of records as HTML. This is the one module that makes markup: everything else is escaped.
+
+Text is shown as text. Characters that cannot be seen, change the direction of text or are no characters
+(control characters, bidi overrides, zero-width characters, lone surrogates) are shown as boxed codes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from seekable.errors import CorruptRecord
+from seekable.facts.key_paths import RECORD
+from seekable.nodes.hole import HOLE
+from seekable.viewer.media_types import HEAD_BYTES, media_type
+
+__all__ = ["Limits", "one_line", "record_html", "text_html"]
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_ROLES = frozenset({"role", "content"})
+_DEEPEST = 100
+_FIRST_VALUES = 8
+_HEX_BYTES = 16
+_LINE_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a record a page shows."""
+
+    depth: int = 2
+    """Levels that are open."""
+
+    children: int = 200
+    """Children of one value."""
+
+    nodes: int = 2000
+    """Values of a page."""
+
+    characters: int = 2000
+    """Characters of a text."""
+
+
+def text_html(text: str) -> Markup:
+    r"""Return a text as HTML, unseen characters as boxed codes.
+
+    Example:
+        >>> str(text_html("<b>\u202e"))
+        '&lt;b&gt;<span class="esc" title="U+202E">202E</span>'
+    """
+    out: list[Markup] = []
+    end = 0
+    for found in _UNSEEN.finditer(text):
+        code = f"{ord(found[0]):04X}"
+        out += [
+            escape(text[end : found.start()]),
+            Markup('<span class="esc" title="U+{0}">{0}</span>').format(code),
+        ]
+        end = found.end()
+    out.append(escape(text[end:]))
+    return Markup("").join(out)
+
+
+def one_line(value: Any, *, most: int = 120) -> Markup:
+    """Return the beginning of a value in one line, for a cell of a table."""
+    text = value if isinstance(value, str) else _plain(value, most)
+    cut = text[:most].replace("\n", " ").replace("\t", " ")
+    return text_html(cut) + (Markup('<span class="more">…</span>') if len(text) > most else Markup(""))
+
+
+def record_html(value: Any, *, texts: str = "", media: str = "", limits: Limits | None = None) -> Markup:
+    """Return a record as a tree.
+
+    Args:
+        value: the record.
+        texts: the address to which ``?at=PLACE`` is added, for texts that are cut; no link if empty.
+        media: the address to which ``PLACE`` is added, for bytes; no link if empty.
+        limits: how much is shown.
+    """
+    return _Tree(texts, media, limits or Limits()).html(value, "", 0)
+
+
+class _Tree:
+    """Makes the HTML of one record, and counts what was shown."""
+
+    def __init__(self, texts: str, media: str, limits: Limits) -> None:
+        self._texts, self._media, self._limits = texts, media, limits
+        self._left = limits.nodes
+
+    def html(self, value: Any, at: str, depth: int) -> Markup:
+        self._left -= 1
+        if isinstance(value, CorruptRecord):
+            return Markup('<p class="bad">{}</p>').format(text_html(str(value)))
+        if value is HOLE:
+            return Markup('<span class="type">no record here (a hole)</span>')
+        if isinstance(value, Mapping):
+            return self._children([(str(key), each) for key, each in value.items()], "{}", at, depth)
+        if isinstance(value, list | tuple):
+            if value and all(isinstance(each, Mapping) and each.keys() >= _ROLES for each in value):
+                return self._conversation(value, at)
+            return self._children(
+                [(f"[{number}]", each) for number, each in enumerate(value)], "[]", at, depth
+            )
+        return self._leaf(value, at)
+
+    def _children(self, pairs: list[tuple[str, Any]], marks: str, at: str, depth: int) -> Markup:
+        count = Markup('<span class="count">{}{:,}{}</span>').format(marks[0], len(pairs), marks[1])
+        if not pairs:
+            return count
+        if depth >= _DEEPEST:
+            return Markup('{} <span class="type">deeper than {} levels</span>').format(count, _DEEPEST)
+        rows = []
+        for key, each in pairs[: self._limits.children]:
+            if self._left <= 0:
+                rows.append(
+                    Markup('<div class="more">the page has {:,} values; as JSON has all</div>').format(
+                        self._limits.nodes
+                    )
+                )
+                break
+            place = f"{at}{key}" if key.startswith("[") and marks == "[]" else _joined(at, key)
+            rows.append(
+                Markup('<div class="pair"><dt>{}</dt><dd>{}</dd></div>').format(
+                    text_html(key), self.html(each, place, depth + 1)
+                )
+            )
+        if len(pairs) > self._limits.children:
+            left = len(pairs) - self._limits.children
+            rows.append(Markup('<div class="more">and {:,} more; as JSON has all</div>').format(left))
+        is_open = Markup(" open") if depth < self._limits.depth else Markup("")
+        return Markup("<details{}><summary>{}</summary><dl>{}</dl></details>").format(
+            is_open, count, Markup("").join(rows)
+        )
+
+    def _conversation(self, turns: Any, at: str) -> Markup:
+        shown = [
+            Markup('<div class="turn"><b>{}</b><div>{}</div></div>').format(
+                text_html(str(turn["role"])), self.html(turn["content"], f"{at}[{number}].content", 1)
+            )
+            for number, turn in enumerate(turns[: self._limits.children])
+        ]
+        count = Markup('<span class="count">[{:,}]</span>').format(len(turns))
+        return Markup('<details open><summary>{}</summary><div class="turns">{}</div></details>').format(
+            count, Markup("").join(shown)
+        )
+
+    def _leaf(self, value: Any, at: str) -> Markup:
+        if isinstance(value, str):
+            return self._text(value, at)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return self._bytes(memoryview(value).cast("B"), at)
+        if isinstance(value, np.ndarray):
+            return _array(value)
+        return Markup('<span class="value">{}</span>').format(
+            text_html(_plain(value, self._limits.characters))
+        )
+
+    def _text(self, text: str, at: str) -> Markup:
+        most = self._limits.characters
+        if len(text) <= most:
+            return Markup('<span class="text">{}</span>').format(text_html(text))
+        note = Markup(" first {:,} of {:,} characters").format(most, len(text))
+        more = (
+            Markup(' <a href="{}?at={}">show all</a>').format(self._texts, quote(at, safe=""))
+            if self._texts
+            else Markup("")
+        )
+        return Markup('<span class="text">{}</span><span class="more">{}{}</span>').format(
+            text_html(text[:most]), note, more
+        )
+
+    def _bytes(self, view: memoryview, at: str) -> Markup:
+        found = media_type(bytes(view[:HEAD_BYTES]))
+        what = Markup('<span class="type">{} {:,} bytes</span> <code>{}</code>').format(
+            "bytes," if found.kind == "other" else f"{found.name},",
+            view.nbytes,
+            bytes(view[:_HEX_BYTES]).hex(" "),
+        )
+        if not self._media:
+            return what
+        return what + _player(found.kind, f"{self._media}{quote(at or RECORD, safe='')}")
+
+
+def _player(kind: str, address: str) -> Markup:
+    """Return the element that shows bytes of a record, and a link to save them."""
+    save = Markup(' <a href="{}" download>save</a>').format(address)
+    if kind == "image":
+        return (
+            Markup('<br><img class="media" src="{}" alt="image of this record" loading="lazy">').format(
+                address
+            )
+            + save
+        )
+    if kind == "audio":
+        return Markup('<br><audio controls preload="none" src="{}"></audio>').format(address) + save
+    if kind == "video":
+        return (
+            Markup('<br><video class="media" controls preload="none" src="{}"></video>').format(address)
+            + save
+        )
+    return save
+
+
+def _joined(at: str, key: str) -> str:
+    r"""Return the place of a key below a place, as `seekable.viewer.record_media` reads it."""
+    safe = re.sub(r"([\\.\[])", r"\\\1", key) if key else "\\0"
+    return f"{at}.{safe}" if at else safe
+
+
+def _array(value: np.ndarray[Any, Any]) -> Markup:
+    """Return what an array is, and its first values."""
+    numbers = value.ravel()[:_FIRST_VALUES].tolist()
+    first = ", ".join(_plain(number, 40) for number in numbers) + (
+        ", …" if value.size > _FIRST_VALUES else ""
+    )
+    range_ = ""
+    if value.size and value.dtype.kind in "iuf":
+        finite = value[np.isfinite(value)]
+        if finite.size:
+            range_ = f" min {finite.min():.6g}, max {finite.max():.6g}, mean {finite.mean():.6g}"
+    shape = " by ".join(map(str, value.shape)) or "scalar"
+    return Markup('<span class="type">{} {}{}</span> <code>{}</code>').format(
+        value.dtype.name, shape, range_, first
+    )
+
+
+def _plain(value: Any, most: int, depth: int = 0) -> str:  # noqa: PLR0911 - a case for each kind of value
+    """Return a value as a text of at most so many characters, and some."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and value.bit_length() > 4 * most:
+        return f"an integer of {value.bit_length():,} bits"
+    if depth > _LINE_DEPTH and isinstance(value, Mapping | list | tuple):
+        return "…"
+    if isinstance(value, Mapping):
+        inside = ", ".join(
+            f"{key}: {_plain(each, 40, depth + 1)}" for key, each in list(value.items())[:_FIRST_VALUES]
+        )
+        return "{" + inside + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_plain(each, 40, depth + 1) for each in value[:_FIRST_VALUES]) + "]"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"{len(value):,} bytes"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name} {' by '.join(map(str, value.shape))}"
+    text = str(value)
+    return text if len(text) <= most else text[:most] + "…"

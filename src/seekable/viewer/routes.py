@@ -1,0 +1,57 @@
+"""The one list of addresses: each with the function that makes its page, and an example that tests open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from seekable.viewer.pages import dataset, home, row, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["ROUTES", "STATIC", "Route"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An address below the token, and what answers it."""
+
+    path: str
+    """The path, with its parameters in braces."""
+
+    page: Callable[[Opened, Asked], Any]
+    """Returns a Page, a Redirect, an Svg or a response."""
+
+    example: str
+    """An address of the data that the tests of all pages open."""
+
+    changes: bool = False
+    """True if it is asked for by POST: it starts or stops a job."""
+
+
+ROUTES = (
+    Route("", home.home, ""),
+    Route("go", home.go, "go?to=5"),
+    Route("d/{name}/", dataset.dataset, "d/corpus/"),
+    Route("d/{name}/rows", rows.rows, "d/corpus/rows?at=3&n=5"),
+    Route("d/{name}/row/{row:int}", row.row, "d/corpus/row/3"),
+    Route("d/{name}/row/-{back:int}", row.from_end, "d/corpus/row/-1"),
+    Route("d/{name}/value/{row:int}", row.value, "d/corpus/value/3?at=text"),
+    Route("d/{name}/key/{key:path}", row.by_key, "d/corpus/key/k3"),
+    Route("d/{name}/at/{file:path}/{row:int}", row.by_place, "d/corpus/at/part-0.jsonl/2"),
+)
+
+STATIC = tuple(
+    (name, files("seekable.viewer").joinpath("static", name).read_bytes(), kind)
+    for name, kind in (
+        ("view.css", "text/css"),
+        ("view.js", "text/javascript"),
+        ("icon.svg", "image/svg+xml"),
+    )
+)
+"""The style, the script and the icon of all pages: their names, contents and types."""

@@ -1,0 +1,102 @@
+"use strict";
+(() => {
+  const root = document.documentElement, body = document.body, up = body.dataset.up;
+  const one = (what) => document.querySelector(what), all = (what) => [...document.querySelectorAll(what)];
+  const kept = (key) => { try { return localStorage.getItem(key); } catch { return null; } };
+  const keep = (key, value) => { try { localStorage.setItem(key, value); } catch { /* private windows keep nothing */ } };
+  root.classList.add("js");
+
+  const themes = ["auto", "light", "dark"];
+  const theme = one("#theme");
+  const setTheme = (name) => {
+    if (name === "auto") delete root.dataset.theme; else root.dataset.theme = name;
+    theme.textContent = `Theme: ${name}`;
+    for (const image of all(".chart img")) {
+      const address = new URL(image.getAttribute("src"), location.href);
+      address.searchParams.set("theme", name);
+      image.src = address.href;
+    }
+    keep("seekable-theme", name);
+  };
+  theme.addEventListener("click", () => setTheme(themes[(themes.indexOf(kept("seekable-theme") || "auto") + 1) % 3]));
+  if ((kept("seekable-theme") || "auto") !== "auto") setTheme(kept("seekable-theme"));
+
+  const copy = async () => {
+    const button = one("#copy");
+    try { await navigator.clipboard.writeText(location.href); button.textContent = "Copied"; }
+    catch { prompt("The link of this page", location.href); }
+    setTimeout(() => { button.textContent = "Copy link"; }, 1500);
+  };
+  one("#copy").addEventListener("click", copy);
+
+  const dialog = one("#keys"), switched = one("#keys-on");
+  one("#keys-open").addEventListener("click", () => dialog.showModal());
+  switched.checked = kept("seekable-keys") !== "off";
+  switched.addEventListener("change", () => keep("seekable-keys", switched.checked ? "on" : "off"));
+
+  let at = -1;
+  const select = (step) => {
+    const items = all(".item");
+    if (!items.length) return;
+    items[at]?.classList.remove("selected");
+    at = Math.min(items.length - 1, Math.max(0, at + step));
+    items[at].classList.add("selected");
+    items[at].scrollIntoView({ block: "nearest" });
+  };
+  const follow = (what) => one(what)?.click();
+  const media = () => one("audio, video");
+  const keys = {
+    j: () => select(1), k: () => select(-1), Enter: () => all(".item")[at]?.querySelector("a")?.click(),
+    "[": () => follow("a[rel=prev]"), "]": () => follow("a[rel=next]"), b: () => follow("a[rel=up]"),
+    g: () => one("#go").focus(), "/": () => (one("#q") ? one("#q").focus() : follow(".tabs a[href$=search]")),
+    r: () => follow("a[rel=random]"), o: () => follow("a[rel=odd]"), c: copy, "?": () => dialog.showModal(),
+    e: () => { const closed = all("main details:not([open])"); (closed.length ? closed : all("main details")).forEach((d) => { d.open = closed.length > 0; }); },
+    w: () => root.classList.toggle("wrapped"),
+    " ": () => { const m = media(); if (m) { m.paused ? m.play() : m.pause(); } return Boolean(m); },
+    ",": () => { if (media()) media().currentTime -= 1; }, ".": () => { if (media()) media().currentTime += 1; },
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || dialog.open || !switched.checked) return;
+    if (event.target.closest("input, select, textarea, [contenteditable]")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (event.target.closest("a, button, summary, audio, video") && (event.key === "Enter" || event.key === " ")) return;
+    const tab = /^[1-5]$/.test(event.key) && all(".tabs a")[event.key - 1];
+    if (tab) { tab.click(); event.preventDefault(); return; }
+    const act = Object.hasOwn(keys, event.key) && keys[event.key];
+    if (act && act() !== false) event.preventDefault();
+  });
+
+  for (const button of all("button.png")) button.addEventListener("click", () => {
+    const image = new Image();
+    const address = new URL(button.dataset.of, location.href);
+    address.searchParams.set("theme", "light");
+    image.onload = () => {
+      const canvas = document.createElement("canvas"), scale = 2;
+      canvas.width = image.naturalWidth * scale; canvas.height = image.naturalHeight * scale;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob((blob) => {
+        const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: "chart.png" });
+        link.click();
+      });
+    };
+    image.src = address.href;
+  });
+
+  for (const part of all("[data-fetch]")) fetch(part.dataset.fetch).then((answer) => answer.text()).then((text) => {
+    const found = new DOMParser().parseFromString(text, "text/html").querySelector("main .fragment");
+    if (found) part.replaceChildren(...found.childNodes);
+  }).catch(() => {});
+
+  const job = one("[data-job]");
+  if (job && job.dataset.live) {
+    const again = () => fetch(location.href).then((answer) => answer.text()).then((text) => {
+      const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-job]");
+      if (!fresh) return;
+      job.replaceChildren(...fresh.childNodes);
+      if (fresh.dataset.live) setTimeout(again, 500);
+    }).catch(() => {});
+    setTimeout(again, 500);
+  }
+})();

@@ -1,0 +1,110 @@
+"""Each page by its address: it answers, and its JSON twin has the same facts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.command import run
+from tests.viewer.viewed import record
+
+from seekable.viewer.routes import ROUTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from starlette.testclient import TestClient
+
+EXAMPLES = [route.example for route in ROUTES if not route.changes]
+
+
+def twin(pages: TestClient, address: str) -> Any:
+    """Return the JSON twin of a page."""
+    return pages.get(f"/{address}{'&' if '?' in address else '?'}as=json").json()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example or "home" for example in EXAMPLES])
+def test_an_address_answers_and_has_its_twin(pages: TestClient, example: str) -> None:
+    answer = pages.get(f"/{example}")
+    assert answer.status_code in (200, 303), answer.text
+    if answer.headers.get("content-type", "").startswith("text/html"):
+        assert "<h1>" in answer.text
+        assert twin(pages, example)["schema"] == 1
+
+
+def test_rows_are_those_of_the_files(pages: TestClient) -> None:
+    found = twin(pages, "d/corpus/rows?at=98&n=4")
+    assert [row["record"] for row in found["rows"]] == [record(number) for number in range(98, 102)]
+    assert [row["location"]["row"] for row in found["rows"]] == [98, 99, 0, 1]
+
+
+def test_a_record_is_that_of_the_command(pages: TestClient, data: Path) -> None:
+    done = run("get", "--json", "corpus", "17", cwd=data)
+    document = json.loads(done.stdout)
+    found = twin(pages, "d/corpus/row/17")
+    assert {key: found[key] for key in document} == document
+
+
+@pytest.mark.parametrize(
+    ("asked", "to"),
+    [
+        ("17", "d/corpus/row/17"),
+        ("row 1,7", "d/corpus/row/17"),
+        ("-1", "d/corpus/row/-1"),
+        ("50%", "d/corpus/rows?at=150"),
+        ("step 3 rank 1", "p/train/step/3?rank=1"),
+        ("key:k5", "d/corpus/key/k5"),
+        ("part-1.jsonl:5", "d/corpus/at/part-1.jsonl/5"),
+    ],
+)
+def test_the_box_goes_anywhere(pages: TestClient, asked: str, to: str) -> None:
+    answer = pages.get("/go", params={"to": asked})
+    assert (answer.status_code, answer.headers["location"]) == (303, to)
+
+
+@pytest.mark.parametrize(
+    ("address", "to"),
+    [
+        ("d/corpus/row/-1", "../../../d/corpus/row/299"),
+        ("d/corpus/key/k205", "../../../d/corpus/row/205"),
+        ("d/corpus/at/part-2.jsonl/7", "../../../../d/corpus/row/207"),
+    ],
+)
+def test_rows_have_other_names(pages: TestClient, address: str, to: str) -> None:
+    assert pages.get(f"/{address}").headers["location"] == to
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "says"),
+    [
+        ("d/corpus/row/300", 404, "there is no row 300: corpus has 300 rows, 0 to 299"),
+        ("d/corpus/row/-301", 404, "there is no row -301"),
+        ("d/nothing/", 404, "there is no dataset 'nothing' (open are: corpus"),
+        ("d/corpus/key/none", 404, "none"),
+        ("d/corpus/at/other.jsonl/1", 404, "corpus has no file 'other.jsonl'"),
+        ("d/corpus/at/part-0.jsonl/100", 404, "has 100 rows, 0 to 99"),
+        ("d/corpus/rows?n=501", 400, "n= takes a number from 1 to 500 (got '501')"),
+        ("d/corpus/rows?order=other", 400, "order= takes one of file, sample (got 'other')"),
+        ("go?to=something", 400, "'something' cannot be read: write a row"),
+        ("nowhere", 404, "there is no page"),
+    ],
+)
+def test_what_cannot_be_shown_says_why(pages: TestClient, address: str, status: int, says: str) -> None:
+    answer = twin(pages, address)
+    assert (answer["status"], says in answer["error"]) == (status, True), answer
+    assert pages.get(f"/{address}").status_code == status
+
+
+def test_rows_are_tables_too(pages: TestClient) -> None:
+    lines = pages.get("/d/corpus/rows?n=2&keys=text,meta.lang&as=csv").text.splitlines()
+    assert lines[0] == "row,file,row in file,text,meta.lang"
+    assert [line.rpartition(",")[2] for line in lines[1:]] == ["en", "de"]
+    rows = [json.loads(line) for line in pages.get("/d/corpus/rows?n=2&keys=text&as=jsonl").text.splitlines()]
+    assert [row["text"] for row in rows] == [record(0)["text"], record(1)["text"]]
+
+
+def test_a_larger_sample_extends_a_smaller_one(pages: TestClient) -> None:
+    few, many = (twin(pages, f"d/corpus/rows?order=sample&n={n}") for n in (5, 50))
+    assert many["rows"][:5] == few["rows"]
+    assert many["made_of"] == "from 50 of 300 rows, seed 0"

@@ -1,0 +1,66 @@
+"""The data that tests of pages open: two sources, their mixture, a run with states, and its losses."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import seekable as sk
+from seekable.facts.loss_log import read_loss_log
+from seekable.viewer.opened import OpenPipeline, opened_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seekable.viewer.opened import Opened
+
+WORDS = ("the", "committee", "met", "on", "monday")
+RANKS, BATCH = 2, 8
+
+
+def record(number: int) -> dict[str, Any]:
+    """Return one record of the corpus."""
+    text = " ".join(WORDS[(number * 7 + place) % 5] for place in range(3 + number % 40))
+    return {
+        "id": f"k{number}",
+        "text": text,
+        "meta": {"lang": ("en", "de", "fr")[number % 3], "score": number / 100},
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "<b>hello</b>"}],
+    }
+
+
+def make_data(folder: Path) -> None:
+    """Write the corpus, the code, the states of a run on two ranks, and its losses."""
+    for source, files in (("corpus", 3), ("code", 2)):
+        (folder / source).mkdir()
+        for file in range(files):
+            lines = [json.dumps(record(100 * file + row)) for row in range(100)]
+            (folder / source / f"part-{file}.jsonl").write_text("\n".join(lines) + "\n")
+    for rank in range(RANKS):
+        loader = sk.Loader(pipeline(folder), global_batch_size=BATCH, rank=rank, world_size=RANKS, prefetch=0)
+        for steps in (5, 10):
+            loader.skip_batches(steps)
+            sk.save_state(folder / "checkpoints", loader)
+    losses = [{"step": step, "loss": 3 - step / 100 + 2 * (step == 61) + step % 3 / 50} for step in range(70)]
+    (folder / "train.jsonl").write_text("\n".join(map(json.dumps, losses)))
+
+
+def pipeline(folder: Path) -> sk.Dataset:
+    """Return the mixture that the run is trained on."""
+    web, code = sk.open(folder / "corpus", key="id"), sk.open(folder / "code")
+    sources = {"web": web.shuffle(seed=1), "code": code.shuffle(seed=2)}
+    return sk.mix(sources, weights={"web": 7, "code": 3}, seed=0)
+
+
+def opened(folder: Path) -> Opened:
+    """Return all of it, open."""
+    loader = sk.Loader(pipeline(folder), global_batch_size=BATCH, rank=0, world_size=RANKS, prefetch=0)
+    other = sk.Loader(pipeline(folder).skip(3), batch_size=4, prefetch=0)
+    targets = {
+        "corpus": sk.open(folder / "corpus", key="id"),
+        "train": OpenPipeline(loader),
+        "other": OpenPipeline(other),
+        "stream": pipeline(folder).stream(lanes=2, epochs=1).filter(bool),
+        "checkpoints": str(folder / "checkpoints"),
+    }
+    return opened_of(targets, log=read_loss_log(folder / "train.jsonl"))
