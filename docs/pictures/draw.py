@@ -17,9 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(HERE))  # so that docs.pictures is found
 
-from docs.pictures.svg import Sheet  # noqa: E402 - a script is given its own folder, not the root
-
 import seekable as sk  # noqa: E402
+from seekable.charts.sheet import Sheet  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,12 +1,19 @@
-"""The little of SVG that the pictures need: text, cells and lines on a sheet that is light or dark."""
+"""The sheet that every chart is drawn on: text, cells, lines and areas, in light or in dark colours."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["THEMES", "TINTS", "Sheet", "Theme"]
+
+Theme = Literal["auto", "light", "dark"]
+THEMES: tuple[Theme, ...] = ("auto", "light", "dark")
 
 TINTS = (
     "#8ecae6",
@@ -24,24 +31,45 @@ TINTS = (
 )
 """Light enough for dark text on them, and far enough apart; a number always says the same as the colour."""
 
-_STYLE = """
-.paper{fill:#fff}text{fill:#1f2328;font:12px system-ui,sans-serif}.small{font-size:11px}
-.bold{font-weight:600}.on{fill:#15181c}.line{stroke:#57606a;fill:none}.dots{stroke:#0b6bb8;fill:none}
-@media(prefers-color-scheme:dark){.paper{fill:#15181c}text{fill:#e6e8ea}.on{fill:#15181c}
-.line{stroke:#9aa4ae}.dots{stroke:#6cb6ff}}
-"""
+_LIGHT = (
+    ".paper{fill:#fff}text{fill:#1f2328;font:12px system-ui,sans-serif}.small{font-size:11px}\n"
+    ".bold{font-weight:600}.on{fill:#15181c}.line{stroke:#57606a;fill:none}.dots{stroke:#0b6bb8;fill:none}\n"
+)
+_DARK = ".paper{fill:#15181c}text{fill:#e6e8ea}.on{fill:#15181c}\n.line{stroke:#9aa4ae}.dots{stroke:#6cb6ff}"
+_STYLES: dict[str, str] = {
+    "auto": f"\n{_LIGHT}@media(prefers-color-scheme:dark){{{_DARK}}}\n",
+    "light": f"\n{_LIGHT}",
+    "dark": f"\n{_LIGHT}{_DARK}\n",
+}
 
 
 class Sheet:
-    """A picture in the making."""
+    """A picture in the making; ``str(sheet)`` is its SVG.
 
-    def __init__(self, title: str, description: str, *, width: int, height: int) -> None:
+    Args:
+        title: what it is.
+        description: what is seen, for those who do not see it.
+        width: in pixels.
+        height: in pixels.
+        theme: the colours; "auto" follows the reader's system.
+
+    Raises:
+        InvalidArgument: there is no such theme.
+    """
+
+    def __init__(
+        self, title: str, description: str, *, width: int, height: int, theme: Theme = "auto"
+    ) -> None:
+        if theme not in THEMES:
+            message = f"theme must be one of {', '.join(THEMES)} (got {theme!r})"
+            raise InvalidArgument(message)
+        self.width, self.height = width, height
         self._head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'role="img" aria-labelledby="title description">\n'
             f'<title id="title">{escape(title)}</title>\n'
             f'<desc id="description">{escape(description)}</desc>\n'
-            f"<style>{_STYLE}</style>\n"
+            f"<style>{_STYLES[theme]}</style>\n"
             f'<rect class="paper" width="{width}" height="{height}" rx="6"/>\n'
         )
         self._body: list[str] = []
@@ -66,6 +94,14 @@ class Sheet:
         path = "L".join(f"{x:g} {y:g}" for x, y in points)
         self._body.append(f'<path class="line" d="M{path}" stroke-width="{width:g}"/>')
 
+    def area(self, points: Sequence[tuple[float, float]], *, tint: int) -> None:
+        """Fill what points go around; steps from point to point are relative, so that the text is short."""
+        self._body.append(f'<path fill="{TINTS[tint % len(TINTS)]}" d="{_relative(points)}z"/>')
+
+    def curve(self, points: Sequence[tuple[float, float]], *, kind: str = "line", width: float = 1.5) -> None:
+        """Draw a line through many points; ``kind`` is its class."""
+        self._body.append(f'<path class="{kind}" d="{_relative(points)}" stroke-width="{width:g}"/>')
+
     def dots(self, points: Iterable[tuple[float, float]], *, width: float = 2.4) -> None:
         """Draw a dot at each of some points."""
         path = "".join(f"M{x:g} {y:g}h0" for x, y in points)
@@ -78,3 +114,14 @@ class Sheet:
 
     def __str__(self) -> str:
         return self._head + "\n".join(self._body) + "\n</svg>\n"
+
+
+def _relative(points: Sequence[tuple[float, float]]) -> str:
+    """Return the path through points, rounded to a tenth of a pixel, by steps."""
+    x, y = round(points[0][0], 1), round(points[0][1], 1)
+    path = f"M{x:g} {y:g}"
+    for point in points[1:]:
+        to_x, to_y = round(point[0], 1), round(point[1], 1)
+        path += f"l{round(to_x - x, 1):g} {round(to_y - y, 1):g}"
+        x, y = to_x, to_y
+    return path

@@ -1,0 +1,107 @@
+"""Shares over time as areas on top of each other, with the plan as a line over them: a mixture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.charts.frame import Frame
+from seekable.charts.sheet import TINTS, Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.charts.sheet import Theme
+
+__all__ = ["MOST_AREAS", "areas"]
+
+_WIDTH, _HEIGHT = 860, 260
+
+MOST_AREAS = 12
+"""Beyond so many, the largest are drawn, and the others together."""
+
+
+def areas(
+    names: Sequence[str],
+    steps: Sequence[int],
+    shares: NDArray[np.float64],
+    planned: NDArray[np.float64],
+    *,
+    title: str,
+    x_name: str = "step",
+    theme: Theme = "auto",
+) -> str:
+    """Return areas as SVG.
+
+    Args:
+        names: the name of each area.
+        steps: the places, ascending, one more than there are rows.
+        shares: what each area has from one place to the next, shape (rows, areas); each row is scaled to 1.
+        planned: the same as planned; a line at the upper end of each area.
+        title: what is shown.
+        x_name: what the places are.
+        theme: the colours.
+
+    Example:
+        >>> import numpy as np
+        >>> row = np.array([[3.0, 1.0]])
+        >>> picture = areas(["web", "code"], [0, 10], row, row, title="delivered")
+        >>> "web 75.0 %, code 25.0 %" in picture
+        True
+    """
+    names, shares, planned = _largest(names, shares, planned)
+    upper, plan = (np.cumsum(_scaled(each), axis=1) for each in (shares, planned))
+    totals = _scaled(shares.sum(axis=0, keepdims=True))[0]
+    seen = ", ".join(f"{name} {100 * total:.1f} %" for name, total in zip(names, totals, strict=True))
+    sheet = Sheet(
+        title,
+        f"Shares from {x_name} {steps[0]:,} to {steps[-1]:,}: {seen}",
+        width=_WIDTH,
+        height=_HEIGHT,
+        theme=theme,
+    )
+    frame = Frame(_WIDTH, _HEIGHT, (steps[0], 0), (steps[-1], 1), right=170)
+    below = np.zeros(len(upper))
+    for number, name in enumerate(names):
+        top = upper[:, number]
+        sheet.area([*_steps(frame, steps, top), *reversed(_steps(frame, steps, below))], tint=number)
+        if number + 1 < len(names) and len(plan):
+            sheet.curve(_steps(frame, steps, plan[:, number]))
+        below = top
+        y = 48 + 17 * number
+        sheet.cell(_WIDTH - 158, y - 9, 11, 11, tint=number)
+        sheet.text(_WIDTH - 140, y, f"{name} {100 * totals[number]:.1f} %", kind="small")
+    frame.draw(sheet, title=title, x_name=x_name)
+    return str(sheet)
+
+
+def _steps(frame: Frame, steps: Sequence[int], values: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Return the corners of a line that has a value from each place to the next."""
+    points = []
+    for row, value in enumerate(values.tolist()):
+        points += [(frame.x(steps[row]), frame.y(value)), (frame.x(steps[row + 1]), frame.y(value))]
+    return points
+
+
+def _scaled(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums = rows.sum(axis=1, keepdims=True)
+    return rows / np.where(sums > 0, sums, 1)
+
+
+def _largest(
+    names: Sequence[str], shares: NDArray[np.float64], planned: NDArray[np.float64]
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest areas, and the others as one."""
+    if len(names) <= min(MOST_AREAS, len(TINTS)):
+        return list(names), shares, planned
+    order = np.argsort(-shares.sum(axis=0), kind="stable")
+    kept = np.sort(order[: MOST_AREAS - 1])
+    rest = np.setdiff1d(order, kept)
+    out = [
+        np.concatenate([each[:, kept], each[:, rest].sum(axis=1, keepdims=True)], axis=1)
+        for each in (shares, planned)
+    ]
+    return [*(names[at] for at in kept.tolist()), f"{rest.size} others"], out[0], out[1]

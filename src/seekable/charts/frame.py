@@ -1,0 +1,69 @@
+"""The frame of a chart: where values lie on the sheet, and the ticks on both axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.charts.axes import tick_text, ticks
+
+if TYPE_CHECKING:
+    from seekable.charts.sheet import Sheet
+
+__all__ = ["Frame"]
+
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 34
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where values lie on a sheet of some size."""
+
+    width: int
+    height: int
+    low: tuple[float, float]
+    """The least value of x, and of y."""
+
+    high: tuple[float, float]
+    log: bool = False
+    """True if x grows by powers of ten."""
+
+    right: int = RIGHT
+    """The pixels that are free at the right."""
+
+    def x(self, value: float) -> float:
+        """Return the pixel of a value of x."""
+        low, high, value = (self._scaled(each) for each in (self.low[0], self.high[0], value))
+        span = (high - low) or 1.0
+        return LEFT + (value - low) / span * (self.width - LEFT - self.right)
+
+    def y(self, value: float) -> float:
+        """Return the pixel of a value of y."""
+        span = (self.high[1] - self.low[1]) or 1.0
+        return self.height - BOTTOM - (value - self.low[1]) / span * (self.height - TOP - BOTTOM)
+
+    def draw(self, sheet: Sheet, *, title: str, x_name: str) -> None:
+        """Draw the title and both axes."""
+        sheet.text(LEFT, 20, title, kind="bold")
+        for value in ticks(self.low[1], self.high[1], most=4):
+            sheet.text(LEFT - 8, self.y(value) + 4, tick_text(value), anchor="end", kind="small")
+            sheet.line((LEFT - 4, self.y(value)), (LEFT, self.y(value)))
+        for value in self._x_ticks():
+            sheet.text(
+                self.x(value), self.height - BOTTOM + 16, tick_text(value), anchor="middle", kind="small"
+            )
+            sheet.line((self.x(value), self.height - BOTTOM), (self.x(value), self.height - BOTTOM + 4))
+        sheet.text(self.width - self.right, self.height - 4, x_name, anchor="end", kind="small")
+        sheet.line(
+            (LEFT, TOP - 6), (LEFT, self.height - BOTTOM), (self.width - self.right, self.height - BOTTOM)
+        )
+
+    def _x_ticks(self) -> list[float]:
+        if not self.log:
+            return ticks(self.low[0], self.high[0])
+        first, last = math.ceil(self._scaled(self.low[0])), math.floor(self._scaled(self.high[0]))
+        return [10.0**power for power in range(first, last + 1)]
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(max(value, 1.0)) if self.log else value
