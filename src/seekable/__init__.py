@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from seekable.stream.lines import open_stream
     from seekable.stream.stream import Stream
     from seekable.tokens.parts import LossMask, Part
+    from seekable.viewer.viewer import Viewer, view
     from seekable.writing.shar_writer import SharWriter
 
 __all__ = [
@@ -129,6 +130,7 @@ __all__ = [
     "TooManyHoles",
     "Unreachable",
     "UnsupportedFormat",
+    "Viewer",
     "WorkerDied",
     "WorkerHung",
     "WrongType",
@@ -151,6 +153,7 @@ __all__ = [
     "state_from_sample_index",
     "state_sources",
     "tokenize",
+    "view",
     "zip",
 ]
 
@@ -167,6 +170,7 @@ _HOMES = {
     "Simulation": "remote.simulation.figures",
     "SharWriter": "writing.shar_writer",
     "Stream": "stream.stream",
+    "Viewer": "viewer.viewer",
     "audio": "sound.decoder",
     "audio_mix": "sound.mix",
     "collate": "loader.collate",
@@ -185,6 +189,7 @@ _HOMES = {
     "state_from_sample_index": "loader.positioned",
     "state_sources": "loader.positioned",
     "tokenize": "dataset.tokenizing",
+    "view": "viewer.viewer",
     "zip": "dataset.combine",
 }
 

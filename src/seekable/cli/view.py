@@ -55,7 +55,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     text_key: Annotated[str | None, _text("--text-key", "NAME", "The field that counts as text.")] = None,
     tokenizer: Annotated[str | None, _text("--tokenizer", "FILE", "Decode token ids with this file.")] = None,
     media_root: Annotated[
-        str | None, _text("--media-root", "FOLDER", "Files that records name lie here.")
+        list[str] | None, _text("--media-root", "FOLDER", "Files that records name lie here.")
     ] = None,
     batch_size: BatchSizeOption = None,
     global_batch_size: GlobalBatchSizeOption = None,
@@ -100,6 +100,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     but the index that any command would write. From another machine: ssh -L 7335:127.0.0.1:7335 HOST.
     """
     from seekable.cli.view_targets import opened_targets, place_of
+    from seekable.viewer.media_roots import media_roots
     from seekable.viewer.server import Server
 
     _check_host(host, allow_host)
@@ -115,7 +116,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
         "text_key": text_key,
         "sample": sample,
         "scans": not no_scan,
-        "media_root": media_root,
+        "media": media_roots(media_root or []),
         "tokenizer": tokenizer,
     }
     opening: dict[str, Any] = {

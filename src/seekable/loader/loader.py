@@ -15,6 +15,7 @@ import numpy as np
 
 from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
+from seekable._viewable import Viewable
 from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.loader.arguments import checked_seconds, checked_steps
@@ -47,7 +48,7 @@ else:
 __all__ = ["Loader"]
 
 
-class Loader(Positioned):
+class Loader(Positioned, Viewable):
     """Batches of a dataset or a stream; each ``iter(loader)`` is the next run of ``epochs`` epochs.
 
     Args:

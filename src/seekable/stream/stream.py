@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from seekable._viewable import Viewable
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.display import listed
 from seekable.stream.chain import Chain
@@ -25,7 +26,7 @@ __all__ = ["Stream"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Stream(StageMethods, StreamTokenWriting):
+class Stream(StageMethods, StreamTokenWriting, Viewable):
     """A sequence of items whose order may depend on their content; it resumes exactly after each item.
 
     A stream is an immutable description: ``iter(stream)`` begins at its first item, and only an iterator

@@ -17,6 +17,7 @@ from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.resume.placeholders import PlaceholderSource
 from seekable.stream.stream import Stream
 from seekable.viewer.jobs import Jobs
+from seekable.viewer.media_roots import MediaRoots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +94,9 @@ class Opened:
     scans: bool = True
     """True if pages may sample records by themselves."""
 
-    media_root: str | None = None
+    media: MediaRoots = field(default_factory=lambda: MediaRoots(()))
+    """The folders below which files that records name are read."""
+
     jobs: Jobs = field(default_factory=Jobs)
     kept: Kept = field(default_factory=Kept)
 

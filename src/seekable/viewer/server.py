@@ -18,9 +18,10 @@ from seekable.viewer.guard import Guard
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.viewer.guard import App
     from seekable.viewer.opened import Opened
 
-__all__ = ["PORT", "Server"]
+__all__ = ["PORT", "Listener", "Server"]
 
 PORT = 7335
 """SEEK on a telephone."""
@@ -28,6 +29,61 @@ PORT = 7335
 _PORTS_TRIED = 20
 _SECONDS_TO_END = 5.0
 _BACKLOG = 128
+
+
+class Listener:
+    """An application on a port of this machine; it listens from the beginning, and answers from ``run`` on.
+
+    Args:
+        app: what answers requests.
+        port: the port; if it is taken, the next free one; 0 for any.
+        host: the address to listen on.
+
+    Raises:
+        InvalidArgument: no port is free.
+    """
+
+    def __init__(self, app: App, *, port: int = PORT, host: str = "127.0.0.1") -> None:
+        self._socket = _listening(host, checked_count("port", port, least=0))
+        self.port: int = self._socket.getsockname()[1]
+        self._process = os.getpid()
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            ws="none",
+            http="h11",
+            loop="asyncio",
+            timeout_graceful_shutdown=2,
+            limit_concurrency=64,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serve until the process is interrupted, or ``close`` is called."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> None:
+        """Serve in a thread until ``close``."""
+        self._thread = threading.Thread(target=self.run, name="seekable-view", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving. A forked child has no server, and nothing to close."""
+        if os.getpid() != self._process:
+            return
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(_SECONDS_TO_END)
+        self._socket.close()
+
+    def drop(self) -> None:
+        """Close the socket of a forked child, so that the port is free when its parent ends."""
+        self._socket.close()
 
 
 class Server:
@@ -57,25 +113,9 @@ class Server:
     ) -> None:
         self.opened = opened
         self.token = _checked_token(token)
-        self._socket = _listening(host, checked_count("port", port, least=0))
-        self.port: int = self._socket.getsockname()[1]
-        self._process = os.getpid()
         app = Guard(make_app(opened), self.token, hosts=hosts, frames=frames)
-        config = uvicorn.Config(
-            app,
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-            proxy_headers=False,
-            lifespan="off",
-            ws="none",
-            http="h11",
-            loop="asyncio",
-            timeout_graceful_shutdown=2,
-            limit_concurrency=64,
-        )
-        self._server = uvicorn.Server(config)
-        self._thread: threading.Thread | None = None
+        self._listener = Listener(app, port=port, host=host)
+        self.port = self._listener.port
 
     @property
     def url(self) -> str:
@@ -85,23 +125,18 @@ class Server:
     def run(self) -> None:
         """Serve until the process is interrupted."""
         try:
-            self._server.run(sockets=[self._socket])
+            self._listener.run()
         finally:
             self.opened.jobs.close()
 
     def start(self) -> None:
         """Serve in a thread until ``close``."""
-        self._thread = threading.Thread(target=self.run, name="seekable-view", daemon=True)
-        self._thread.start()
+        self._listener.start()
 
     def close(self) -> None:
-        """Stop serving; jobs end too. A forked child has no server, and nothing to close."""
-        if os.getpid() != self._process:
-            return
-        self._server.should_exit = True
-        if self._thread is not None:
-            self._thread.join(_SECONDS_TO_END)
-        self._socket.close()
+        """Stop serving; jobs end too."""
+        self._listener.close()
+        self.opened.jobs.close()
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -1,0 +1,158 @@
+"""``sk.view``: a viewer of objects of this process, for notebooks and scripts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from seekable._arguments import checked_count
+from seekable._lazy import lazy
+from seekable._optional import is_installed
+from seekable.errors import ForkUnsafe, MissingDependency
+from seekable.facts.loss_log import read_loss_log
+from seekable.viewer.media_roots import media_roots
+from seekable.viewer.opened import opened_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.viewer import shared_server
+else:
+    shared_server = lazy("seekable.viewer.shared_server")
+
+__all__ = ["Viewer", "view"]
+
+_NEEDED = ("starlette", "uvicorn", "jinja2")
+_HUB_ADDRESSES = ("JUPYTERHUB_PUBLIC_URL", "JUPYTERHUB_PUBLIC_HUB_URL", "JUPYTERHUB_HOST")
+
+
+def view(
+    targets: Any,
+    *,
+    height: int = 600,
+    log: str | os.PathLike[str] | None = None,
+    media_root: str | os.PathLike[str] | None = None,
+    text_key: str | None = None,
+    allow_host: Sequence[str] = (),
+    frame_from: Sequence[str] = (),
+) -> Viewer:
+    """Return a viewer of datasets, streams, loaders and folders of states, which a notebook shows.
+
+    The pages are served by a thread of this process, one for all viewers, on 127.0.0.1 alone. They are
+    read-only. A child made by fork has no server, and has to call this function itself.
+
+    Args:
+        targets: one of these objects, or a mapping from names to them.
+        height: the height of the frame in a notebook, in pixels.
+        log: the losses of a trainer, JSON lines or CSV with ``step`` and ``loss``.
+        media_root: the folder below which the pages may read files that records name.
+        text_key: the field that counts as text; the longest one if left out.
+        allow_host: names of a hub, if the notebook is reached by a name that this process cannot find out.
+        frame_from: origins whose pages may show the viewer in a frame, besides those of this machine.
+
+    Raises:
+        MissingDependency: the extra ``view`` is not installed.
+        WrongType: a target is none of these objects.
+        DataNotFound: the log or the folder is not there.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(["a", "b", "c"])
+        >>> viewer = sk.view({"letters": ds, "train": sk.Loader(ds.shuffle(seed=1), batch_size=2)})
+        >>> viewer.url.startswith("http://127.0.0.1:")
+        True
+        >>> viewer.close()
+    """
+    _check_installed()
+    named = targets if isinstance(targets, Mapping) else {"data": targets}
+    opened = opened_of(
+        named,
+        log=None if log is None else read_loss_log(log),
+        media=media_roots([] if media_root is None else [media_root]),
+        text_key=text_key,
+    )
+    height = checked_count("height", height, least=1)
+    hosts = [*allow_host, *_hub_hosts()]
+    return Viewer(shared_server.add(opened, hosts=hosts, frames=frame_from), list(named), height=height)
+
+
+class Viewer:
+    """Pages that this process serves; made by `seekable.view`, and closed by ``close`` or the end of a with.
+
+    Example:
+        >>> import seekable as sk
+        >>> with sk.view(sk.from_sequence("abc")) as viewer:
+        ...     "<iframe" in viewer._repr_html_()
+        True
+        >>> viewer
+        <Viewer of data, closed>
+    """
+
+    def __init__(self, shown: shared_server.Shown, names: list[str], *, height: int) -> None:
+        self._shown = shown
+        self._names = names
+        self._height = height
+
+    @property
+    def url(self) -> str:
+        """The link to the first page; it holds a secret. Under JupyterHub it is a path below the hub.
+
+        Raises:
+            ForkUnsafe: this process is a fork of the one that serves.
+        """
+        if not self._shown.is_ours:
+            message = "the pages are served by the process that this one was forked from: call view() here"
+            raise ForkUnsafe(message)
+        port, token = self._shown.port, self._shown.token
+        prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
+        if prefix:
+            return f"{prefix.rstrip('/')}/proxy/{port}/{token}/"
+        return f"http://127.0.0.1:{port}/{token}/"
+
+    def close(self) -> None:
+        """Stop serving these pages and end their jobs; the server ends with the last viewer."""
+        self._shown.close()
+
+    def __enter__(self) -> Self:
+        """Return this viewer."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop serving these pages."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return what is shown, and where."""
+        return f"<Viewer of {', '.join(self._names)}, {self._where()}>"
+
+    def _repr_html_(self) -> str:
+        """Return a frame with the first page, and its link; without a server, what ``repr`` returns."""
+        if not self._shown.is_open or not self._shown.is_ours:
+            return f"<code>{escape(repr(self))}</code>"
+        url = escape(self.url)
+        return (
+            f'<iframe src="{url}" title="seekable: {escape(", ".join(self._names))}" width="100%" '
+            f'height="{self._height}" style="border:0"></iframe>'
+            f'<p><a href="{url}" target="_blank" rel="noopener">Open in a tab</a></p>'
+        )
+
+    def _where(self) -> str:
+        if not self._shown.is_ours:
+            return "in another process"
+        return self.url if self._shown.is_open else "closed"
+
+
+def _check_installed() -> None:
+    missing = [name for name in _NEEDED if not is_installed(name)]
+    if missing:
+        message = f"sk.view needs {', '.join(missing)}: pip install 'seekable[view]'"
+        raise MissingDependency(message)
+
+
+def _hub_hosts() -> list[str]:
+    """Return the names under which a hub says that it is reached."""
+    addresses = [os.environ.get(name, "") for name in _HUB_ADDRESSES]
+    return [host for address in addresses if (host := urlsplit(address).hostname)]

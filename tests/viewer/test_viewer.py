@@ -1,0 +1,165 @@
+"""``sk.view`` and the method ``view``: one server a process, a token for each viewer, none in a child."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+import seekable as sk
+from seekable.errors import DataNotFound, MissingDependency, WrongType
+from seekable.viewer import viewer as room
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LETTERS = sk.from_sequence(["a", "b", "c"])
+
+
+def ask(url: str, *, host: str | None = None) -> tuple[int, str]:
+    """Return the status and the text of an answer; no proxy is asked."""
+    request = urllib.request.Request(url, headers={} if host is None else {"Host": host})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_each_viewer_shows_its_own_until_it_is_closed() -> None:
+    first, second = sk.view({"letters": LETTERS}), sk.view({"numbers": sk.from_sequence([1, 2])})
+    try:
+        assert first.url != second.url
+        assert first.url.split("/")[2] == second.url.split("/")[2]
+        assert ask(first.url + "d/letters/row/1?as=json")[0] == 200
+        assert ask(first.url + "d/numbers/row/1?as=json")[0] == 404
+        assert json.loads(ask(second.url + "d/numbers/row/1?as=json")[1])["record"] == 2
+        first.close()
+        assert ask(first.url)[0] == 403
+        assert ask(second.url)[0] == 200
+        first.close()
+        assert ask(second.url)[0] == 200
+    finally:
+        first.close()
+        second.close()
+    with pytest.raises(urllib.error.URLError):
+        ask(second.url)
+    with sk.view(LETTERS) as again:
+        assert ask(again.url)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "address"),
+    [
+        (LETTERS, "d/data/"),
+        (LETTERS.shuffle(seed=1), "p/data/"),
+        (LETTERS.stream(epochs=1), "p/data/"),
+        (sk.Loader(LETTERS.shuffle(seed=1), batch_size=2), "p/data/"),
+    ],
+    ids=["data", "pipeline", "stream", "loader"],
+)
+def test_datasets_streams_and_loaders_have_the_method(
+    target: sk.Dataset | sk.Stream | sk.Loader, address: str
+) -> None:
+    with target.view(height=321) as viewer:
+        status, page = ask(viewer.url)
+        assert status == 200
+        assert f'href="{address}"' in page
+        assert 'height="321"' in viewer._repr_html_()
+
+
+def test_the_frame_is_of_the_viewer_and_names_are_escaped() -> None:
+    with sk.view({"<script>": LETTERS}) as viewer:
+        frame = viewer._repr_html_()
+        assert re.search(rf'<iframe src="{re.escape(viewer.url)}" ', frame)
+        assert "<script" not in frame
+    assert "closed" in viewer._repr_html_()
+    assert "<iframe" not in viewer._repr_html_()
+
+
+def test_below_a_hub_the_link_is_a_path_and_its_name_may_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/ada/")
+    monkeypatch.setenv("JUPYTERHUB_PUBLIC_URL", "https://hub.example.org/user/ada/")
+    with sk.view(LETTERS, allow_host=["other.example.org"], frame_from=["https://lab.example.org"]) as viewer:
+        found = re.fullmatch(r"/user/ada/proxy/(\d+)/([0-9a-f]{32})/", viewer.url)
+        assert found is not None
+        direct = f"http://127.0.0.1:{found[1]}/{found[2]}/"
+        statuses = {
+            host: ask(direct, host=host)[0]
+            for host in (
+                "hub.example.org",
+                "other.example.org:8000",
+                "evil.example.org",
+                "hub.example.org.evil",
+            )
+        }
+        assert list(statuses.values()) == [200, 200, 421, 421]
+
+
+FORKS = """
+import os, socket, sys, urllib.request
+import seekable as sk
+
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+ds = sk.from_sequence("abc")
+viewer = ds.view()
+url, port = viewer.url, int(viewer.url.split(":")[2].split("/")[0])
+child = os.fork()
+if not child:
+    try:
+        viewer.close()
+        try:
+            viewer.url
+        except sk.ForkUnsafe:
+            pass
+        else:
+            os._exit(3)
+        assert "another process" in viewer._repr_html_(), viewer._repr_html_()
+        with ds.view() as own:
+            assert own.url.split("/")[2] != url.split("/")[2]
+            assert opener.open(own.url).status == 200
+        os._exit(0)
+    except BaseException as error:
+        print(repr(error), file=sys.stderr, flush=True)
+        os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert opener.open(url).status == 200
+reader, writer = os.pipe()
+holder = os.fork()
+if not holder:
+    os.close(writer)
+    os.read(reader, 1)
+    os._exit(0)
+viewer.close()
+free = socket.socket()
+# Connections that wait to be forgotten do not count.
+free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+free.bind(("127.0.0.1", port))  # The child that lives holds no copy of the socket.
+os.close(writer)
+os.waitpid(holder, 0)
+"""
+
+
+def test_a_child_has_no_server_and_may_begin_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_cannot_be_viewed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(WrongType, match="'data': int"):
+        sk.view(7)
+    with pytest.raises(DataNotFound, match="nothing"):
+        sk.view(LETTERS, media_root=tmp_path / "nothing")
+    monkeypatch.setattr(room, "is_installed", lambda name: name != "uvicorn")
+    with pytest.raises(MissingDependency, match=r"needs uvicorn: pip install 'seekable\[view\]'"):
+        LETTERS.view()
