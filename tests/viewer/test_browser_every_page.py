@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 PAGES = [
-    route for route in ROUTES if not route.changes and not route.example.partition("?")[0].endswith(".svg")
+    route
+    for route in ROUTES
+    if not route.changes
+    and not route.example.startswith("media/")
+    and not route.example.partition("?")[0].endswith(".svg")
 ]
 IDS = [route.example or "home" for route in PAGES]
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import seekable as sk
 from seekable.facts.loss_log import read_loss_log
+from seekable.sound.wave_file import wave_file
+from seekable.viewer.media_roots import media_roots
 from seekable.viewer.opened import OpenPipeline, opened_of
 
 if TYPE_CHECKING:
@@ -36,6 +44,7 @@ def make_data(folder: Path) -> None:
         for file in range(files):
             lines = [json.dumps(record(100 * file + row)) for row in range(100)]
             (folder / source / f"part-{file}.jsonl").write_text("\n".join(lines) + "\n")
+    make_sounds(folder)
     for rank in range(RANKS):
         loader = sk.Loader(pipeline(folder), global_batch_size=BATCH, rank=rank, world_size=RANKS, prefetch=0)
         for steps in (5, 10):
@@ -43,6 +52,43 @@ def make_data(folder: Path) -> None:
             sk.save_state(folder / "checkpoints", loader)
     losses = [{"step": step, "loss": 3 - step / 100 + 2 * (step == 61) + step % 3 / 50} for step in range(70)]
     (folder / "train.jsonl").write_text("\n".join(map(json.dumps, losses)))
+
+
+def tone(seconds: float) -> bytes:
+    """Return a WAV file that swells."""
+    times = np.arange(int(seconds * 4000)) / 4000
+    swell = np.sin(np.pi * times / seconds) * (1 + np.sin(5 * times)) / 2
+    return wave_file((swell * np.sin(400 * np.pi * times) * 30_000).astype(np.int16), 4000)
+
+
+def picture(red: int) -> bytes:
+    """Return a PNG file of 32 by 24 pixels of one colour."""
+    rows = (b"\0" + bytes([red, 90, 160]) * 32) * 24
+    parts = {
+        b"IHDR": struct.pack(">IIBBBBB", 32, 24, 8, 2, 0, 0, 0),
+        b"IDAT": zlib.compress(rows),
+        b"IEND": b"",
+    }
+    chunks = [
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in parts.items()
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def make_sounds(folder: Path) -> None:
+    """Write sounds and pictures, within records and as files that they name."""
+    (folder / "media").mkdir()
+    (folder / "media" / "tone.wav").write_bytes(tone(2))
+    (folder / "secret.wav").write_bytes(tone(1))
+    (folder / "sounds").mkdir()
+    rows = [
+        {"audio": {"bytes": tone(3 + 17 * (row == 1)), "path": f"{row}.wav"}, "image": picture(80 * row)}
+        | {"page": b"<html><script>window.pwned = 1</script>", "broken": b"ID3" + bytes(40)}
+        | {"audio_filepath": ("tone.wav", "../secret.wav", "/etc/passwd")[row]}
+        for row in range(3)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "sounds" / "part-0.parquet")
 
 
 def pipeline(folder: Path) -> sk.Dataset:
@@ -58,9 +104,12 @@ def opened(folder: Path) -> Opened:
     other = sk.Loader(pipeline(folder).skip(3), batch_size=4, prefetch=0)
     targets = {
         "corpus": sk.open(folder / "corpus", key="id"),
+        "sounds": sk.open(folder / "sounds"),
         "train": OpenPipeline(loader),
         "other": OpenPipeline(other),
         "stream": pipeline(folder).stream(lanes=2, epochs=1).filter(bool),
         "checkpoints": str(folder / "checkpoints"),
     }
-    return opened_of(targets, log=read_loss_log(folder / "train.jsonl"))
+    return opened_of(
+        targets, log=read_loss_log(folder / "train.jsonl"), media=media_roots([folder / "media"])
+    )

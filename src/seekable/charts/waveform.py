@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["clock", "waveform_svg"]
+__all__ = ["Theme", "clock", "waveform_svg", "words_svg"]
+
+Theme = Literal["auto", "light", "dark"]
 
 _WIDTH, _HEIGHT, _FOOT = 640, 72, 16
 _LIGHT = ".wave{fill:#0b6bb8}.rule{stroke:#57606a}.words{fill:#57606a;font:11px system-ui,sans-serif}"
@@ -26,7 +28,7 @@ def waveform_svg(
     *,
     seconds: float,
     title: str,
-    theme: Literal["auto", "light", "dark"] = "auto",
+    theme: Theme = "auto",
 ) -> str:
     """Return the picture of an outline. Pure.
 
@@ -91,3 +93,18 @@ def _shape(low: Sequence[float], high: Sequence[float]) -> str:
 
 def _y(value: float) -> str:
     return f"{_HEIGHT / 2 - max(-1.0, min(1.0, value)) * (_HEIGHT / 2 - 1):.3g}"
+
+
+def words_svg(words: str, *, theme: Theme = "auto") -> str:
+    """Return a picture of a line of words, which stands where there is no outline. Pure.
+
+    Example:
+        >>> "no sound" in words_svg("no sound")
+        True
+    """
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT + _FOOT}" '
+        f'width="{_WIDTH}" height="{_HEIGHT + _FOOT}" role="img" aria-labelledby="title">\n'
+        f'<title id="title">{escape(words)}</title>\n<style>{_STYLES[theme]}</style>\n'
+        f'<text class="words" x="0" y="{_HEIGHT // 2}">{escape(words)}</text>\n</svg>\n'
+    )

@@ -15,7 +15,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as WebRoute
 
 from seekable.errors import (
+    AccessDenied,
     AmbiguousKey,
+    BadValue,
     CorruptRecord,
     DataNotFound,
     IndexStale,
@@ -50,6 +52,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (WrongType, 400),
     (IndexStale, 409),
     (CorruptRecord, 422),
+    (AccessDenied, 403),
+    (BadValue, 422),
 )
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
@@ -92,7 +96,8 @@ class _Answers:
         """Return the function that answers requests for a route, in a thread."""
 
         def answer(request: Request) -> Response:
-            asked = Asked(dict(request.path_params), dict(request.query_params))
+            query, byte_range = dict(request.query_params), request.headers.get("range")
+            asked = Asked(dict(request.path_params), query, byte_range)
             try:
                 made = route.page(self._opened, asked)
             except Exception as error:  # noqa: BLE001 - functions of the user run in some pages and raise anything

@@ -26,6 +26,9 @@ class Asked:
     query: Mapping[str, str]
     """The parameters behind the question mark."""
 
+    byte_range: str | None = None
+    """The header Range."""
+
     @property
     def name(self) -> str:
         """The name of the dataset, the pipeline or the folder of states."""

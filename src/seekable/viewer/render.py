@@ -10,18 +10,23 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
 from markupsafe import Markup, escape
 
-from seekable.errors import CorruptRecord
+from seekable.charts.waveform import clock
+from seekable.errors import CorruptRecord, SeekableError
 from seekable.facts.key_paths import RECORD
 from seekable.nodes.hole import HOLE
+from seekable.viewer.media_source import decoded_audio
 from seekable.viewer.media_types import HEAD_BYTES, media_type
 
-__all__ = ["Limits", "one_line", "record_html", "text_html"]
+if TYPE_CHECKING:
+    from seekable.viewer.media_roots import MediaRoots
+
+__all__ = ["Limits", "Links", "one_line", "record_html", "text_html"]
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
@@ -32,6 +37,20 @@ _DEEPEST = 100
 _FIRST_VALUES = 8
 _HEX_BYTES = 16
 _LINE_DEPTH = 4
+_ELEMENTS = {
+    "image": Markup('<img class="media" src="{}" alt="image at {}" loading="lazy">'),
+    "audio": Markup('<audio controls preload="none" src="{}" aria-label="audio at {}"></audio>'),
+    "video": Markup(
+        '<video class="media" controls preload="none" src="{}" aria-label="video at {}"></video>'
+    ),
+}
+_MEDIA_NAME = re.compile(
+    r"(?!.*://)[^\n]*\.(png|jpe?g|gif|webp|avif|bmp|wav|flac|ogg|opus|mp3|m4a|mp4|webm)", re.IGNORECASE
+)
+"""A text that may name a file to show; what the file is depends on its first bytes."""
+
+_MOST_FILES = 50
+"""Files that are opened for one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +97,51 @@ def one_line(value: Any, *, most: int = 120) -> Markup:
     return text_html(cut) + (Markup('<span class="more">…</span>') if len(text) > most else Markup(""))
 
 
-def record_html(value: Any, *, texts: str = "", media: str = "", limits: Limits | None = None) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Addresses to each of which ``?at=PLACE`` is added; no link where one is empty."""
+
+    texts: str = ""
+    """Texts that are cut."""
+
+    media: str = ""
+    """Bytes, decoded audio and named files."""
+
+    waves: str = ""
+    """Waveforms of audio; the picture has the suffix ``.svg``."""
+
+    files: MediaRoots | None = None
+    """The folders whose files are shown behind texts that name them."""
+
+
+def record_html(value: Any, *, links: Links | None = None, limits: Limits | None = None) -> Markup:
     """Return a record as a tree.
 
     Args:
         value: the record.
-        texts: the address to which ``?at=PLACE`` is added, for texts that are cut; no link if empty.
-        media: the address to which ``PLACE`` is added, for bytes; no link if empty.
+        links: where the parts of the record are; none in a record that a pipeline made.
         limits: how much is shown.
     """
-    return _Tree(texts, media, limits or Limits()).html(value, "", 0)
+    return _Tree(links or Links(), limits or Limits()).html(value, "", 0)
 
 
 class _Tree:
     """Makes the HTML of one record, and counts what was shown."""
 
-    def __init__(self, texts: str, media: str, limits: Limits) -> None:
-        self._texts, self._media, self._limits = texts, media, limits
+    def __init__(self, links: Links, limits: Limits) -> None:
+        self._links, self._limits = links, limits
         self._left = limits.nodes
+        self._files_left = _MOST_FILES
 
-    def html(self, value: Any, at: str, depth: int) -> Markup:
+    def html(self, value: Any, at: str, depth: int) -> Markup:  # noqa: PLR0911 - a case for each kind
         self._left -= 1
         if isinstance(value, CorruptRecord):
             return Markup('<p class="bad">{}</p>').format(text_html(str(value)))
         if value is HOLE:
             return Markup('<span class="type">no record here (a hole)</span>')
+        audio = decoded_audio(value)
+        if audio is not None:
+            return self._audio(*audio, at)
         if isinstance(value, Mapping):
             return self._children([(str(key), each) for key, each in value.items()], "{}", at, depth)
         if isinstance(value, list | tuple):
@@ -168,16 +207,29 @@ class _Tree:
     def _text(self, text: str, at: str) -> Markup:
         most = self._limits.characters
         if len(text) <= most:
-            return Markup('<span class="text">{}</span>').format(text_html(text))
+            return Markup('<span class="text">{}</span>').format(text_html(text)) + self._file(text, at)
         note = Markup(" first {:,} of {:,} characters").format(most, len(text))
         more = (
-            Markup(' <a href="{}?at={}">show all</a>').format(self._texts, quote(at, safe=""))
-            if self._texts
+            Markup(' <a href="{}">show all</a>').format(_address(self._links.texts, at))
+            if self._links.texts
             else Markup("")
         )
         return Markup('<span class="text">{}</span><span class="more">{}{}</span>').format(
             text_html(text[:most]), note, more
         )
+
+    def _file(self, name: str, at: str) -> Markup:
+        """Return the file that a text names, if it looks like the name of one; or why it is not shown."""
+        roots = self._links.files
+        if roots is None or not roots.folders or not _MEDIA_NAME.fullmatch(name) or self._files_left <= 0:
+            return Markup("")
+        self._files_left -= 1
+        try:
+            with roots.open(name) as file:
+                kind = media_type(file.read(HEAD_BYTES)).kind
+        except SeekableError as error:
+            return Markup(' <span class="type">not shown: {}</span>').format(text_html(str(error)))
+        return self._player(kind, at)
 
     def _bytes(self, view: memoryview, at: str) -> Markup:
         found = media_type(bytes(view[:HEAD_BYTES]))
@@ -186,29 +238,41 @@ class _Tree:
             view.nbytes,
             bytes(view[:_HEX_BYTES]).hex(" "),
         )
-        if not self._media:
-            return what
-        return what + _player(found.kind, f"{self._media}{quote(at or RECORD, safe='')}")
+        return what + self._player(found.kind, at)
+
+    def _audio(self, samples: np.ndarray[Any, Any], rate: int, at: str) -> Markup:
+        channels = samples.shape[1] if samples.ndim > 1 else 1
+        what = Markup('<span class="type">decoded audio, {}, {:,} Hz, {}</span>').format(
+            clock(len(samples) / rate), rate, "1 channel" if channels == 1 else f"{channels} channels"
+        )
+        return what + self._player("audio", at)
+
+    def _player(self, kind: str, at: str) -> Markup:
+        """Return the element that shows what is at a place, and a link to save it."""
+        if not self._links.media:
+            return Markup("")
+        address, words = _address(self._links.media, at), at or "the record"
+        save = Markup(' <a href="{}" download>save</a>').format(address)
+        if kind == "other":
+            return save
+        return Markup('<div class="player">{}{}</div>').format(
+            _ELEMENTS[kind].format(address, words) + self._wave(kind, at), save
+        )
+
+    def _wave(self, kind: str, at: str) -> Markup:
+        """Return the waveform of audio, which leads to its numbers."""
+        if kind != "audio" or not self._links.waves:
+            return Markup("")
+        picture, page = _address(self._links.waves + ".svg", at), _address(self._links.waves, at)
+        return Markup(
+            '<a class="chart" href="{}"><img class="wave" src="{}" alt="waveform of {}" loading="lazy" '
+            'width="640" height="88"></a>'
+        ).format(page, picture, at or "the record")
 
 
-def _player(kind: str, address: str) -> Markup:
-    """Return the element that shows bytes of a record, and a link to save them."""
-    save = Markup(' <a href="{}" download>save</a>').format(address)
-    if kind == "image":
-        return (
-            Markup('<br><img class="media" src="{}" alt="image of this record" loading="lazy">').format(
-                address
-            )
-            + save
-        )
-    if kind == "audio":
-        return Markup('<br><audio controls preload="none" src="{}"></audio>').format(address) + save
-    if kind == "video":
-        return (
-            Markup('<br><video class="media" controls preload="none" src="{}"></video>').format(address)
-            + save
-        )
-    return save
+def _address(start: str, at: str) -> str:
+    """Return the address of a place; the whole record has a name of its own."""
+    return f"{start}?at={quote(at or RECORD, safe='')}"
 
 
 def _joined(at: str, key: str) -> str:

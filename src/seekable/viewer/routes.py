@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from seekable.viewer.pages import dataset, home, row, rows
+from seekable.viewer.pages import dataset, home, media, row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,10 @@ ROUTES = (
     Route("d/{name}/row/-{back:int}", row.from_end, "d/corpus/row/-1"),
     Route("d/{name}/value/{row:int}", row.value, "d/corpus/value/3?at=text"),
     Route("d/{name}/key/{key:path}", row.by_key, "d/corpus/key/k3"),
+    Route("d/{name}/wave/{row:int}.svg", media.wave_picture, "d/sounds/wave/0.svg?at=audio.bytes"),
+    Route("d/{name}/wave/{row:int}", media.wave, "d/sounds/wave/0?at=audio.bytes"),
+    Route("media/d/{name}/{row:int}/{place:path}", media.media, "media/d/sounds/0/audio.bytes"),
+    Route("media/d/{name}/{row:int}", media.media, "media/d/sounds/0?at=image"),
     Route("d/{name}/at/{file:path}/{row:int}", row.by_place, "d/corpus/at/part-0.jsonl/2"),
 )
 

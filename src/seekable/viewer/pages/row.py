@@ -15,7 +15,7 @@ from seekable.nodes.keys.key import asked_key
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.record_media import value_at
-from seekable.viewer.render import Limits, text_html
+from seekable.viewer.render import Limits, Links, text_html
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
@@ -169,6 +169,12 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[st
         "delivered_by": "",
         "lines": (),
         "limits": Limits(depth=100) if asked.query.get("open") else None,
+        "links": Links(
+            texts=f"../value/{number}",
+            media=f"../../../media/d/{asked.name}/{number}",
+            waves=f"../wave/{number}",
+            files=opened.media,
+        ),
     }
     if view in ("file", "bytes"):
         raw = raw_record(dataset.node, number)

@@ -1,0 +1,105 @@
+"""Bytes of records over HTTP: one range, safe types, files below the folder alone, and waveforms."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.viewer.viewed import picture, tone
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+AUDIO = tone(3)
+SANDBOX = "sandbox; default-src 'none'"
+
+
+@pytest.mark.parametrize("address", ["media/d/sounds/0/audio.bytes", "media/d/sounds/0?at=audio.bytes"])
+def test_bytes_are_those_of_the_record(pages: TestClient, address: str) -> None:
+    answer = pages.get(f"/{address}")
+    assert (answer.status_code, answer.content) == (200, AUDIO)
+    assert answer.headers["content-type"] == "audio/wav"
+    assert answer.headers["content-length"] == str(len(AUDIO))
+    assert answer.headers["accept-ranges"] == "bytes"
+    assert answer.headers["content-security-policy"] == SANDBOX
+    assert pages.head(f"/{address}").headers["content-length"] == str(len(AUDIO))
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "part"),
+    [
+        ("bytes=0-99", 206, slice(0, 100)),
+        ("bytes=24000-", 206, slice(24_000, None)),
+        ("bytes=-10", 206, slice(-10, None)),
+        ("bytes=0-1,5-6", 200, slice(None)),
+        ("lines=0-1", 200, slice(None)),
+    ],
+)
+def test_a_request_has_one_range(pages: TestClient, asked: str, status: int, part: slice) -> None:
+    answer = pages.get("/media/d/sounds/0/audio.bytes", headers={"Range": asked})
+    assert (answer.status_code, answer.content) == (status, AUDIO[part])
+    start, stop, _ = part.indices(len(AUDIO))
+    expected = f"bytes {start}-{stop - 1}/{len(AUDIO)}" if status == 206 else None
+    assert answer.headers.get("content-range") == expected
+
+
+def test_a_range_behind_the_end_is_refused(pages: TestClient) -> None:
+    answer = pages.get("/media/d/sounds/0/audio.bytes", headers={"Range": "bytes=999999-"})
+    assert (answer.status_code, answer.headers["content-range"]) == (416, f"bytes */{len(AUDIO)}")
+
+
+def test_what_could_be_a_page_is_saved(pages: TestClient) -> None:
+    answer = pages.get("/media/d/sounds/1/page")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"] == 'attachment; filename="sounds-1-page.bin"'
+    assert answer.headers["content-security-policy"] == SANDBOX
+    shown = pages.get("/media/d/sounds/2?at=image")
+    assert (shown.headers["content-type"], shown.content) == ("image/png", picture(160))
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "says"),
+    [
+        ("media/d/sounds/0/nothing", 404, "there is no key"),
+        ("media/d/sounds/9/image", 404, "there is no row 9"),
+        ("media/d/nobody/0/image", 404, "there is no dataset"),
+        ("media/d/sounds/0/audio", 400, "is of type dict"),
+        ("media/d/sounds/0?at=audio[", 400, "cannot be read"),
+        ("media/d/sounds/1/audio_filepath", 403, "outside of"),
+        ("media/d/sounds/2/audio_filepath", 403, "outside of"),
+        ("media/d/corpus/0/text", 404, "is not below"),
+        ("d/sounds/wave/0?at=image", 422, "cannot be decoded as audio"),
+    ],
+)
+def test_what_is_not_sent_is_explained(pages: TestClient, address: str, status: int, says: str) -> None:
+    answer = pages.get(f"/{address}")
+    assert (answer.status_code, says in answer.text) == (status, True), answer.text
+
+
+def test_a_named_file_is_shown_if_it_lies_below_the_folder(pages: TestClient) -> None:
+    assert pages.get("/media/d/sounds/0/audio_filepath").content == tone(2)
+    inside, outside = (pages.get(f"/d/sounds/row/{row}").text for row in (0, 1))
+    assert "media/d/sounds/0?at=audio_filepath" in inside
+    assert "media/d/sounds/1?at=audio_filepath" not in outside
+    assert "lies outside of" in outside
+
+
+def test_a_waveform_has_its_numbers(pages: TestClient) -> None:
+    found = pages.get("/d/sounds/wave/1?at=audio.bytes&as=json").json()
+    assert (found["seconds"], found["rate"], found["channels"], found["made_of"]) == (
+        20,
+        4000,
+        1,
+        "exact, computed",
+    )
+    assert len(found["low"]) == len(found["high"]) == 400
+    answer = pages.get("/d/sounds/wave/1.svg?at=audio.bytes&theme=dark")
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert ET.fromstring(answer.text).findtext("{*}title") == "Waveform of row 1"
+
+
+def test_audio_that_cannot_be_decoded_has_a_picture_that_says_so(pages: TestClient) -> None:
+    answer = pages.get("/d/sounds/wave/0.svg?at=broken")
+    assert answer.status_code == 200
+    assert "no waveform: soundfile cannot decode" in answer.text
