@@ -16,6 +16,7 @@ from seekable.facts.loss_log import read_loss_log
 from seekable.sound.wave_file import wave_file
 from seekable.viewer.media_roots import media_roots
 from seekable.viewer.opened import OpenPipeline, opened_of
+from seekable.viewer.verification import verification_work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +111,12 @@ def opened(folder: Path) -> Opened:
         "stream": pipeline(folder).stream(lanes=2, epochs=1).filter(bool),
         "checkpoints": str(folder / "checkpoints"),
     }
-    return opened_of(
+    found = opened_of(
         targets, log=read_loss_log(folder / "train.jsonl"), media=media_roots([folder / "media"])
     )
+    node = found.dataset("corpus").node
+    job = found.jobs.start(
+        "verify", "first", verification_work(node, "corpus", deep=True, decode=True, index_dir=None)
+    )
+    assert job.wait(60)
+    return found

@@ -117,6 +117,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
         "sample": sample,
         "scans": not no_scan,
         "media": media_roots(media_root or []),
+        "index_dir": index_dir,
         "tokenizer": tokenizer,
     }
     opening: dict[str, Any] = {

@@ -76,6 +76,11 @@ class Job:
         return self._state
 
     @property
+    def is_live(self) -> bool:
+        """True until it has ended."""
+        return self._state in {"waiting", "running"}
+
+    @property
     def has_begun(self) -> bool:
         """True if the work was begun, even if it has ended."""
         return self._began is not None
@@ -258,7 +263,7 @@ class Jobs:
                 self._free += 1
             elif job in self._waiting:
                 self._waiting.remove(job)
-            ended = [job for job in self._jobs.values() if job.state not in {"waiting", "running"}]
+            ended = [job for job in self._jobs.values() if not job.is_live]
             for old in ended[:-_ENDED_KEPT]:
                 del self._jobs[old.name]
                 if self._by_key.get((old.kind, old.key)) is old:

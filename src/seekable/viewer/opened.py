@@ -97,6 +97,9 @@ class Opened:
     media: MediaRoots = field(default_factory=lambda: MediaRoots(()))
     """The folders below which files that records name are read."""
 
+    index_dir: str | None = None
+    """The folder of the indexes, if the user named one."""
+
     jobs: Jobs = field(default_factory=Jobs)
     kept: Kept = field(default_factory=Kept)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from seekable.viewer.pages import dataset, home, media, row, rows
+from seekable.viewer.pages import dataset, health, home, job, media, row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,10 @@ ROUTES = (
     Route("d/{name}/wave/{row:int}", media.wave, "d/sounds/wave/0?at=audio.bytes"),
     Route("media/d/{name}/{row:int}/{place:path}", media.media, "media/d/sounds/0/audio.bytes"),
     Route("media/d/{name}/{row:int}", media.media, "media/d/sounds/0?at=image"),
+    Route("d/{name}/health", health.health, "d/corpus/health"),
+    Route("d/{name}/verify", health.verify, "", changes=True),
+    Route("job/{job}", job.job, "job/1"),
+    Route("job/{job}/stop", job.stop, "", changes=True),
     Route("d/{name}/at/{file:path}/{row:int}", row.by_place, "d/corpus/at/part-0.jsonl/2"),
 )
 

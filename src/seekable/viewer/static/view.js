@@ -92,9 +92,11 @@
   const job = one("[data-job]");
   if (job && job.dataset.live) {
     const again = () => fetch(location.href).then((answer) => answer.text()).then((text) => {
-      const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-job]");
+      const page = new DOMParser().parseFromString(text, "text/html"), fresh = page.querySelector("[data-job]");
       if (!fresh) return;
       job.replaceChildren(...fresh.childNodes);
+      const state = page.querySelector("[data-state]").textContent, said = one("[data-state]");
+      if (said.textContent !== state) said.textContent = state;
       if (fresh.dataset.live) setTimeout(again, 500);
     }).catch(() => {});
     setTimeout(again, 500);
