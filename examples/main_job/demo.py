@@ -156,9 +156,10 @@ def train(plan: Plan, run: str) -> None:
         sys.exit(process.returncode)
 
 
-def show_what_to_try(sources: list[str] | None) -> None:
+def show_what_to_try(sources: list[str] | None, run: str, index_dir: str) -> None:
     """End with what can be done next, on the user's own sources where they were given."""
     seekable = os.path.relpath(os.path.join(os.path.dirname(sys.executable), "seekable"))
+    losses = os.path.join(run, "losses.jsonl")
     paths = [shlex.quote(source) for source in sources or ["PATH"]]
     print(f"""
 On your own files (JSONL or text: a file, a folder or a glob):
@@ -166,6 +167,8 @@ On your own files (JSONL or text: a file, a folder or a glob):
   {seekable} info {paths[0]}
   {seekable} sample {paths[0]} -n 5 --seed 0
   make demo DATA=PATH
+The run in a browser: its mixture, each of its batches, its states and its losses:
+  {seekable} view {shlex.quote(run)} --index-dir {shlex.quote(index_dir)} --log {shlex.quote(losses)}
 The program to copy is {os.path.relpath(os.path.join(HERE, "train.py"))}.""")
 
 
@@ -201,7 +204,7 @@ def main() -> int:
     announce("the picture")
     picture = os.path.join(args.output, "loss.svg")
     subprocess.run(program("picture.py", interrupted, uninterrupted, picture), check=True)
-    show_what_to_try(plan.sources if args.data else None)
+    show_what_to_try(plan.sources if args.data else None, interrupted, index_dir)
     return proof.returncode
 
 

@@ -25,6 +25,9 @@ import seekable as sk
 LONGEST = 2000
 """Bytes of a record that are trained on."""
 
+LOSSES = "losses.jsonl"
+"""The losses of a run, in its folder."""
+
 LEARNING_RATE = 3.0
 """High, because the gradients of most bytes, which are rare, are small."""
 
@@ -40,7 +43,8 @@ def open_sources(paths: list[str], index_dir: str | None) -> list[sk.Dataset]:
 
 def pipeline(first: sk.Dataset, second: sk.Dataset) -> sk.Dataset:
     """Return what is trained on, in its order. Nothing is read yet, and nothing is held in memory."""
-    mixed = sk.mix([first.shuffle(seed=1), second.shuffle(seed=2)], weights=[0.7, 0.3], seed=3)
+    sources = {"first": first.shuffle(seed=1), "second": second.shuffle(seed=2)}
+    mixed = sk.mix(sources, weights={"first": 0.7, "second": 0.3}, seed=3)
     return mixed.map(as_bytes)
 
 
@@ -96,7 +100,10 @@ def load_model(run: str, step: int) -> Bigram:
 
 
 def train(run: str, loader: sk.Loader, *, save_every: int) -> None:
-    """Train to the end of the run, and log each batch: its loss, and where its records came from."""
+    """Train to the end of the run, and log each batch: its loss, and where its records came from.
+
+    The losses of all processes also stand in one file, where the lines of a later process count.
+    """
     began = time.perf_counter()
     resumed = sk.load_state(run, loader)
     step = loader.step
@@ -109,7 +116,10 @@ def train(run: str, loader: sk.Loader, *, save_every: int) -> None:
     model = load_model(run, step) if resumed else Bigram()
     print(f"resumed from batch {step}" if resumed else loader.dataset, flush=True)
     number = 1 + len(glob.glob(glob.escape(run) + "/log-*.jsonl"))
-    with open(os.path.join(run, f"log-{number}.jsonl"), "x", encoding="utf-8") as log:
+    with (
+        open(os.path.join(run, f"log-{number}.jsonl"), "x", encoding="utf-8") as log,
+        open(os.path.join(run, LOSSES), "a", encoding="utf-8") as losses,
+    ):
 
         def note(**entry: Any) -> None:
             print(json.dumps(entry), file=log, flush=True)
@@ -123,6 +133,7 @@ def train(run: str, loader: sk.Loader, *, save_every: int) -> None:
                 for place, text in zip(places, texts, strict=True)
             ]
             note(step=step, loss=loss, records=records)
+            print(json.dumps({"step": step, "loss": loss}), file=losses, flush=True)
             step = loader.step
             if step % save_every == 0 or step == len(loader):
                 save(run, loader, model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 from examples.main_job.picture import drawn, svg
 from examples.main_job.proof import Batch, Log, Proof, joined, prove, read_log, read_logs
 from examples.main_job.standard_library import passages
+
+from seekable.cli.view_targets import opened_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,6 +155,23 @@ def test_the_demo_kills_resumes_and_proves(finished: Path) -> None:
     first, second = read_logs(str(finished / "out" / "interrupted"))
     assert 0 < second.begins_at <= first.ends_at < second.ends_at
     assert (finished / "out" / "loss.svg").read_text(encoding="utf-8").endswith("</svg>\n")
+
+
+def test_the_run_opens_in_the_viewer_by_the_command_that_is_printed(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = (finished / "said").read_text(encoding="utf-8")
+    (command,) = [shlex.split(line) for line in said.splitlines() if "seekable view " in line]
+    target, index_dir, log = command[2], command[4], command[6]
+    monkeypatch.chdir(finished)
+    opening = {"index_dir": index_dir, "format": None, "jobs": None, "quiet": True, "key": None}
+    opened = opened_targets([target], batches={}, state=None, roots=[], log=log, opening=opening, shown={})
+    assert (list(opened.datasets), list(opened.pipelines)) == (["first", "second"], ["train"])
+    assert list(opened.states) == ["interrupted"]
+    assert opened.log is not None
+    (whole,) = read_logs("out/uninterrupted")
+    assert opened.log.steps.tolist() == [batch.step for batch in whole.batches]
+    assert opened.log.losses.tolist() == [batch.loss for batch in whole.batches]
 
 
 def test_the_demo_writes_nothing_but_its_output(finished: Path) -> None:
