@@ -11,7 +11,7 @@ from seekable.errors import WrongType
 from seekable.kaldi.holders.wave import Wave
 from seekable.sound.payload import BufferPayload, FilePayload, RangePayload
 from seekable.sound.wave_file import wave_file
-from seekable.viewer.record_media import value_at
+from seekable.viewer.places import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

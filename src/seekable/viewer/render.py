@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,8 +23,11 @@ from seekable.facts.key_paths import RECORD
 from seekable.nodes.hole import HOLE
 from seekable.viewer.media_source import decoded_audio
 from seekable.viewer.media_types import HEAD_BYTES, media_type
+from seekable.viewer.places import child_place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from seekable.viewer.media_roots import MediaRoots
 
 __all__ = ["Limits", "Links", "one_line", "record_html", "text_html"]
@@ -143,23 +147,24 @@ class _Tree:
         if audio is not None:
             return self._audio(*audio, at)
         if isinstance(value, Mapping):
-            return self._children([(str(key), each) for key, each in value.items()], "{}", at, depth)
+            pairs = ((str(key), child_place(at, str(key)), each) for key, each in value.items())
+            return self._children(len(value), pairs, "{}", depth)
         if isinstance(value, list | tuple):
             if value and all(isinstance(each, Mapping) and each.keys() >= _ROLES for each in value):
                 return self._conversation(value, at)
-            return self._children(
-                [(f"[{number}]", each) for number, each in enumerate(value)], "[]", at, depth
-            )
+            items = ((f"[{number}]", child_place(at, number), each) for number, each in enumerate(value))
+            return self._children(len(value), items, "[]", depth)
         return self._leaf(value, at)
 
-    def _children(self, pairs: list[tuple[str, Any]], marks: str, at: str, depth: int) -> Markup:
-        count = Markup('<span class="count">{}{:,}{}</span>').format(marks[0], len(pairs), marks[1])
-        if not pairs:
+    def _children(self, size: int, pairs: Iterable[tuple[str, str, Any]], marks: str, depth: int) -> Markup:
+        """Return the first of some values, each with its label and its place."""
+        count = Markup('<span class="count">{}{:,}{}</span>').format(marks[0], size, marks[1])
+        if not size:
             return count
         if depth >= _DEEPEST:
             return Markup('{} <span class="type">deeper than {} levels</span>').format(count, _DEEPEST)
         rows = []
-        for key, each in pairs[: self._limits.children]:
+        for key, place, each in islice(pairs, self._limits.children):
             if self._left <= 0:
                 rows.append(
                     Markup('<div class="more">the page has {:,} values; as JSON has all</div>').format(
@@ -167,14 +172,13 @@ class _Tree:
                     )
                 )
                 break
-            place = f"{at}{key}" if key.startswith("[") and marks == "[]" else _joined(at, key)
             rows.append(
                 Markup('<div class="pair"><dt>{}</dt><dd>{}</dd></div>').format(
                     text_html(key), self.html(each, place, depth + 1)
                 )
             )
-        if len(pairs) > self._limits.children:
-            left = len(pairs) - self._limits.children
+        if size > self._limits.children:
+            left = size - self._limits.children
             rows.append(Markup('<div class="more">and {:,} more; as JSON has all</div>').format(left))
         is_open = Markup(" open") if depth < self._limits.depth else Markup("")
         return Markup("<details{}><summary>{}</summary><dl>{}</dl></details>").format(
@@ -184,7 +188,8 @@ class _Tree:
     def _conversation(self, turns: Any, at: str) -> Markup:
         shown = [
             Markup('<div class="turn"><b>{}</b><div>{}</div></div>').format(
-                text_html(str(turn["role"])), self.html(turn["content"], f"{at}[{number}].content", 1)
+                text_html(str(turn["role"])),
+                self.html(turn["content"], child_place(child_place(at, number), "content"), 1),
             )
             for number, turn in enumerate(turns[: self._limits.children])
         ]
@@ -273,12 +278,6 @@ class _Tree:
 def _address(start: str, at: str) -> str:
     """Return the address of a place; the whole record has a name of its own."""
     return f"{start}?at={quote(at or RECORD, safe='')}"
-
-
-def _joined(at: str, key: str) -> str:
-    r"""Return the place of a key below a place, as `seekable.viewer.record_media` reads it."""
-    safe = re.sub(r"([\\.\[])", r"\\\1", key) if key else "\\0"
-    return f"{at}.{safe}" if at else safe
 
 
 def _array(value: np.ndarray[Any, Any]) -> Markup:

@@ -14,7 +14,7 @@ from seekable.facts.raw_records import raw_record
 from seekable.nodes.keys.key import asked_key
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.viewer.page import Page, Redirect
-from seekable.viewer.record_media import value_at
+from seekable.viewer.places import value_at
 from seekable.viewer.render import Limits, Links, text_html
 
 if TYPE_CHECKING:

@@ -1,0 +1,148 @@
+"""Hostile records in a real browser: nothing of them runs, loads, leads away or becomes an element."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import seekable as sk
+from seekable.viewer.opened import opened_of
+from seekable.viewer.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PWN = "window.pwned=1"
+
+
+def nested(depth: int) -> Any:
+    value: Any = "the bottom"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+HOSTILE: dict[str, Any] = {
+    "script": f"<script>{PWN}</script>",
+    "closed script": f"</script></dd></dl></div></main><script>{PWN}</script>",
+    "handlers": f'<img src=x onerror="{PWN}"><svg onload="{PWN}"><details open ontoggle="{PWN}">',
+    "address": f'<a href="javascript:{PWN}">x</a> javascript:{PWN}',
+    "base": '<base href="http://evil.example/">',
+    "refresh": '<meta http-equiv="refresh" content="0;url=http://evil.example/">',
+    "frame": f'<iframe srcdoc="<script>parent.{PWN}</script>"></iframe><object data="data:text/html,x">',
+    "style": "<style>*{display:none!important}</style><link rel=stylesheet href=http://evil.example/x.css>",
+    "comment": "<!-- <plaintext> <textarea> <title>",
+    "template": "{{ 7 * 7 }} {% include 'base.html' %} ${pwned}",
+    "quotes": "\" ' ` onfocus=" + PWN + ' autofocus x="',
+    "bidi": "user\u202e\u2066gnp.exe\u2069 \u200b\ufeff",
+    "control": "a\x00b\x1b[31mc\x7f\x85\u2028",
+    "surrogate": "\ud800 and \udfff",
+    "numbers": [float("nan"), float("inf"), -float("inf"), 10**30, -(10**400), 1e-320],
+    "deep": nested(90),
+    "many keys": {f"<b>key {number}</b>": number for number in range(10_000)},
+    "many items": list(range(100_000)),
+    "long": "<i>x</i>" * 125_000,
+    "roles": [
+        {
+            "role": f"<script>{PWN}</script>",
+            "content": [{"role": "user", "content": f"<script>{PWN}</script>"}],
+        }
+    ],
+    "__proto__": {"constructor": PWN},
+    "": {"": {"": f"<script>{PWN}</script>"}},
+}
+OURS = {
+    "A",
+    "AUDIO",
+    "B",
+    "BR",
+    "CODE",
+    "DD",
+    "DETAILS",
+    "DIV",
+    "DL",
+    "DT",
+    "IMG",
+    "P",
+    "SPAN",
+    "SUMMARY",
+    "VIDEO",
+}
+"""The elements that the viewer makes of a record."""
+
+NAMES = [
+    *(f"d/hostile/row/{row}" for row in range(len(HOSTILE))),
+    *(f"d/hostile/row/{row}?view={view}" for row in (0, 1, 12, 13) for view in ("file", "bytes")),
+    *(f"d/hostile/{page}" for page in ("", "rows", "rows?order=sample")),
+    f"d/hostile/value/{list(HOSTILE).index('long')}?at=long",
+    "d/hostile/row/0?view=%3Cscript%3E",
+    "d/hostile/rows?keys=%3Cscript%3Ewindow.pwned%3D1%3C%2Fscript%3E",
+    "go?to=%3Cscript%3Ewindow.pwned%3D1%3C%2Fscript%3E",
+    "d/%3Cscript%3E/",
+    "no%3Cscript%3Ewindow.pwned%3D1%3C/script%3E",
+]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A viewer of hostile records, each in a line of its own."""
+    folder: Path = tmp_path_factory.mktemp("hostile")
+    lines = [json.dumps({key: value}) for key, value in HOSTILE.items()]
+    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    server = Server(opened_of({"hostile": sk.open(folder)}), port=0)
+    server.start()
+    yield server
+    server.close()
+
+
+def test_nothing_of_a_hostile_record_does_anything(browser: Any, hostile: Server) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    asked: list[str] = []
+    said: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on(
+        "console", lambda message: said.append(message.text) if "Content Security" in message.text else None
+    )
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    for name in NAMES:
+        answer = page.goto(hostile.url + name)
+        is_wrong = "script" in name.lower() or "%3C" in name
+        assert answer.status == 200 or (is_wrong and answer.status in (400, 404)), (name, answer.status)
+        assert len(answer.body()) < 5_000_000, name
+        assert page.evaluate("window.pwned") is None, name
+        assert page.url == hostile.url + name
+        assert page.locator("body > main > .head > h1").is_visible(), name
+        assert page.evaluate("document.baseURI") == page.url, name
+        made = page.evaluate("[...document.querySelectorAll('.record *')].map((each) => each.tagName)")
+        assert set(made) <= OURS, name
+        names = page.evaluate("[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames())")
+        assert [each for each in names if each.startswith("on")] == [], name
+        links = page.evaluate("[...document.querySelectorAll('[href],[src]')].map((e) => e.href || e.src)")
+        assert [link for link in links if not link.startswith(hostile.url)] == [], name
+    context.close()
+    assert [url for url in asked if not url.startswith(hostile.url)] == []
+    assert said == []
+
+
+def test_what_is_not_shown_as_it_is_is_said(browser: Any, hostile: Server) -> None:
+    context = browser.new_context(base_url=hostile.url)
+    page = context.new_page()
+    codes = []
+    for key in ("bidi", "control", "surrogate"):
+        page.goto(f"d/hostile/row/{list(HOSTILE).index(key)}")
+        codes += page.evaluate("[...document.querySelectorAll('.record .esc')].map((each) => each.title)")
+    assert {"U+202E", "U+2066", "U+2069", "U+200B", "U+FEFF"} <= set(codes)
+    assert {"U+0000", "U+001B", "U+007F", "U+0085", "U+2028", "U+D800", "U+DFFF"} <= set(codes)
+    for key, words in {
+        "many keys": "10,000",
+        "many items": "100,000",
+        "long": "1,000,000 characters",
+    }.items():
+        page.goto(f"d/hostile/row/{list(HOSTILE).index(key)}")
+        assert words in page.locator(".record").inner_text(), key
+    context.close()
