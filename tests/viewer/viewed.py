@@ -16,9 +16,11 @@ from seekable.facts.loss_log import read_loss_log
 from seekable.sound.wave_file import wave_file
 from seekable.viewer.media_roots import media_roots
 from seekable.viewer.opened import OpenPipeline, opened_of
+from seekable.viewer.opening import OpeningPart
 from seekable.viewer.verification import verification_work
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from seekable.viewer.opened import Opened
@@ -119,4 +121,10 @@ def opened(folder: Path) -> Opened:
         "verify", "first", verification_work(node, "corpus", deep=True, decode=True, index_dir=None)
     )
     assert job.wait(60)
+    found.opening["growing"] = found.jobs.start("index", "growing", iter_parts())
     return found
+
+
+def iter_parts() -> Generator[OpeningPart]:
+    """Yield the progress of an index that ends before it is complete."""
+    yield OpeningPart(done=5_000_000, of=20_000_000, files_done=1, files=4, records=20_000)

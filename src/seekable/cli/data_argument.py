@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.nodes.contract import Node
+    from seekable.parallel.progress import ProgressHook
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,16 @@ class Opening:
     refresh: bool = field(default=True, kw_only=True)
     """True to list stores; False to take the lists that were kept."""
 
+    hook: ProgressHook | None = field(default=None, kw_only=True)
+    """Is called with the progress of index builds, too."""
+
     executor: Executor | None = field(default=None, kw_only=True)
     """Does the work of opening, in place of processes of this machine."""
 
     @cached_property
     def watch(self) -> BuildWatch:
         """The reporter of this opening's index builds."""
-        return BuildWatch(bar=self.progress, notices=not self.quiet)
+        return BuildWatch(bar=self.progress, notices=not self.quiet, hook=self.hook)
 
     @property
     def expression(self) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import Self, final
+from typing import TYPE_CHECKING, Self, final
 
 from seekable.parallel.progress import Progress, terminal_progress
+
+if TYPE_CHECKING:
+    from seekable.parallel.progress import ProgressHook
 
 _ERASE_LINE = "\r\x1b[2K"
 
@@ -19,14 +22,17 @@ class BuildWatch:
     such as where an index goes when the data's folder cannot be written.
     """
 
-    def __init__(self, *, bar: bool, notices: bool) -> None:
+    def __init__(self, *, bar: bool, notices: bool, hook: ProgressHook | None = None) -> None:
         self.files_indexed = 0
         """The number of files that were new or changed."""
         self._bar = terminal_progress() if bar and notices else None
         self._notices = notices
+        self._hook = hook
 
     def __call__(self, progress: Progress) -> None:
         """Count the files of a build, and draw its progress."""
+        if self._hook is not None:
+            self._hook(progress)
         # Other work than an index build reports no bytes.
         if progress.bytes:
             self.files_indexed = max(self.files_indexed, progress.files_done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -14,13 +15,18 @@ from seekable.facts.loss_log import read_loss_log
 from seekable.facts.pipelines import Batches, made_by, pipeline_of
 from seekable.loader.checkpoint_files import generations_in
 from seekable.remote.paths import exists
+from seekable.viewer.jobs import Jobs
 from seekable.viewer.opened import OpenPipeline, opened_of, safe_name
+from seekable.viewer.opening import opening_work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.facts.loss_log import LossLog
+    from seekable.viewer.jobs import Job
     from seekable.viewer.opened import Opened
+
+_SOON_SECONDS = 1.0
 
 __all__ = ["loss_log_of", "opened_targets", "place_of"]
 
@@ -47,16 +53,42 @@ def opened_targets(
         shown: further fields of `Opened`.
     """
     found: dict[str, Any] = {}
+    later: dict[str, Opening] = {}
     paths: dict[str, str] = {}
     for target in targets:
         name, path = _named(target)
         place = {"state": state, "roots": roots, "index_dir": opening["index_dir"]}
         for each, value in _opened(name, path, Batches(batches), place, opening).items():
-            free = each if each not in found else f"{each}-{len(found) + 1}"
-            found[free], paths[free] = value, path
+            free = each if each not in paths else f"{each}-{len(paths) + 1}"
+            paths[free] = path
+            if isinstance(value, Opening):
+                later[free] = value
+            else:
+                found[free] = value
     more = dict(shown)
     more.pop("tokenizer", None)
-    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **more)
+    shared: dict[str, Any] = {"datasets": {}, "jobs": Jobs(), "opening": {}}
+    for name, data in later.items():
+        _open_soon(name, data, **shared)
+    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **shared, **more)
+
+
+def _open_soon(
+    name: str, data: Opening, *, datasets: dict[str, Dataset], jobs: Jobs, opening: dict[str, Job]
+) -> None:
+    """Open data now, or in the background where its index takes longer than a second.
+
+    Raises:
+        BaseException: what the opening raised within that second.
+    """
+    work = opening_work(
+        lambda hook: replace(data, hook=hook).dataset(), lambda dataset: datasets.update({name: dataset})
+    )
+    job = jobs.start("index", name, work)
+    if not job.wait(_SOON_SECONDS):
+        opening[name] = job
+    elif job.error is not None:
+        raise job.error
 
 
 def loss_log_of(log: str) -> LossLog:
@@ -98,7 +130,7 @@ def _opened(
         made = made_by(path)
         is_one = isinstance(made, Dataset) and batches.has_batch
         return {name: pipeline_of(path, batches, **place).loader if is_one else made}
-    return {name: Opening(path, progress=True, **opening).dataset()}
+    return {name: Opening(path, progress=False, **opening)}
 
 
 def _run(name: str, folder: str, batches: Batches, place: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from seekable.errors import (
 )
 from seekable.facts.documents import SCHEMA
 from seekable.storage.memory import bytes_in_words
+from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, Redirect, Svg, Table
 from seekable.viewer.render import one_line, record_html, text_html
 from seekable.viewer.routes import ROUTES, STATIC
@@ -100,6 +101,8 @@ class _Answers:
             asked = Asked(dict(request.path_params), query, byte_range)
             try:
                 made = route.page(self._opened, asked)
+            except StillOpening as waiting:
+                made = Redirect(f"opening/{waiting.name}")
             except Exception as error:  # noqa: BLE001 - functions of the user run in some pages and raise anything
                 made = _error_page(error)
             return self._response(made, request, asked)

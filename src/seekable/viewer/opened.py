@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seekable.facts.loss_log import LossLog
+    from seekable.viewer.jobs import Job
 
-__all__ = ["OpenPipeline", "Opened", "opened_of", "safe_name"]
+__all__ = ["OpenPipeline", "Opened", "StillOpening", "opened_of", "safe_name"]
 
 T = TypeVar("T")
 
@@ -76,11 +77,21 @@ class Kept:
         return value
 
 
+class StillOpening(Exception):
+    """The index of data is not complete yet."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 @dataclass(frozen=True)
 class Opened:
     """What the addresses of a viewer mean."""
 
-    datasets: Mapping[str, Dataset]
+    datasets: dict[str, Dataset]
+    """More come when data that is opened in the background is ready."""
+
     pipelines: Mapping[str, OpenPipeline]
     states: Mapping[str, str]
     """Folders of states, absolute."""
@@ -101,14 +112,20 @@ class Opened:
     """The folder of the indexes, if the user named one."""
 
     jobs: Jobs = field(default_factory=Jobs)
+    opening: dict[str, Job] = field(default_factory=dict)
+    """The jobs that open data in the background, by the name of the data."""
+
     kept: Kept = field(default_factory=Kept)
 
     def dataset(self, name: str) -> Dataset:
         """Return an open dataset.
 
         Raises:
+            StillOpening: its index is not complete.
             KeyNotFound: there is none of the name.
         """
+        if name in self.opening and name not in self.datasets:
+            raise StillOpening(name)
         return _of(self.datasets, name, "dataset")
 
     def pipeline(self, name: str) -> OpenPipeline:
@@ -128,15 +145,22 @@ class Opened:
         return None
 
 
-def opened_of(targets: Mapping[str, Any], **more: Any) -> Opened:
+def opened_of(
+    targets: Mapping[str, Any], *, datasets: dict[str, Dataset] | None = None, **more: Any
+) -> Opened:
     """Return what is open, of datasets, streams, loaders and folders of states by name.
 
     Data that a pipeline reads is open too, under the names of its files.
 
+    Args:
+        targets: the objects, and the paths of folders of states.
+        datasets: data that is open already; it is added to.
+        more: further fields of ``Opened``.
+
     Raises:
         WrongType: a target is of another type.
     """
-    datasets: dict[str, Dataset] = {}
+    datasets = {} if datasets is None else datasets
     pipelines: dict[str, OpenPipeline] = {}
     states: dict[str, str] = {}
     for given, target in targets.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from seekable.viewer.pages import dataset, health, home, job, media, row, rows
+from seekable.viewer.pages import dataset, health, home, job, media, opening, row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,7 @@ ROUTES = (
     Route("media/d/{name}/{row:int}", media.media, "media/d/sounds/0?at=image"),
     Route("d/{name}/health", health.health, "d/corpus/health"),
     Route("d/{name}/verify", health.verify, "", changes=True),
+    Route("opening/{name}", opening.opening, "opening/growing"),
     Route("job/{job}", job.job, "job/1"),
     Route("job/{job}/stop", job.stop, "", changes=True),
     Route("d/{name}/at/{file:path}/{row:int}", row.by_place, "d/corpus/at/part-0.jsonl/2"),

@@ -32,10 +32,13 @@ _HELP = (
 def home(opened: Opened, _: Asked) -> Page:
     """Return the datasets, pipelines, folders of states and jobs that are open."""
     document = {
-        "datasets": [{"name": name, **data_facts(dataset.node)} for name, dataset in opened.datasets.items()],
+        "datasets": [
+            {"name": name, **data_facts(dataset.node)} for name, dataset in list(opened.datasets.items())
+        ],
         "pipelines": [_pipeline(name, each) for name, each in opened.pipelines.items()],
         "states": [{"name": name, "path": json_safe(path)} for name, path in opened.states.items()],
-        "jobs": [job.document() for job in opened.jobs.all()],
+        "opening": [name for name in opened.opening if name not in opened.datasets],
+        "jobs": [job.document() for job in opened.jobs.all() if job.kind != "index"],
     }
     return Page("home", "What is open", document)
 
