@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+import numpy as np
 import pytest
+from starlette.testclient import TestClient
 from tests.viewer.viewed import picture, tone
 
+import seekable as sk
+from seekable import kaldi
+from seekable.viewer.app import make_app
+from seekable.viewer.opened import opened_of
+
 if TYPE_CHECKING:
-    from starlette.testclient import TestClient
+    from pathlib import Path
 
 AUDIO = tone(3)
 SANDBOX = "sandbox; default-src 'none'"
@@ -103,3 +113,37 @@ def test_audio_that_cannot_be_decoded_has_a_picture_that_says_so(pages: TestClie
     answer = pages.get("/d/sounds/wave/0.svg?at=broken")
     assert answer.status_code == 200
     assert "no waveform: soundfile cannot decode" in answer.text
+
+
+def test_audio_of_each_format_has_a_player_and_a_waveform(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        member = tarfile.TarInfo("utt.wav")
+        member.size = len(AUDIO)
+        tar.addfile(member, io.BytesIO(AUDIO))
+    samples = (np.sin(np.arange(12_000) / 5) / 2).astype(np.float32)
+    with sk.SharWriter(tmp_path / "shar", {"recording": "wav"}, shard_size=2) as shar:
+        shar.write({"id": "utt", "recording": {"data": (samples, 4000)}})
+    ark = f"ark:{tmp_path / 'a.ark'}"
+    with kaldi.Writer(ark, "wave") as waves:
+        waves.write("utt", kaldi.Wave(4000, (samples * np.float32(1 << 15))[None]))
+    places = {"tar": "wav", "decoded": "wav", "shar": "recording.data", "kaldi": "[1]"}
+    opened = opened_of(
+        {
+            "tar": sk.open(tmp_path / "a.tar"),
+            "decoded": sk.open(tmp_path / "a.tar", decode={"wav": "audio"}),
+            "shar": sk.open(f"shar:{tmp_path / 'shar'}"),
+            "kaldi": sk.open(ark, holder="wave"),
+        }
+    )
+    pages = TestClient(make_app(opened), base_url="http://127.0.0.1")
+    for name, at in places.items():
+        for address in ("row/0", "row/0?as=json", "row/0?view=file", "row/0?view=bytes", "rows", ""):
+            answer = pages.get(f"/d/{name}/{address}")
+            assert answer.status_code == 200, (name, address, answer.text)
+        page = pages.get(f"/d/{name}/row/0").text
+        assert (
+            f'<audio controls preload="none" src="../../../media/d/{name}/0?at={quote(at, safe="")}"' in page
+        )
+        found = pages.get(f"/d/{name}/wave/0", params={"at": at, "as": "json"}).json()
+        assert (found["seconds"], found["rate"], found["channels"]) == (3, 4000, 1)
+        assert pages.get(f"/media/d/{name}/0", params={"at": at}).headers["content-type"] == "audio/wav"
