@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -134,7 +135,9 @@ def view(  # noqa: PLR0913 - an argument for each of its options
         opened, port=port, host=host, hosts=allow_host or (), frames=frame_from or (), token=token
     )
     _announce(server, place_of(go_to), as_json=as_json, quiet=quiet, browser=not no_browser)
-    server.run()
+    # The server ends by itself on Ctrl-C, and then raises the interrupt again.
+    with suppress(KeyboardInterrupt):
+        server.run()
 
 
 def _check_host(host: str, allowed: list[str] | None) -> None:

@@ -1,0 +1,43 @@
+"""``seekable view`` as a process: its link on stdout alone, nothing left behind, and 0 after Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "seekable", "view", "corpus.jsonl", "--port", "0"]
+
+
+@pytest.mark.parametrize("options", [["--no-browser"], ["--json", "--token", "mine"]], ids=["link", "json"])
+def test_the_command_prints_its_link_and_ends_with_0(tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"id": 1}\n')
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
+    with subprocess.Popen(
+        [*COMMAND, *options],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        url = json.loads(line)["url"] if "--json" in options else line.strip()
+        assert url.endswith("/mine/") or "--json" not in options
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(url + "d/corpus/row/0?as=json", timeout=60) as answer:
+            assert json.load(answer)["record"] == {"id": 1}
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=60)
+    assert (process.returncode, rest, said) == (0, "", "")
+    assert sorted(os.listdir(tmp_path)) == [".seekable", "corpus.jsonl"]
