@@ -28,6 +28,7 @@ COMMANDS = [
     "pack",
     "plan",
     "simulate",
+    "view",
     "doctor",
     "state",
     "kaldi",

@@ -33,7 +33,7 @@ EPILOG = examples(
 TargetsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TARGET]...",
+        metavar="TARGET",
         help="PATH, NAME=PATH, module:function that returns a Dataset, a Stream or a Loader, or a "
         "folder of states.",
         show_default=False,
@@ -49,14 +49,17 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     targets: TargetsArgument = None,
     *,
     go_to: Annotated[
-        str | None, _text("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'file:5'.")
+        str | None, _text("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'part-0.jsonl:5'.")
     ] = None,
     log: Annotated[str | None, _text("--log", "FILE[:STEP,LOSS]", "Losses of a run, JSONL or CSV.")] = None,
     key: Annotated[str | None, _text("--key", "NAME", "The field that is the key of a record.")] = None,
     text_key: Annotated[str | None, _text("--text-key", "NAME", "The field that counts as text.")] = None,
     tokenizer: Annotated[str | None, _text("--tokenizer", "FILE", "Decode token ids with this file.")] = None,
     media_root: Annotated[
-        list[str] | None, _text("--media-root", "FOLDER", "Files that records name lie here.")
+        list[str] | None,
+        _text(
+            "--media-root", "FOLDER", "Files that records name are read below it; may be given several times."
+        ),
     ] = None,
     batch_size: BatchSizeOption = None,
     global_batch_size: GlobalBatchSizeOption = None,
@@ -66,15 +69,23 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     end: EndOption = None,
     state: StateOption = None,
     root: RootOption = None,
-    port: Annotated[int, typer.Option("--port", help="The port, or the next free one.", min=0)] = 7335,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", help="The port, or the next free one.", min=0)
+    ] = 7335,
     host: Annotated[
         str, typer.Option("--host", help="The address to listen on; there is no TLS.")
     ] = "127.0.0.1",
     allow_host: Annotated[
-        list[str] | None, _text("--allow-host", "NAME", "A name to be asked for by.")
+        list[str] | None,
+        _text(
+            "--allow-host", "NAME", "A name of this machine, besides localhost; may be given several times."
+        ),
     ] = None,
     frame_from: Annotated[
-        list[str] | None, _text("--frame-from", "ORIGIN", "Pages that may frame it.")
+        list[str] | None,
+        _text(
+            "--frame-from", "ORIGIN", "Its pages may show the viewer in a frame; may be given several times."
+        ),
     ] = None,
     token: Annotated[
         str | None,
@@ -82,7 +93,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
             "--token",
             metavar="TEXT",
             envvar="SEEKABLE_VIEW_TOKEN",
-            help="Instead of a new secret.",
+            help="The secret of the link, instead of a new one.",
             show_default=False,
         ),
     ] = None,
@@ -95,10 +106,11 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show data, pipelines and saved states as web pages, on this machine alone.
+    """Show data, pipelines and saved states in a browser.
 
-    The link is printed; it holds a secret that is new each run. Ctrl-C ends the viewer. Nothing is written
-    but the index that any command would write. From another machine: ssh -L 7335:127.0.0.1:7335 HOST.
+    The pages are served on this machine alone. The link is printed; it holds a secret that is new each run.
+    Ctrl-C ends the viewer. Nothing is written but the index that any command would write. From another
+    machine: ssh -L 7335:127.0.0.1:7335 HOST.
     """
     from seekable.cli.view_targets import opened_targets, place_of
     from seekable.viewer.media_roots import media_roots
