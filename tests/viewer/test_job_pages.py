@@ -135,3 +135,18 @@ def test_jobs_are_changed_by_post_alone(pages: TestClient) -> None:
     assert pages.post("/d/nobody/verify").status_code == 404
     assert pages.get("/job/7").status_code == 404
     assert pages.post("/job/7/stop").status_code == 404
+
+
+def test_a_corrupt_record_leads_to_a_comparison_that_names_it(tmp_path: Path) -> None:
+    lines = [b'{"id": 0}', b'{"id": ', b'{"id": 2}']
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    opened = opened_of({"corpus": sk.open(tmp_path)})
+    pages = TestClient(make_app(opened), base_url="http://127.0.0.1")
+    page = pages.get("/d/corpus/row/1").text
+    assert "This record is corrupt" in page
+    assert 'action="../verify?depth=decode"' in page
+    (problem,) = verified(pages, opened, "decode")["job"]["result"]["problems"]
+    assert (problem["kind"], problem["row"], problem["offset"]) == ("record", 1, 10)
+    shown = pages.get(f"/d/corpus/health?job={opened.jobs.all()[0].name}").text
+    assert '<a href="at/a.jsonl/1">1</a>' in shown
+    assert str(pages.get("/d/corpus/at/a.jsonl/1").url).endswith("/d/corpus/row/1")
