@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from seekable._lazy import lazy
+
 if TYPE_CHECKING:
+    from seekable.dataset import notebook
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.lookup import Lookup
+else:
+    notebook = lazy("seekable.dataset.notebook")
 
 __all__ = ["Face"]
 
@@ -54,3 +59,7 @@ class Face:
     def __repr__(self) -> str:
         """Show the number of records and the expression that makes the dataset."""
         return f"<{type(self).__name__}, {self._node.in_words()}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: nothing is indexed, and no function of the user is called."""
+        return notebook.dataset_html(self._node, self)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from seekable.loader import lanes_state, step_plan, when
+    from seekable.loader import lanes_state, notebook, step_plan, when
     from seekable.loader.batch_sources import Source
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import StepPlan
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
     fetching = lazy("seekable.remote.fetching.fetcher")
+    notebook = lazy("seekable.loader.notebook")
     step_plan = lazy("seekable.loader.step_plan")
     when = lazy("seekable.loader.when")
 
@@ -298,3 +299,7 @@ class Loader(Positioned, Viewable):
         steps = self._progress.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
         return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: batches, ranks, how far the run is, and how far each source is."""
+        return notebook.loader_html(self, self._progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from seekable._html import facts, notebook_html, preformatted
 from seekable._viewable import Viewable
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.display import listed
@@ -129,6 +130,18 @@ class Stream(StageMethods, StreamTokenWriting, Viewable):
     def __repr__(self) -> str:
         """Return the number of lanes, and the expression that makes the stream."""
         return repr(self.stage)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the lanes and the tree; no item is made."""
+        return notebook_html(
+            lambda: [
+                facts(
+                    [("lanes", f"{self.lanes:,}"), ("ends", "never" if self.endless else "with its sources")]
+                ),
+                preformatted(self.explain()),
+            ],
+            self,
+        )
 
     def then(self, stage: OneInput) -> Stream:
         """Return the stream with a stage of your own at its end.

@@ -1,0 +1,79 @@
+"""What the reading of a dataset may do besides reading files of this machine: call functions, use a network.
+
+Overviews, such as those of notebooks, show records only where neither can happen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.nodes.bases import leaves_of
+from seekable.nodes.contract import Leaf, OrderNode
+
+if TYPE_CHECKING:
+    from seekable.nodes.contract import Node
+
+__all__ = ["calls_functions", "reads_network"]
+
+_OWN_RECORDS = frozenset(
+    {
+        "alias",
+        "batch",
+        "drop_columns",
+        "fill",
+        "partitions",
+        "rename",
+        "select_columns",
+        "source_column",
+        "zip",
+    }
+)
+"""The kinds of nodes that make records without a function of the user."""
+
+_BUILT_IN = (list, tuple, str, bytes, range, np.ndarray)
+
+
+def calls_functions(node: Node) -> bool:
+    """Return True if the reading of a record may call a function of the user, or a method of their object.
+
+    What is not known to call none counts as calling one.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence([3, 1, 2]).shuffle(seed=1)
+        >>> calls_functions(ds.node), calls_functions(ds.map(abs).take(2).node)
+        (False, True)
+    """
+    pending, seen = [node], set[int]()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Leaf):
+            if not _is_plain(node):
+                return True
+        elif not isinstance(node, OrderNode) and node.kind not in _OWN_RECORDS:
+            return True
+        pending.extend(node.children)
+    return False
+
+
+def reads_network(node: Node) -> bool:
+    """Return True if a source has files in a store or on the Hub, also if they are in a cache."""
+    parts = (part for leaf in leaves_of(node) for part in leaf.parts)
+    return any(files.has_remote for part in parts if (files := getattr(part, "files", None)) is not None)
+
+
+def _is_plain(leaf: Any) -> bool:
+    """Return True if the records of a source are decoded by the library, and an error reaches the caller."""
+    if leaf.kind == "sequence":
+        return type(leaf.sequence) in _BUILT_IN
+    if leaf.errors is not None:
+        return False
+    if leaf.kind == "files":
+        decoder = leaf.decoder
+        return decoder.function is None and decoder.entries is None and decoder.utterances is None
+    return leaf.kind in {"table", "tokens"}
