@@ -83,6 +83,14 @@ def test_a_file_whose_name_is_no_text_is_named_by_its_documents(corpus: Path) ->
     assert opened.locate(40).source == sk.open(corpus).locate(40)
 
 
+def test_samples_of_a_file_whose_name_is_no_text(corpus: Path) -> None:
+    plain = tokenize(corpus, "plain", source=corpus, sample_size=16)
+    (corpus / "1.jsonl").rename(os.fsdecode(os.fsencode(corpus) + b"/\xff 9.jsonl"))
+    odd = tokenize(corpus, "odd", source=corpus, sample_size=16)
+    assert [record["tokens"].tolist() for record in odd] == [record["tokens"].tolist() for record in plain]
+    assert len(tokenize(corpus, "odd", source=corpus, sample_size=16)) == len(odd)
+
+
 def test_any_processes_and_any_order_write_the_same_bytes(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

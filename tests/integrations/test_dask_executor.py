@@ -77,3 +77,11 @@ def test_a_scheduler_is_joined_by_its_address(cluster: LocalCluster, monkeypatch
         assert len(executor.on_each_node(os.getpid)) == 1
     with pytest.raises(InvalidArgument, match="most must be at least 1, got 0"):
         DaskExecutor(cluster.scheduler_address, most=0)
+
+
+def test_an_address_without_a_scheduler_says_what_to_do() -> None:
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
+        pytest.raises(OSError, match=r"no scheduler of Dask answers at 'tcp://127\.0\.0\.1:1' .*: start one"),
+    ):
+        DaskExecutor("tcp://127.0.0.1:1")

@@ -69,7 +69,7 @@ class DaskExecutor(RemoteExecutor):
         self._client: Any = address_or_client
         self._own = isinstance(address_or_client, str)
         if self._own:
-            self._client = distributed.Client(address_or_client, set_as_default=False)
+            self._client = _joined(str(address_or_client))
         self._options = {"pure": False, "resources": dict(resources or {})}
         self._environment = handed_on()
         threads = sum(self._client.nthreads().values())
@@ -133,6 +133,17 @@ def _answer(call: bytes, shared: list[bytes], environment: dict[str, str]) -> by
 def _answer_on(call: bytes, environment: dict[str, str], dask_worker: distributed.Worker) -> bytes:
     """Make a call beside the tasks; Dask gives the last argument to functions that name it."""
     return answer_call(call, environment=environment, place=dask_worker.address)
+
+
+def _joined(address: str) -> Any:
+    try:
+        return distributed.Client(address, set_as_default=False)
+    except OSError as error:
+        message = (
+            f"no scheduler of Dask answers at {address!r} ({error}): start one with `dask scheduler`, or "
+            f"write the address that it prints; Dask waits for distributed.comm.timeouts.connect"
+        )
+        raise OSError(message) from error
 
 
 def _same(data: bytes) -> bytes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -13,6 +12,7 @@ import xxhash
 from seekable._lazy import lazy
 from seekable.errors import CorruptState
 from seekable.storage.files import write_atomically
+from seekable.storage.named_files_json import decode_names, encode_names
 
 if TYPE_CHECKING:
     from seekable.remote import paths
@@ -57,8 +57,6 @@ EDGE_BYTES = 64 << 10
 
 SOURCE_RUN = np.dtype([("file", "<u4"), ("count", "<u4"), ("row", "<u8")])
 """A run of documents that come from consecutive rows of one file; file 4,294,967,295 stands for no file."""
-
-Kind = TypeVar("Kind")
 
 VERSION = 1
 """The version of the store's form."""
@@ -177,7 +175,7 @@ class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def encode_facts(facts: PartFacts) -> bytes:
     """Return the content of the file with the facts of a part: a line of JSON, and a line with its digest."""
-    line = msgspec.json.encode(facts) + b"\n"
+    line = encode_names(facts, indented=False)
     return line + xxhash.xxh3_64_hexdigest(line).encode() + b"\n"
 
 
@@ -191,7 +189,7 @@ def decode_facts(data: bytes) -> PartFacts:
     if not data.endswith(b"\n") or digest.decode("latin-1") != xxhash.xxh3_64_hexdigest(line + b"\n"):
         message = "the digest in line 2 is not that of line 1"
         raise ValueError(message)
-    return msgspec.json.decode(line, type=PartFacts)
+    return decode_names(line, PartFacts)
 
 
 def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
@@ -211,9 +209,9 @@ def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        version = _decoded(data, _Version).seekable_tokens
+        version = decode_names(data, _Version).seekable_tokens
         if version == VERSION:
-            return _decoded(data, StoreDocument)
+            return decode_names(data, StoreDocument)
     except ValueError as error:
         message = (
             f"{path!r}, the document of a token store, cannot be read ({error}): remove it, and repeat the "
@@ -244,18 +242,7 @@ def write_document(folder: str, document: StoreDocument, name: str = DOCUMENT) -
 
 def encoded_document(document: StoreDocument) -> bytes:
     """Return the content of the file of a document."""
-    try:
-        return msgspec.json.format(msgspec.json.encode(document)) + b"\n"
-    except UnicodeEncodeError:  # of a file whose name is no UTF-8
-        return json.dumps(msgspec.to_builtins(document), indent=2).encode() + b"\n"
-
-
-def _decoded(data: bytes, kind: type[Kind]) -> Kind:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except ValueError:
-        # Python's own JSON has lone surrogates, which names of files may have.
-        return msgspec.convert(json.loads(data), kind)
+    return encode_names(document, indented=True)
 
 
 def edges_digest(head: bytes, tail: bytes) -> str:

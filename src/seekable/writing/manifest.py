@@ -17,6 +17,7 @@ import msgspec
 from seekable.errors import CorruptState, IndexStale, InvalidArgument
 from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import file_stat, read_file, replace_file, write_file
+from seekable.storage.named_files_json import decode_names, encode_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -249,7 +250,7 @@ def read_manifest(path: str) -> Manifest | None:
         OSError: the folder cannot be read.
     """
     try:
-        manifest = msgspec.json.decode(read_file(path), type=Manifest)
+        manifest = decode_names(read_file(path), Manifest)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -293,7 +294,7 @@ class ManifestFile:
         """
         ordered = dict(sorted(manifest.finished.items()))
         whole = msgspec.structs.replace(manifest, finished=ordered, writer=self._writer)
-        data = msgspec.json.format(msgspec.json.encode(whole)) + b"\n"
+        data = encode_names(whole, indented=True)
         if not is_address(self._path):
             write_file(self._path, data)
             return

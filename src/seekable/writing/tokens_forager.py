@@ -254,7 +254,8 @@ def _schema(layout: StoreLayout, sample_size: int) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+    # Names of files may be no UTF-8: their bytes are written as they are.
+    with open(f"{path}.tmp", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     _put(f"{path}.tmp", path)
 
