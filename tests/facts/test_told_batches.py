@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
+from seekable.facts.pipelines import Batches, pipeline_of
 from seekable.facts.told_batches import ToldBatches, batch_of, generation_at, told_batches
 from seekable.loader.checkpoint_files import Generation
 from seekable.loader.steps import Cursor, Steps
@@ -79,3 +81,20 @@ def test_the_newest_complete_state_before_a_step_is_taken(step: int | None, expe
     generation = generation_at(found, step)
     assert generation is not None
     assert generation.step == expected
+
+
+def test_steps_before_and_after_a_change_of_the_batch_are_those_delivered(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"{row}\n" for row in range(300)))
+    ds, delivered = sk.open(tmp_path / "a.txt").shuffle(seed=1), []
+    for batch_size in (8, 12):
+        loader = sk.Loader(ds, batch_size=batch_size, collate=list)
+        sk.load_state(tmp_path / "states", loader)
+        for batch in itertools.islice(loader, 10):
+            delivered.append([int(record) for record in batch])
+            if loader.step % 5 == 0:
+                sk.save_state(tmp_path / "states", loader, keep=9)
+    for step, batch in enumerate(delivered):
+        found = pipeline_of(
+            str(tmp_path / "states"), Batches({}), state=None, roots=[], index_dir=None, step=step
+        )
+        assert [place.row for place in found.loader.locate(step=step)] == batch
