@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import seekable as sk
@@ -129,12 +129,15 @@ def test_no_rows_have_no_facts_and_endless_data_is_refused() -> None:
         next(statistics(endless.node, n=1))
 
 
-@given(st.lists(st.none() | st.text(alphabet="ab.[]\\"), max_size=5))
+@given(st.lists(st.none() | st.text(alphabet="ab0.[]\\"), max_size=5))
+@example(["", None])
+@example([None])
+@example([""])
 def test_paths_are_read_back_as_they_are_written(parts: list[str | None]) -> None:
     assert path_of(path_text(tuple(parts))) == tuple(parts)
 
 
-@pytest.mark.parametrize("text", ["a[0]", "a]b[", "a\\x", "[]a", "a["])
+@pytest.mark.parametrize("text", ["", ".a", "a.", "a[0]", "a]b[", "a\\x", "[]a", "a["])
 def test_texts_that_are_no_paths_are_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="a key is written as"):
         path_of(text)

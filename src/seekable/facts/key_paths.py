@@ -1,6 +1,7 @@
-"""Paths of keys within records: ``meta.lang``, ``messages[].role``.
+r"""Paths of keys within records: ``meta.lang``, ``messages[].role``.
 
 A path is a tuple of keys; None stands for the elements of a list. The path of the record itself is empty.
+An empty key is written ``\0``: elements of a list below it have another text than those of the record.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ RECORD = "[record]"
 """The text of the empty path, that of the record itself: no key is written so."""
 
 _SPECIAL = re.compile(r"[\\.\[]")
-_KEY = re.compile(r"(?:[^\\.\[]|\\[\\.\[])*")
+_EMPTY = "\\0"
+"""The text of an empty key."""
+
+_KEY = re.compile(r"\\0|(?:[^\\.\[]|\\[\\.\[])+")
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -28,6 +32,8 @@ def path_text(path: Path) -> str:
     Example:
         >>> path_text(("messages", None, "role")), path_text(("a.b", "c")), path_text(())
         ('messages[].role', 'a\\.b.c', '[record]')
+        >>> path_text(("", None)), path_text((None,))
+        ('\\0[]', '[]')
     """
     if not path:
         return RECORD
@@ -36,7 +42,8 @@ def path_text(path: Path) -> str:
         if part is None:
             text += "[]"
         else:
-            text += ("." if at else "") + _SPECIAL.sub(lambda found: "\\" + found[0], part)
+            key = _SPECIAL.sub(lambda found: "\\" + found[0], part) or _EMPTY
+            text += ("." if at else "") + key
     return text
 
 
@@ -54,20 +61,19 @@ def path_of(text: str) -> Path:
         return ()
     parts: list[str | None] = []
     rest = text
-    while rest or not parts:
+    while rest:
         if rest.startswith("[]"):
             parts.append(None)
             rest = rest[2:]
             continue
-        if parts:
-            if not rest.startswith("."):
-                break
-            rest = rest[1:]
-        found = _KEY.match(rest)
-        end = found.end() if found else 0
-        parts.append(_ESCAPED.sub(r"\1", rest[:end]))
-        rest = rest[end:]
-    if rest:
+        if parts and not rest.startswith("."):
+            break
+        found = _KEY.match(rest, 1 if parts else 0)
+        if not found:
+            break
+        parts.append("" if found[0] == _EMPTY else _ESCAPED.sub(r"\1", found[0]))
+        rest = rest[found.end() :]
+    if rest or not parts:
         message = (
             f"a key is written as meta.lang, or messages[].role for the elements of a list, with a backslash "
             f"before dots and brackets of its own (got {text!r}, which cannot be read from {rest!r} on)"
