@@ -104,6 +104,21 @@ def test_rows_are_tables_too(pages: TestClient) -> None:
     assert [row["text"] for row in rows] == [record(0)["text"], record(1)["text"]]
 
 
+def test_statistics_of_all_rows_are_counts_of_the_records(pages: TestClient) -> None:
+    found = twin(pages, "d/corpus/stats")
+    records = [record(number) for number in range(300)]
+    assert found["made_of"] == "exact, from all 300 rows"
+    present = {key["key"]: key["present"]["count"] for key in found["keys"]}
+    assert {name: present[name] for name in records[0]} == {
+        name: sum(name in each for each in records) for name in records[0]
+    }
+    assert pages.get("/d/corpus/stats?n=7&as=json").json()["made_of"] == "from 7 of 300 rows, seed 0"
+    assert "From more rows" in pages.get("/d/corpus/stats?n=7").text
+    lines = pages.get("/d/corpus/stats?as=csv").text.splitlines()
+    assert len(lines) == 1 + len(found["keys"])
+    assert pages.get("/d/corpus/stats?n=100001").status_code == 400
+
+
 def test_a_larger_sample_extends_a_smaller_one(pages: TestClient) -> None:
     few, many = (twin(pages, f"d/corpus/rows?order=sample&n={n}") for n in (5, 50))
     assert many["rows"][:5] == few["rows"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from seekable.viewer.pages import dataset, health, home, job, media, opening, row, rows
+from seekable.viewer.pages import dataset, health, home, job, media, opening, row, rows, stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +39,7 @@ ROUTES = (
     Route("go", home.go, "go?to=5"),
     Route("d/{name}/", dataset.dataset, "d/corpus/"),
     Route("d/{name}/rows", rows.rows, "d/corpus/rows?at=3&n=5"),
+    Route("d/{name}/stats", stats.stats, "d/corpus/stats"),
     Route("d/{name}/row/{row:int}", row.row, "d/corpus/row/3"),
     Route("d/{name}/row/-{back:int}", row.from_end, "d/corpus/row/-1"),
     Route("d/{name}/value/{row:int}", row.value, "d/corpus/value/3?at=text"),
