@@ -113,7 +113,10 @@ def test_statistics_of_all_rows_are_counts_of_the_records(pages: TestClient) -> 
         name: sum(name in each for each in records) for name in records[0]
     }
     assert pages.get("/d/corpus/stats?n=7&as=json").json()["made_of"] == "from 7 of 300 rows, seed 0"
-    assert "From more rows" in pages.get("/d/corpus/stats?n=7").text
+    few = pages.get("/d/corpus/stats?n=7").text
+    assert "n=1000" in few
+    assert "n=10000" not in few
+    assert "From more rows" not in pages.get("/d/corpus/stats").text
     lines = pages.get("/d/corpus/stats?as=csv").text.splitlines()
     assert len(lines) == 1 + len(found["keys"])
     assert pages.get("/d/corpus/stats?n=100001").status_code == 400

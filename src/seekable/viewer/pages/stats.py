@@ -40,5 +40,6 @@ def stats(opened: Opened, asked: Asked) -> Page:
         for each in document["keys"]
     ]
     table = Table(("key", "present", "of", "types", "distinct", "p50", "p99", "longest"), rows)
-    larger = [size for size in _SIZES if survey.done < size and n < size and survey.done < survey.size]
+    needed = [size for size, smaller in zip(_SIZES, (0, *_SIZES), strict=False) if smaller < survey.size]
+    larger = [size for size in needed if survey.done < min(size, survey.size)]
     return Page("stats", f"{asked.name}, statistics", document, {"survey": survey, "larger": larger}, table)
