@@ -196,12 +196,12 @@ def _measures(text: str) -> tuple[float, ...]:
     if len(data) == len(text):
         counts = np.bincount(np.frombuffer(data, np.uint8), minlength=128)
         letters = counts[65:91].sum() + counts[97:123].sum()
-        distinct = np.count_nonzero(counts)
+        distinct = float(np.count_nonzero(counts))
     else:
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         which, times = np.unique(codes, return_counts=True)
         letters = times[[chr(code).isalpha() for code in which.tolist()]].sum()
-        distinct = which.size
+        distinct = float(which.size)
     return (
         float(len(data)),
         len(zlib.compress(data, 1)) / len(data),
