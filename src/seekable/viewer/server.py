@@ -65,10 +65,16 @@ class Listener:
 
     def run(self) -> None:
         """Serve until the process is interrupted, or ``close`` is called."""
-        self._server.run(sockets=[self._socket])
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._socket.close()  # Or a request would wait for ever for a server that failed.
 
     def start(self) -> None:
         """Serve in a thread until ``close``."""
+        # uvicorn imports modules late. A fork while the thread imports one leaves half of it to the child.
+        self._server.config.load()
+        self._server.config.get_loop_factory()
         self._thread = threading.Thread(target=self.run, name="seekable-view", daemon=True)
         self._thread.start()
 
