@@ -65,12 +65,10 @@ def opened_targets(
                 later[free] = value
             else:
                 found[free] = value
-    more = dict(shown)
-    more.pop("tokenizer", None)
     shared: dict[str, Any] = {"datasets": {}, "jobs": Jobs(), "opening": {}}
     for name, data in later.items():
         _open_soon(name, data, **shared)
-    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **shared, **more)
+    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **shared, **shown)
 
 
 def _open_soon(

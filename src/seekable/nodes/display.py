@@ -33,7 +33,7 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     lines = [f"{indent}{node.kind}({given}): {records}{order}{node.remark()}"]
     below = indent + "  "
     lines += [
-        f"{below}{file['name']}: {file['records']:,} records, {data_size(node, number):,} bytes"
+        f"{below}{file['name']}: {file['records']:,} records{_in_bytes(data_size(node, number))}"
         for number, file in enumerate(files[:_MOST_FILES])
     ]
     if len(files) > _MOST_FILES:
@@ -45,10 +45,15 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     return lines
 
 
-def data_size(leaf: Any, file: int) -> int:
-    """Return the number of bytes of a file of a source; of a file on the Hub its size there."""
-    size: int = leaf.files.data_size(file)
-    return size
+def data_size(leaf: Any, file: int) -> int | None:
+    """Return the number of bytes of a file of a source; of a file on the Hub its size there, None if not known."""
+    # What stands for a source of a description has the source itself, if its files were found.
+    files = getattr(leaf.files, "files", leaf.files)
+    return None if files is None else int(files.data_size(file))
+
+
+def _in_bytes(size: int | None) -> str:
+    return "" if size is None else f", {size:,} bytes"
 
 
 def listed(items: Sequence[str]) -> str:

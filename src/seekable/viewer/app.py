@@ -82,7 +82,7 @@ class _Answers:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals.update(opened=opened)
+        self._templates.globals.update(opened=opened, opened_step=self._step)
         filters: dict[str, Callable[..., Any]] = {
             "number": lambda value: f"{value:,}",
             "size": bytes_in_words,
@@ -108,6 +108,10 @@ class _Answers:
             return self._response(made, request, asked)
 
         return answer
+
+    def _step(self, name: str) -> int:
+        """Return the next step of a pipeline, for a link."""
+        return self._opened.pipeline(name).pipeline.step  # type: ignore[union-attr]  # only of loaders
 
     def missing(self, request: Request) -> Response:
         """Answer a request for an address that no route has."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import KeyNotFound, WrongType
 from seekable.facts.source_counts import source_names, source_nodes
+from seekable.formats.decoding import decoder_named
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.contract import Leaf
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.resume.placeholders import PlaceholderSource
 from seekable.stream.stream import Stream
@@ -20,7 +23,7 @@ from seekable.viewer.jobs import Jobs
 from seekable.viewer.media_roots import MediaRoots
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from seekable.facts.loss_log import LossLog
     from seekable.viewer.jobs import Job
@@ -59,16 +62,17 @@ class OpenPipeline:
 class Kept:
     """Results that pages show again: made once, and the oldest dropped beyond a number."""
 
-    def __init__(self, most: int = 64) -> None:
+    def __init__(self, most: int = 4096) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._values: dict[Any, Any] = {}
 
-    def get(self, key: Any, make: Any) -> Any:
+    def get(self, key: Any, make: Callable[[], T]) -> T:
         """Return the value of a key, made by calling ``make`` if it is not kept."""
         with self._lock:
             if key in self._values:
-                return self._values[key]
+                found: T = self._values[key]
+                return found
         value = make()
         with self._lock:
             self._values[key] = value
@@ -101,6 +105,7 @@ class Opened:
 
     log: LossLog | None = None
     text_key: str | None = None
+    tokenizer: str | None = None
     sample: int = 1000
     scans: bool = True
     """True if pages may sample records by themselves."""
@@ -136,10 +141,20 @@ class Opened:
         """Return a folder of states; errors as of ``dataset``."""
         return _of(self.states, name, "folder of states")
 
-    def name_of(self, path: str) -> tuple[str, int] | None:
-        """Return the dataset with a file and the number of the file's first row; None if it is not open."""
+    def linked(self, place: Any) -> dict[str, Any]:
+        """Return the dataset and the row of a place, for a link; both are None if its data is not open."""
+        while isinstance(place, list | tuple) and place:
+            place = place[0]
+        path = getattr(place, "path", None)
+        found = None if path is None else self.kept.get(("first row", path), lambda: self._first_row(path))
+        if found is None:
+            return {"dataset": None, "number": None}
+        return {"dataset": found[0], "number": found[1] + place.row}
+
+    def _first_row(self, path: str) -> tuple[str, int] | None:
+        """Return the dataset with a file, and the number of the file's first row; None if it is not open."""
         for name, dataset in self.datasets.items():
-            rows = [row for leaf in leaves_of(dataset.node) for row in leaf.rows_of(path, 0)]
+            rows = dataset.node.rows_of(path, 0) if isinstance(dataset.node, Leaf) else []
             if rows:
                 return name, rows[0]
         return None
@@ -220,8 +235,13 @@ def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
 
 def _data_of(leaf: Any) -> DataSource | None:
     """Return the source of the data of a leaf; None where there is none, or its files were not found."""
-    found = leaf.files if isinstance(leaf, PlaceholderSource) else leaf
-    return found if isinstance(found, DataSource) else None
+    if not isinstance(leaf, PlaceholderSource):
+        return leaf if isinstance(leaf, DataSource) else None
+    found = leaf.files
+    if isinstance(found, FileSource) and isinstance(leaf.described.get("decode"), str):
+        # The records of a rebuilt source are bytes; here they are decoded as in the run.
+        return replace(found, decoder=decoder_named(leaf.described["decode"], found.format))
+    return found
 
 
 def _source_name(leaf: Any) -> str:

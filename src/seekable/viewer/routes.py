@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from seekable.viewer.pages import dataset, health, home, job, media, opening, row, rows, stats
+from seekable.viewer.pages import (
+    dataset,
+    files,
+    health,
+    home,
+    job,
+    loss,
+    media,
+    mixture,
+    opening,
+    pipeline,
+    row,
+    rows,
+    states,
+    stats,
+    step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,10 +70,23 @@ ROUTES = (
     Route("job/{job}", job.job, "job/1"),
     Route("job/{job}/stop", job.stop, "", changes=True),
     Route("d/{name}/at/{file:path}/{row:int}", row.by_place, "d/corpus/at/part-0.jsonl/2"),
+    Route("d/{name}/files", files.files, "d/corpus/files?sort=bytes"),
+    Route("d/{name}/file/{file:int}", files.file, "d/corpus/file/1"),
+    Route("p/{name}/", pipeline.pipeline, "p/train/"),
+    Route("p/{name}/step/{step:int}", step.step, "p/train/step/7?rank=1&by=length"),
+    Route("p/{name}/position/{position:int}", step.position, "p/train/position/17"),
+    Route("p/{name}/when", step.when, "p/train/when?file=part-0.jsonl&row=3"),
+    Route("p/{name}/mixture", mixture.page, "p/train/mixture?from=0&to=20"),
+    Route("p/{name}/mixture.svg", mixture.chart, "p/train/mixture.svg?from=0&to=20"),
+    Route("p/{name}/loss", loss.page, "p/train/loss"),
+    Route("p/{name}/loss.svg", loss.chart, "p/train/loss.svg?theme=dark"),
+    Route("s/{name}/", states.states, "s/checkpoints/"),
+    Route("s/{name}/{step:int}", states.state, "s/checkpoints/5"),
+    Route("s/{name}/{old:int}...{new:int}", states.compared, "s/checkpoints/5...15"),
 )
 
 STATIC = tuple(
-    (name, files("seekable.viewer").joinpath("static", name).read_bytes(), kind)
+    (name, resources.files("seekable.viewer").joinpath("static", name).read_bytes(), kind)
     for name, kind in (
         ("view.css", "text/css"),
         ("view.js", "text/javascript"),

@@ -1,0 +1,113 @@
+"""The files of a dataset, and one of them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import KeyNotFound
+from seekable.facts.data_survey import files_of
+from seekable.facts.documents import json_safe
+from seekable.facts.made_of import FROM_INDEX
+from seekable.nodes.sources.indexed_sources import DataSource
+from seekable.viewer.page import Page, Table
+from seekable.viewer.pages.rows import table_of
+
+if TYPE_CHECKING:
+    from seekable.index.fileset import FileSet
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["file", "files"]
+
+_SORTS = ("name", "records", "bytes")
+
+
+def files(opened: Opened, asked: Asked) -> Page:
+    """Return the files of a dataset: the records and bytes of each, and whether it is as it was indexed."""
+    found = _files(opened, asked.name)
+    sort, at = asked.choice("sort", _SORTS), asked.count("at", default=0)
+    count = asked.count("n", default=50, least=1, most=500)
+    records, sizes = found.records, found.data_sizes
+    order = np.arange(len(found))
+    if sort != "name":
+        order = np.argsort(-(records if sort == "records" else sizes), kind="stable")
+    rows = [
+        [
+            int(number),
+            json_safe(found.name(int(number))),
+            int(records[number]),
+            int(sizes[number]),
+            _status(found, int(number)),
+        ]
+        for number in order[at : at + count]
+    ]
+    header = ["file", "name", "records", "bytes", "index"]
+    document = {
+        "name": asked.name,
+        "files": len(found),
+        "records": int(records.sum()),
+        "bytes": int(sizes.sum()),
+        "made_of": FROM_INDEX,
+        "sort": sort,
+        "at": at,
+        "n": count,
+        "rows": [dict(zip(header, row, strict=True)) for row in rows],
+    }
+    more = {
+        "before": max(0, at - count),
+        "after": at + count,
+        "last": max(0, len(found) - count),
+        "rows": rows,
+    }
+    return Page("files", f"{asked.name}, files", document, more, table=Table(header, rows))
+
+
+def file(opened: Opened, asked: Asked) -> Page:
+    """Return one file, and its first rows."""
+    found, number = _files(opened, asked.name), int(asked.path["file"])
+    if number >= len(found):
+        message = f"{asked.name} has {len(found):,} files, 0 to {len(found) - 1:,} (asked for: {number:,})"
+        raise KeyNotFound(message)
+    entry = found.entry(number)
+    first, records = int(found.starts[number]), int(found.records[number])
+    numbers = np.arange(first, first + min(records, 20))
+    table, _ = table_of(opened.dataset(asked.name), numbers)
+    document: dict[str, Any] = {
+        "name": asked.name,
+        "file": number,
+        "path": json_safe(found.shown_path(number)),
+        "format": entry.format,
+        "records": records,
+        "bytes": int(found.data_sizes[number]),
+        "first_row": first,
+        "index": _status(found, number),
+        "content": entry.content_digest,
+        "made_of": FROM_INDEX,
+    }
+    return Page(
+        "file", f"{asked.name}, file {number:,}", document, {"table": table, "count": len(found)}, table=table
+    )
+
+
+def _files(opened: Opened, name: str) -> FileSet:
+    node = opened.dataset(name).node
+    if not isinstance(node, DataSource):
+        message = f"{name} is not made of files"
+        raise KeyNotFound(message)
+    return files_of([node])[0]
+
+
+def _status(found: FileSet, number: int) -> str:
+    """Return whether a file is the one that was indexed, by its size and time."""
+    path = found.path(number)
+    if "://" in path:
+        return "in a store"
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "not there any more"
+    same = status.st_size == int(found.sizes[number]) and status.st_mtime_ns == int(found.mtimes_ns[number])
+    return "as indexed" if same else "changed since it was indexed"

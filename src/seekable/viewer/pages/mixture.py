@@ -1,0 +1,78 @@
+"""The mixture over time: what each source was planned to give, and gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.charts.areas import areas
+from seekable.charts.sheet import THEMES
+from seekable.errors import InvalidArgument
+from seekable.facts.mixture import mixture
+from seekable.facts.source_counts import source_counts, source_names, source_nodes
+from seekable.facts.token_rates import token_rates
+from seekable.viewer.page import Page, Svg, Table
+
+if TYPE_CHECKING:
+    from seekable.facts.mixture import Mixture
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["chart", "page"]
+
+_UNITS = ("records", "bytes", "tokens")
+_STEPS = 1000
+
+
+def page(opened: Opened, asked: Asked) -> Page:
+    """Return what each source gives from one step to another."""
+    found, loader = _found(opened, asked), opened.pipeline(asked.name).loader
+    node = loader.dataset.node
+    before = source_counts(node, np.array([found.steps[-1] * found.batch]))[0].tolist()
+    sizes = [source.size for source in source_nodes(node)]
+    document = {"name": asked.name, **found.document()}
+    planned, delivered = found.planned.sum(axis=0), found.delivered.sum(axis=0)
+    rows: list[list[Any]] = []
+    for at, name in enumerate(found.names):
+        epochs = before[at] / sizes[at] if sizes[at] else None
+        share = [100 * float(each[at]) / (float(each.sum()) or 1.0) for each in (planned, delivered)]
+        rows.append([name, *share, float(delivered[at]), float(delivered[at] - planned[at]), epochs])
+    header = ["source", "planned %", "delivered %", "delivered", "difference", "epochs by the end"]
+    more = {"start": int(found.steps[0]), "stop": int(found.steps[-1]), "rows": rows}
+    return Page("mixture", f"{asked.name}, mixture", document, more, table=Table(header, rows))
+
+
+def chart(opened: Opened, asked: Asked) -> Svg:
+    """Return the delivered mixture as areas, with the plan as lines."""
+    found = _found(opened, asked)
+    theme = asked.choice("theme", THEMES)
+    title = f"{asked.name}: delivered {found.unit}, and the plan as lines"
+    return Svg(
+        areas(found.names, found.steps.tolist(), found.delivered, found.planned, title=title, theme=theme)  # type: ignore[arg-type]  # one of THEMES
+    )
+
+
+def _found(opened: Opened, asked: Asked) -> Mixture:
+    loader = opened.pipeline(asked.name).loader
+    node = loader.dataset.node
+    batch = loader.plan(step=loader.step).batch
+    whole = node.size // batch if node.size else _STEPS
+    start = asked.count("from", default=0)
+    stop = asked.count("to", default=max(start, min(whole, 10**6), 1), least=start)
+    unit = asked.choice("in", _UNITS)
+    if stop == start:
+        message = f"to= must be above from= (got {start:,} for both)"
+        raise InvalidArgument(message)
+
+    def make() -> Mixture:
+        rates = None
+        if unit == "tokens":
+            rates = token_rates(
+                zip(source_names(node), source_nodes(node), strict=True),
+                opened.tokenizer,
+                text_key=opened.text_key,
+            )
+        return mixture(node, batch=batch, start=start, stop=stop, unit=unit, tokens_per_byte=rates)  # type: ignore[arg-type]  # one of _UNITS
+
+    return opened.kept.get(("mixture", asked.name, start, stop, unit), make)

@@ -1,0 +1,72 @@
+"""A folder of states: its generations, one of them explained, and two compared."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from seekable.errors import KeyNotFound
+from seekable.facts.documents import json_safe
+from seekable.facts.saved_state import pipeline_differences, place_differences, state_document
+from seekable.loader.checkpoint_files import generations_in, read_saved
+from seekable.state.descriptions import outline
+from seekable.viewer.page import Page
+
+if TYPE_CHECKING:
+    from seekable.loader.checkpoint_files import Saved
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["compared", "state", "states"]
+
+
+def states(opened: Opened, asked: Asked) -> Page:
+    """Return the generations of a folder, the newest first."""
+    folder = opened.folder(asked.name)
+    found = [
+        {
+            "step": generation.step,
+            "ranks": generation.ranks,
+            "present": len(generation.names),
+            "complete": generation.complete,
+        }
+        for generation in reversed(generations_in(folder))
+    ]
+    document = {"name": asked.name, "path": json_safe(folder), "generations": found}
+    return Page("states", asked.name, document)
+
+
+def state(opened: Opened, asked: Asked) -> Page:
+    """Return one state: where the run was, and how far each source."""
+    folder, number = opened.folder(asked.name), int(asked.path["step"])
+    saved = _saved(opened, asked.name, number)
+    document = state_document(folder, saved, generations_in(folder))
+    tree = [json_safe(line) for line in outline(saved.description)] if saved.description is not None else []
+    title = f"{asked.name}, step {number:,}"
+    return Page("state", title, {"name": asked.name, **document}, {"tree": tree, "at": number})
+
+
+def compared(opened: Opened, asked: Asked) -> Page:
+    """Return the differences of two states, as ``seekable state diff`` prints them."""
+    old, new = int(asked.path["old"]), int(asked.path["new"])
+    was, now = _saved(opened, asked.name, old), _saved(opened, asked.name, new)
+    pipeline, place = pipeline_differences(was, now), place_differences(was, now)
+    document = {
+        "name": asked.name,
+        "old": old,
+        "new": new,
+        "same": not pipeline and not place,
+        "same_pipeline": not pipeline,
+        "differences": [*pipeline, *place],
+    }
+    return Page("compared", f"{asked.name}, steps {old:,} and {new:,}", document)
+
+
+def _saved(opened: Opened, name: str, step: int) -> Saved:
+    folder = opened.folder(name)
+    found = [generation for generation in generations_in(folder) if generation.step == step]
+    if not found:
+        message = f"{name} has no state of step {step:,}"
+        raise KeyNotFound(message)
+    best = max(found, key=lambda generation: generation.complete)
+    return read_saved(os.path.join(folder, best.names[0]))
