@@ -44,7 +44,7 @@ class FileInfo:
     """The number of rows of the dataset that are records of the file."""
 
     bytes: int
-    """The number of bytes of the file."""
+    """The number of bytes of the file; 0 where the size is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _files(dataset: Node, size: int) -> Iterator[FileInfo]:
         return
     for leaf in _leaves(dataset):
         for number, file in enumerate(leaf.arguments(None).get("files", ())):
-            size_of_file = data_size(leaf, number)
+            size_of_file = data_size(leaf, number) or 0
             yield FileInfo(file["name"], file["records"], visible.pop(file["name"], 0), size_of_file)
         if "files" not in leaf.arguments(None):
             place = dataset_place(leaf)

@@ -46,7 +46,7 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
 
 
 def data_size(leaf: Any, file: int) -> int | None:
-    """Return the number of bytes of a file of a source; of a file on the Hub its size there, None if not known."""
+    """Return the bytes of a file of a source, of a file on the Hub those that are there; None if unknown."""
     # What stands for a source of a description has the source itself, if its files were found.
     files = getattr(leaf.files, "files", leaf.files)
     return None if files is None else int(files.data_size(file))
