@@ -12,21 +12,23 @@ from seekable._arguments import checked_count
 from seekable.errors import CorruptRecord
 from seekable.facts.sample import read_pieces, read_sample, sample_rows
 from seekable.facts.source_counts import sources_of
+from seekable.facts.token_rates import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["MEASURES", "Oddness", "odd"]
+__all__ = ["MEASURES", "Oddness", "odd", "usual"]
 
 MEASURES = ("bytes", "squeezes to", "letters", "distinct characters")
 """Bytes of text as UTF-8, its share of them after zlib, its share of letters, its number of characters."""
 
 _NO_TEXT = -1
+_SAMPLES = 10
 _LOOKED_AT = 100_000
 """The positions whose sources are looked up to find rows of each source."""
 
@@ -52,7 +54,9 @@ class Oddness:
 
     def order(self) -> Int64s:
         """Return the numbers of the records, the oddest first: the same text twice, then the ends."""
-        ends = np.abs(np.nan_to_num(self.percentiles, nan=100.0) - 50).max(axis=1, initial=0)
+        # What is compared with nothing is not odd, and what has no measures is: it cannot be read.
+        ends = np.abs(np.nan_to_num(self.percentiles, nan=50.0) - 50).max(axis=1, initial=0)
+        ends[np.isnan(self.values[:, 0])] = 50.0
         return np.lexsort((self.positions, -ends, self.same_text_at < 0))
 
     def document(self) -> dict[str, Any]:
@@ -70,7 +74,9 @@ class Oddness:
                     "compared_with": int(self.compared_with[number]),
                     "same_text_at": None if same < 0 else same,
                     "measures": {
-                        name: None if np.isnan(value) else {"value": value, "percentile": percentile}
+                        name: None
+                        if np.isnan(value)
+                        else {"value": value, "percentile": None if np.isnan(percentile) else percentile}
                         for name, value, percentile in cells
                     },
                 }
@@ -78,61 +84,89 @@ class Oddness:
         return {"records": records, "done": self.done, "of": self.of, "made_of": self.made_of}
 
 
-def odd(
-    node: Node, *, start: int, stop: int, steps: int = 10, sample: int = 1000, seed: int = 0
-) -> Iterator[Oddness]:
-    """Yield the oddness of one batch: its measures first, then again after each step around it.
+def usual(
+    node: Node,
+    sources: Iterable[int],
+    *,
+    sample: int = 1000,
+    seed: int = 0,
+    text_key: str | None = None,
+) -> dict[int, NDArray[np.float64]]:
+    """Return the measures of a sample of each of some sources: an array of shape (rows, MEASURES) by source.
 
-    Records are read as the pipeline delivers them, so functions of the user run.
+    A source that comes rarely has fewer rows, and many sources share ten samples of rows.
 
     Args:
         node: the pipeline.
-        start: the first position of the batch.
-        stop: the position after its last.
-        steps: how many batches before and after it are searched for the same texts.
-        sample: the most rows of each source to compare with, from positions drawn by ``seed``.
+        sources: numbers of ``source_names``.
+        sample: the most rows of each source, from positions drawn by ``seed``.
         seed: which sample.
+        text_key: the field that is measured; None for the longest text of each record.
 
     Raises:
-        InvalidArgument: a number is negative, or ``stop`` is below ``start``.
+        InvalidArgument: a number is negative.
+    """
+    checked_count("sample", sample, least=0)
+    drawn = sample_rows(_LOOKED_AT if node.size is None else node.size, _LOOKED_AT, seed)
+    owners = sources_of(node, drawn)
+    found, wanted = {}, list(sources)
+    each = min(sample, max(1, _SAMPLES * sample // max(1, len(wanted))))
+    for source in wanted:
+        rows = drawn[owners == source][:each]
+        pieces = [
+            _measured([_text(record, text_key) for record in some]) for _, some in read_pieces(node, rows)
+        ]
+        among = np.concatenate([np.empty((0, len(MEASURES))), *pieces])
+        found[source] = among[~np.isnan(among[:, 0])]
+    return found
+
+
+def odd(
+    node: Node,
+    positions: Int64s,
+    among: Mapping[int, NDArray[np.float64]],
+    *,
+    steps: int = 10,
+    text_key: str | None = None,
+) -> Iterator[Oddness]:
+    """Yield the oddness of one batch: its measures first, then again after each step around it.
+
+    Args:
+        node: the pipeline; its records are read as it makes them, so functions of the user run.
+        positions: those of the batch, ascending, int64.
+        among: what ``usual`` returned for the sources of the batch.
+        steps: how many batches before and after it are searched for the same texts.
+        text_key: as that of ``usual``.
+
+    Raises:
+        InvalidArgument: ``steps`` is negative.
 
     Example:
         >>> import seekable as sk
         >>> lines = sk.from_sequence(["a b c", "d e f", "g h i", "x" * 100])
-        >>> *_, last = odd(lines.node, start=0, stop=4)
+        >>> *_, last = odd(lines.node, np.arange(4), usual(lines.node, [0]))
         >>> last.order().tolist()[0], float(last.percentiles[3, 0])
         (3, 87.5)
     """
-    checked_count("start", start, least=0)
-    checked_count("stop", stop, least=start)
     checked_count("steps", steps, least=0)
-    checked_count("sample", sample, least=0)
-    positions = np.arange(start, stop, dtype=np.int64)
     sources = sources_of(node, positions)
-    texts = [_text(record) for record in read_sample(node, positions)]
+    texts = [_text(record, text_key) for record in read_sample(node, positions)]
     values = _measured(texts)
     percentiles = np.full_like(values, np.nan)
     compared = np.zeros(positions.size, dtype=np.int64)
-    size = max(stop, _LOOKED_AT) if node.size is None else node.size
-    drawn = sample_rows(size, _LOOKED_AT, seed)
-    drawn_sources = sources_of(node, drawn)
     for source in np.unique(sources).tolist():
-        rows = drawn[drawn_sources == source][:sample]
-        pieces = [_measured([_text(record) for record in some]) for _, some in read_pieces(node, rows)]
-        among = np.concatenate([np.empty((0, len(MEASURES))), *pieces])
-        among = among[~np.isnan(among[:, 0])]
         here = sources == source
-        compared[here] = len(among)
-        percentiles[here] = _percentiles(values[here], among)
-    around = _batches_around(node, start, stop, steps)
+        compared[here] = len(among[source])
+        percentiles[here] = _percentiles(values[here], among[source])
+    around = _batches_around(node, positions, steps)
     same, first_at = _repeated(positions, texts)
-    made_of = f"percentiles among at most {sample:,} rows of the same source, seed {seed}"
+    made_of = f"percentiles among {_range(compared.tolist())} rows of the same source"
     for done in range(len(around) + 1):
         if done:
             begin, end = around[done - 1]
             beside = np.arange(begin, end, dtype=np.int64)
             for position, record in zip(beside.tolist(), read_sample(node, beside), strict=True):
-                for number in first_at.get(_text(record) or "", ()):
+                for number in first_at.get(_text(record, text_key) or "", ()):
                     if same[number] < 0:
                         same[number] = position
         yield Oddness(
@@ -140,11 +174,14 @@ def odd(
         )
 
 
-def _batches_around(node: Node, start: int, stop: int, steps: int) -> list[tuple[int, int]]:
+def _batches_around(node: Node, positions: Int64s, steps: int) -> list[tuple[int, int]]:
     """Return the batches before and after one, the nearest first, cut where the epoch of ``node`` ends."""
-    batch, out = stop - start, []
-    for away in range(1, steps + 1) if batch else ():
-        for begin in (start - away * batch, start + away * batch):
+    if not positions.size:
+        return []
+    start, stop = int(positions[0]), int(positions[-1]) + 1
+    batch, out = positions.size, []
+    for away in range(1, steps + 1):
+        for begin in (start - away * batch, stop + (away - 1) * batch):
             end = begin + batch if node.size is None or stop > node.size else min(begin + batch, node.size)
             if max(begin, 0) < end:
                 out.append((max(begin, 0), end))
@@ -165,10 +202,13 @@ def _repeated(positions: Int64s, texts: list[str | None]) -> tuple[Int64s, dict[
     return same, numbers
 
 
-def _text(record: Any) -> str | None:
-    """Return all text in a record, or of a record without any what it looks like; None if it is corrupt."""
+def _text(record: Any, key: str | None) -> str | None:
+    """Return the text that is measured: the longest, or all that is nested; None of a corrupt record."""
     if isinstance(record, CorruptRecord):
         return None
+    text = text_of(record, key)
+    if text is not None:
+        return text
     found: list[str] = []
     waiting = [record]
     while waiting:
@@ -182,6 +222,11 @@ def _text(record: Any) -> str | None:
         elif isinstance(value, list | tuple):
             waiting.extend(reversed(value))
     return "\n".join(found) if found else repr(record)
+
+
+def _range(numbers: list[int]) -> str:
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _measured(texts: list[str | None]) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seekable.facts.loss_log import LossLog
     from seekable.viewer.jobs import Job
 
-__all__ = ["OpenPipeline", "Opened", "StillOpening", "opened_of", "safe_name"]
+__all__ = ["OpenPipeline", "Opened", "StillOpening", "data_of", "opened_of", "safe_name"]
 
 T = TypeVar("T")
 
@@ -226,14 +226,14 @@ def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
         return
     known = {leaf.fingerprint for dataset in datasets.values() for leaf in leaves_of(dataset.node)}
     for name, source in zip(source_names(root.node), source_nodes(root.node), strict=True):
-        for leaf in map(_data_of, leaves_of(source)):
+        for leaf in map(data_of, leaves_of(source)):
             if leaf is not None and leaf.fingerprint not in known:
                 known.add(leaf.fingerprint)
                 own = name if name != "data" else _source_name(leaf)
                 datasets[_free_name(safe_name(own), datasets)] = Dataset(leaf)
 
 
-def _data_of(leaf: Any) -> DataSource | None:
+def data_of(leaf: Any) -> DataSource | None:
     """Return the source of the data of a leaf; None where there is none, or its files were not found."""
     if not isinstance(leaf, PlaceholderSource):
         return leaf if isinstance(leaf, DataSource) else None

@@ -10,6 +10,7 @@ import numpy as np
 from seekable.facts.documents import place_as_json
 from seekable.facts.made_of import COMPUTED
 from seekable.facts.mixture import mixture
+from seekable.facts.odd import MEASURES, Oddness
 from seekable.facts.sample import read_sample
 from seekable.facts.source_counts import SEVERAL, source_names, sources_of
 from seekable.facts.step_document import step_document
@@ -17,6 +18,8 @@ from seekable.facts.store_contents import requests_of
 from seekable.facts.token_rates import text_of
 from seekable.loader.step_plan import places_of
 from seekable.viewer.page import Page, Table
+from seekable.viewer.pages.job import shown_of
+from seekable.viewer.pages.odd import oddness_of, runs_functions, why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["position", "step", "when"]
 
 _SHOWN = 100
+_MOST_SHOWN = 500
 _NEIGHBOURS = 5
 _CHARACTERS = 160
 _MOST_EPOCHS = 100
@@ -45,7 +49,7 @@ def step(opened: Opened, asked: Asked) -> Page:
     positions = np.array([record.position for record in shown.records], dtype=np.int64)
     names = source_names(node)
     owners = sources_of(node, positions) if positions.size else positions
-    by = asked.choice("by", ("position", "rank", "length"))
+    by = asked.choice("by", ("position", "rank", "length", "odd"))
     document = {
         **step_document(shown),
         "requests": requests_of(node, positions.tolist()),
@@ -59,18 +63,22 @@ def step(opened: Opened, asked: Asked) -> Page:
     order = {"rank": lambda row: (row["rank"], row["position"]), "length": lambda row: -(row["bytes"] or 0)}
     if by in order:
         rows.sort(key=order[by])
-    first = asked.count("at", default=0)
-    page = rows[first : first + _SHOWN]
-    _add_texts(opened, page)
+    more: dict[str, Any] = {"job": None}
     header = ["position", "epoch", "rank", "source", "path", "row", "bytes"]
+    if by == "odd" and rows:
+        document["odd"], rows, more = _by_oddness(opened, asked, planned, rows)
+        header = [*header, *MEASURES, "why", "same_text_at"]
+    first, n = asked.count("at", default=0), asked.count("n", default=_SHOWN, least=1, most=_MOST_SHOWN)
+    page = rows[first : first + n]
+    _add_texts(opened, page)
     table = Table(header, [[row[key] for key in header] for row in rows])
     sizes = [row["bytes"] for row in rows if row["bytes"] is not None]
-    more = {
-        "name": asked.name,
+    more |= {
         "rows": page,
         "count": len(rows),
         "first": first,
-        "n": _SHOWN,
+        "n": n,
+        "fetches_odd": by != "odd" and opened.scans and not runs_functions(opened, asked.name),
         "by": by,
         "bytes": sum(sizes) if len(sizes) == len(rows) else None,
         "made_of": COMPUTED,
@@ -144,6 +152,31 @@ def _rows(opened: Opened, records: Sequence[PlannedRecord], sources: Sequence[st
             }
         )
     return rows
+
+
+def _by_oddness(
+    opened: Opened, asked: Asked, planned: StepPlan, rows: list[dict[str, Any]]
+) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    """Return the oddness of a step as a document, its rows with their measures in order, and its job."""
+    shown: dict[str, Any] = {"job": None}
+    found = None
+    if asked.query.get("job"):
+        job = opened.jobs[asked.text("job")]
+        shown = {"job": job.document(), **shown_of(job)}
+        found = job.partial
+    if not isinstance(found, Oddness):
+        positions = np.array([record.position for record in planned.records], dtype=np.int64)
+        found = oddness_of(opened, asked.name, positions)
+    document = found.document()
+    by_position = {row["position"]: row for row in rows}
+    ranked = []
+    for each in document["records"]:
+        row = by_position.get(each["position"])
+        if row is not None:
+            values = {name: measure and measure["value"] for name, measure in each["measures"].items()}
+            more = {**values, "same_text_at": each["same_text_at"], "why": ", ".join(why(each))}
+            ranked.append({**more, **row})
+    return document, ranked, shown
 
 
 def _add_texts(opened: Opened, rows: list[dict[str, Any]]) -> None:
