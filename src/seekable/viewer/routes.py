@@ -7,6 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from seekable.viewer.pages import (
+    compare,
     dataset,
     files,
     health,
@@ -82,6 +83,7 @@ ROUTES = (
     Route("p/{name}/mixture.svg", mixture.chart, "p/train/mixture.svg?from=0&to=20"),
     Route("p/{name}/loss", loss.page, "p/train/loss"),
     Route("p/{name}/loss.svg", loss.chart, "p/train/loss.svg?theme=dark"),
+    Route("compare", compare.compare, "compare?a=train&b=other&step=3"),
     Route("s/{name}/", states.states, "s/checkpoints/"),
     Route("s/{name}/{step:int}", states.state, "s/checkpoints/5"),
     Route("s/{name}/{old:int}...{new:int}", states.compared, "s/checkpoints/5...15"),

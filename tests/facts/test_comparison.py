@@ -1,0 +1,66 @@
+"""Two pipelines compared, against places looked up one by one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seekable as sk
+from seekable.facts.comparison import LOOKED_AT, compare_pipelines, first_difference
+
+ROWS = sk.from_sequence(range(50), version="rows")
+OTHER = sk.from_sequence(range(30), version="other")
+
+datasets = st.sampled_from(
+    [
+        ROWS,
+        ROWS.shuffle(seed=1),
+        ROWS.shuffle(seed=2),
+        ROWS.take(20),
+        sk.concat([ROWS.take(20), OTHER]),
+        sk.mix({"a": ROWS, "b": OTHER}, weights={"a": 2, "b": 1}, seed=0),
+        sk.mix({"a": ROWS.shuffle(seed=1), "b": OTHER}, weights={"a": 2, "b": 1}, seed=3),
+        ROWS.batch(3),
+        ROWS.shuffle(seed=1).batch(3),
+        ROWS.map(str),
+    ]
+)
+
+
+@given(datasets, datasets, st.integers(0, 12), st.integers(1, 9), st.integers(1, 9))
+def test_a_comparison_is_that_of_places_one_by_one(
+    old: sk.Dataset, new: sk.Dataset, step: int, batch: int, other: int
+) -> None:
+    loaders = [
+        sk.Loader(ds, batch_size=size, collate=list, prefetch=0) for ds, size in ((old, batch), (new, other))
+    ]
+    found = compare_pipelines(*loaders, step=step)
+    places = [[record.place for record in loader.plan(step=step).records] for loader in loaders]
+    left = list(places[1])
+    both = 0
+    for place in places[0]:
+        if place in left:
+            left.remove(place)
+            both += 1
+    assert found.in_both == both
+    assert [found.old.records, found.new.records] == [len(each) for each in places]
+    assert sum(records for _, records in found.old.sources) == len(places[0])
+    first = [ds.node.plan(np.arange(300)).locate() for ds in (old, new)]
+    expected = next((n for n, (one, two) in enumerate(zip(*first, strict=True)) if one != two), None)
+    if found.same:
+        assert expected is None
+    else:
+        assert found.first_different == expected
+        assert bool(found.differences)
+    json.dumps(found.document(), allow_nan=False)
+
+
+def test_what_differs_late_or_never_is_said_with_what_was_compared() -> None:
+    rows = sk.from_sequence(range(200_000), version="many")
+    late = sk.concat([rows.take(70_000), rows.skip(70_001)])
+    assert first_difference(rows.node, late.node)[0] == 70_000
+    assert first_difference(rows.node, rows.map(str).node) == (None, LOOKED_AT)
+    assert first_difference(rows.node, rows.take(0).node) == (None, 0)
