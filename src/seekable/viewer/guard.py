@@ -8,6 +8,7 @@ first part of its path is the token. Headers that keep pages to themselves are a
 from __future__ import annotations
 
 import hmac
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Guard"]
 
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_TRICKS = (b"%2f", b"%5c", b"%00", b"\\", b"/../", b"/./", b"%2e", b"//")
+_TRICK = re.compile(rb"%2f|%5c|%00|%2e|\\|//|/\.{1,2}(/|$)", re.IGNORECASE)
+_NETLOC = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/\s]+)(:\d*)?", re.IGNORECASE)
 _BODY_MOST = 4096
 
 _REFUSED = {
@@ -95,7 +97,7 @@ class Guard:
         raw = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
         if scope["method"] not in {"GET", "HEAD", "POST"}:
             return "method"
-        if any(trick in raw.lower() for trick in _TRICKS):
+        if _TRICK.search(raw):
             return "path"
         is_long = scope["method"] == "POST" and not _is_short(headers.get(b"content-length", "0"))
         return "length" if is_long else None
@@ -111,10 +113,9 @@ class Guard:
 
 
 def _host_of(netloc: str) -> str:
-    """Return the host of a netloc, without its port."""
-    if netloc.startswith("["):
-        return netloc.partition("]")[0].lower() + "]"
-    return netloc.partition(":")[0].lower()
+    """Return the host of a netloc, without its port; nothing if it is no host and port."""
+    found = _NETLOC.fullmatch(netloc)
+    return "" if found is None else found[1].lower()
 
 
 def _is_short(length: str) -> bool:
