@@ -101,6 +101,11 @@ def pipeline(folder: Path) -> sk.Dataset:
     return sk.mix(sources, weights={"web": 7, "code": 3}, seed=0)
 
 
+def is_even(record: dict[str, Any]) -> bool:
+    """Return True for every other record of the corpus."""
+    return int(record["id"][1:]) % 2 == 0
+
+
 def opened(folder: Path) -> Opened:
     """Return all of it, open."""
     loader = sk.Loader(pipeline(folder), global_batch_size=BATCH, rank=0, world_size=RANKS, prefetch=0)
@@ -111,6 +116,7 @@ def opened(folder: Path) -> Opened:
         "train": OpenPipeline(loader),
         "other": OpenPipeline(other),
         "stream": pipeline(folder).stream(lanes=2, epochs=1).filter(bool),
+        "even": sk.Loader(pipeline(folder).stream(lanes=2).filter(is_even), batch_size=4, prefetch=0),
         "checkpoints": str(folder / "checkpoints"),
     }
     found = opened_of(

@@ -81,6 +81,11 @@ class Positioned:
         return self._progress.steps.world_size
 
     @property
+    def global_batch_size(self) -> int:
+        """The number of records in a batch, over all ranks."""
+        return self._progress.steps.batch
+
+    @property
     def sampler(self) -> EpochSetter:
         """An object whose ``set_epoch(k)`` lets run ``k`` come next; trainers look for this name."""
         return EpochSetter(self._set_run)

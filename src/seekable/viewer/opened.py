@@ -47,6 +47,11 @@ class OpenPipeline:
     """False where nobody said how many records make a batch, so that a step is a record."""
 
     @property
+    def is_stream(self) -> bool:
+        """True if the content of records decides their order."""
+        return not isinstance(self.pipeline, Loader) or not isinstance(self.pipeline.dataset, Dataset)
+
+    @property
     def loader(self) -> Loader:
         """The loader of a dataset.
 

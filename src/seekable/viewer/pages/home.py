@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
 from seekable.facts.documents import json_safe
 from seekable.facts.survey import data_facts
@@ -81,16 +80,16 @@ def _number(text: str) -> int:
 
 def _pipeline(name: str, each: OpenPipeline) -> dict[str, Any]:
     pipeline = each.pipeline
-    if not isinstance(pipeline, Loader):
-        return {"name": name, "kind": "stream", "pipeline": json_safe(repr(pipeline))}
-    dataset = pipeline.dataset
-    size = dataset.size if isinstance(dataset, Dataset) else None
+    if each.is_stream:
+        stream = pipeline.dataset if isinstance(pipeline, Loader) else pipeline
+        return {"name": name, "kind": "stream", "pipeline": json_safe(repr(stream))}
+    loader = each.loader
     return {
         "name": name,
         "kind": "pipeline",
-        "pipeline": json_safe(dataset.node.expression() if isinstance(dataset, Dataset) else repr(dataset)),
-        "records": size,
-        "batch": pipeline.plan(step=pipeline.step).batch if each.has_batch else None,
-        "world_size": pipeline.world_size,
-        "step": pipeline.step,
+        "pipeline": json_safe(loader.dataset.node.expression()),
+        "records": loader.dataset.size,
+        "batch": loader.global_batch_size if each.has_batch else None,
+        "world_size": loader.world_size,
+        "step": loader.step,
     }

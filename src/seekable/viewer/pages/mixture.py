@@ -56,7 +56,7 @@ def chart(opened: Opened, asked: Asked) -> Svg:
 def _found(opened: Opened, asked: Asked) -> Mixture:
     loader = opened.pipeline(asked.name).loader
     node = loader.dataset.node
-    batch = loader.plan(step=loader.step).batch
+    batch = loader.global_batch_size
     whole = node.size // batch if node.size else _STEPS
     start = asked.count("from", default=0)
     stop = asked.count("to", default=max(start, min(whole, 10**6), 1), least=start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seekable.facts.documents import json_safe
 from seekable.facts.source_counts import source_names, source_nodes
@@ -11,6 +11,7 @@ from seekable.nodes.display import explained
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:
+    from seekable.stream.stream import Stream
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -20,18 +21,9 @@ __all__ = ["pipeline"]
 def pipeline(opened: Opened, asked: Asked) -> Page:
     """Return what a pipeline is: the records of an epoch, batches, ranks, lanes and sources."""
     found = opened.pipeline(asked.name)
-    each = found.pipeline
-    if not isinstance(each, Loader) or not hasattr(each.dataset, "node"):
-        stream = each.dataset if isinstance(each, Loader) else each
-        document: dict[str, Any] = {
-            "name": asked.name,
-            "kind": "stream",
-            "lanes": stream.lanes,
-            "endless": stream.endless,
-            "fingerprint": stream.fingerprint,
-            "nodes": json_safe(stream.explain()).splitlines(),
-        }
-        return Page("stream", asked.name, document)
+    if found.is_stream:
+        return _stream(asked.name, found.pipeline)
+    each = found.loader
     node = each.dataset.node
     sources = zip(source_names(node), source_nodes(node), strict=True)
     document = {
@@ -42,7 +34,7 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
         "steady": node.steady,
         "lanes": node.lanes,
         "fingerprint": node.fingerprint,
-        "batch": each.plan(step=each.step).batch if found.has_batch else None,
+        "batch": each.global_batch_size if found.has_batch else None,
         "world_size": each.world_size,
         "step": each.step,
         "epoch": each.epoch,
@@ -51,3 +43,20 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
         "notes": list(found.notes),
     }
     return Page("pipeline", asked.name, document, {"has_log": opened.log is not None})
+
+
+def _stream(name: str, pipeline: Loader | Stream) -> Page:
+    loader = pipeline if isinstance(pipeline, Loader) else None
+    stream = pipeline if loader is None else loader.dataset
+    document = {
+        "name": name,
+        "kind": "stream",
+        "lanes": stream.lanes,
+        "endless": stream.endless,
+        "fingerprint": stream.fingerprint,
+        "batch": None if loader is None else loader.global_batch_size,
+        "world_size": None if loader is None else loader.world_size,
+        "step": None if loader is None else loader.step,
+        "nodes": json_safe(stream.explain()).splitlines(),
+    }
+    return Page("stream", name, document)

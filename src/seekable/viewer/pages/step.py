@@ -17,7 +17,7 @@ from seekable.facts.step_document import step_document
 from seekable.facts.store_contents import requests_of
 from seekable.facts.token_rates import text_of
 from seekable.loader.step_plan import places_of
-from seekable.viewer.page import Page, Table
+from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.odd import oddness_of, runs_functions, why
 
@@ -38,10 +38,12 @@ _CHARACTERS = 160
 _MOST_EPOCHS = 100
 
 
-def step(opened: Opened, asked: Asked) -> Page:
-    """Return the records of a step, of all ranks or of one."""
-    found = opened.pipeline(asked.name)
-    loader, number = found.loader, int(asked.path["step"])
+def step(opened: Opened, asked: Asked) -> Page | Redirect:
+    """Return the records of a step, of all ranks or of one; of a stream where it can be replayed."""
+    found, number = opened.pipeline(asked.name), int(asked.path["step"])
+    if found.is_stream:
+        return Redirect(f"p/{asked.name}/replay/{number}")
+    loader = found.loader
     planned = loader.plan(step=number)
     rank = asked.optional("rank", most=max(0, planned.world_size - 1))
     shown = planned if rank is None else planned.of_rank(rank)
