@@ -47,7 +47,7 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
 
 def _stream(name: str, pipeline: Loader | Stream) -> Page:
     loader = pipeline if isinstance(pipeline, Loader) else None
-    stream = pipeline if loader is None else loader.dataset
+    stream: Any = pipeline if loader is None else loader.dataset
     document = {
         "name": name,
         "kind": "stream",
