@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seekable.facts.documents import json_safe
 from seekable.facts.source_counts import source_names, source_nodes
