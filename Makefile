@@ -44,8 +44,8 @@ tokens-alone := megatron-core==0.16.1 litdata==0.2.76 boto3 botocore s3transfer 
 # A server of Azure's blobs, for tests. The other servers come with the extra dev, nginx with the tests themselves.
 azurite := azurite@3.37.0
 
-# One process more than processors, because some tests wait for others; no more than 8: each collects all tests.
-SHARED := -n $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 1))) --maxprocesses=8
+# One process a processor, but no more than 8: each collects all tests.
+SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8
 # Tests write and fsync many small files: a disk takes milliseconds for each, memory nothing. 4 GB of it is enough.
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 8000000 2>/dev/null && echo TMPDIR=/dev/shm)
 # What `make test` leaves to `make check`; docs/design/testing.md says why.

@@ -151,7 +151,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
     return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-_EXHAUSTIVE_TURNS = 8
+# Of each test, `make check` runs one case in so many.
+_TURNS = {"exhaustive": 16, "frameworks": 3}
 _OPTIMIZED_TURNS = 4
 
 
@@ -178,9 +179,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if framework is not None and framework.args:
             item.add_marker(pytest.mark.xdist_group(framework.args[0]))
     if "SEEKABLE_THRIFTY_TESTS" in os.environ:
-        exhaustive = [item for item in items if item.get_closest_marker("exhaustive")]
-        left_out = set(exhaustive) - set(in_turns(exhaustive, _EXHAUSTIVE_TURNS))
-        _keep(config, items, [item for item in items if item not in left_out])
+        for marker, turns in _TURNS.items():
+            # The pages of the docs are cases of one test, and each of them is shown to users.
+            cases = [item for item in items if item.path.name != "test_docs.py"]
+            marked = [item for item in cases if item.get_closest_marker(marker)]
+            left_out = set(marked) - set(in_turns(marked, turns))
+            _keep(config, items, [item for item in items if item not in left_out])
     if not __debug__:
         expecting = [item for item in items if _expects_an_error(item)]
         _keep(config, items, in_turns(expecting, _OPTIMIZED_TURNS))
