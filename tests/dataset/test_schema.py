@@ -104,6 +104,17 @@ def test_other_records_have_no_schema() -> None:
     assert sk.from_sequence([]).schema.names == []
 
 
+@pytest.mark.parametrize(
+    "record", [{"a": "x\ud800"}, {"\udfff": "x"}, {"a": [{"b": "\ud800"}]}, {"a": {"\ud800": 1}}]
+)
+def test_a_lone_surrogate_has_no_type(record: dict[str, object]) -> None:
+    ds = sk.from_sequence([{"z": 1, **record, "b": 2}])
+    with pytest.raises(sk.BadValue, match=r"has the text \".*\\ud.*\" with a lone surrogate"):
+        _ = ds.schema
+    found = [(column.name, column.type, column.present) for column in ds.info().columns]
+    assert found == [("z", "?", 1), (next(iter(record)), "?", 1), ("b", "?", 1)]
+
+
 def test_info_counts_rows_of_files_and_columns(tmp_path: Path, tables: sk.Dataset) -> None:
     info = tables.shuffle(seed=1)[:2].info()
     assert [(file.name, file.rows) for file in info.files] == [("a.parquet", 2), ("b.parquet", 1)]

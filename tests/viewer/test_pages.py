@@ -54,8 +54,10 @@ def test_a_record_is_that_of_the_command(pages: TestClient, data: Path) -> None:
         ("-1", "d/corpus/row/-1"),
         ("50%", "d/corpus/rows?at=150"),
         ("step 3 rank 1", "p/train/step/3?rank=1"),
-        ("key:k5", "d/corpus/key/k5"),
-        ("part-1.jsonl:5", "d/corpus/at/part-1.jsonl/5"),
+        ("key:k5", "d/corpus/key?key=k5"),
+        ("key:a/../b%&c", "d/corpus/key?key=a%2F..%2Fb%25%26c"),
+        ("part-1.jsonl:5", "d/corpus/at?file=part-1.jsonl&row=5"),
+        ("/data/part-1.jsonl:5", "d/corpus/at?file=%2Fdata%2Fpart-1.jsonl&row=5"),
     ],
 )
 def test_the_box_goes_anywhere(pages: TestClient, asked: str, to: str) -> None:
@@ -68,11 +70,27 @@ def test_the_box_goes_anywhere(pages: TestClient, asked: str, to: str) -> None:
     [
         ("d/corpus/row/-1", "../../../d/corpus/row/299"),
         ("d/corpus/key/k205", "../../../d/corpus/row/205"),
+        ("d/corpus/key?key=k205", "../../d/corpus/row/205"),
         ("d/corpus/at/part-2.jsonl/7", "../../../../d/corpus/row/207"),
+        ("d/corpus/at?file=part-2.jsonl&row=7", "../../d/corpus/row/207"),
+        ("d/corpus/at?file={data}/corpus/part-2.jsonl&row=7", "../../d/corpus/row/207"),
     ],
 )
-def test_rows_have_other_names(pages: TestClient, address: str, to: str) -> None:
-    assert pages.get(f"/{address}").headers["location"] == to
+def test_rows_have_other_names(pages: TestClient, data: Path, address: str, to: str) -> None:
+    assert pages.get(f"/{address.format(data=data)}").headers["location"] == to
+
+
+def test_a_row_at_random_is_any_row_and_another_one(pages: TestClient) -> None:
+    found = {pages.get("/d/corpus/random").headers["location"] for _ in range(12)}
+    assert len(found) > 1
+    assert all(0 <= int(each.removeprefix("../../d/corpus/row/")) < 300 for each in found)
+
+
+def test_links_without_a_query_end_in_their_path(pages: TestClient) -> None:
+    for example in EXAMPLES:
+        answer = pages.get(f"/{example.partition('?')[0]}")
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            assert '?"' not in answer.text, example
 
 
 @pytest.mark.parametrize(
@@ -84,6 +102,8 @@ def test_rows_have_other_names(pages: TestClient, address: str, to: str) -> None
         ("d/corpus/key/none", 404, "none"),
         ("d/corpus/at/other.jsonl/1", 404, "corpus has no file 'other.jsonl'"),
         ("d/corpus/at/part-0.jsonl/100", 404, "has 100 rows, 0 to 99"),
+        ("d/corpus/at?file=%2Fetc%2Fpasswd", 404, "corpus has no file '/etc/passwd'"),
+        ("d/corpus/key?key=", 404, "no record has the key ''"),
         ("d/corpus/rows?n=501", 400, "n= takes a number from 1 to 500 (got '501')"),
         ("d/corpus/rows?order=other", 400, "order= takes one of file, sample (got 'other')"),
         ("go?to=something", 400, "'something' cannot be read: write a row"),

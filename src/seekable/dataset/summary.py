@@ -175,7 +175,7 @@ def _columns(dataset: Node, records: list[Any]) -> Iterator[ColumnInfo]:
         types = {field.name: str(field.type) for field in schema_of(dataset)}
     except (BadValue, MissingDependency):
         types = {}
-    for name in types.keys() | present.keys() if not types else [*types, *(present.keys() - types.keys())]:
+    for name in dict.fromkeys([*types, *present]):
         yield ColumnInfo(name, types.get(name, "?"), present.get(name, 0))
 
 

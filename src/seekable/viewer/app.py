@@ -157,10 +157,14 @@ class _Answers:
 
 
 def _with_query(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
-    """Return a query with some parameters changed; those that become None are left out."""
+    """Return a query with some parameters changed; those that become None are left out.
+
+    If none is left it is empty, and stands behind an address: alone it would be a link to the same query.
+    """
     merged = {**query, **changes}
     merged.pop("as", None) if "as" not in changes else None
-    return "?" + urlencode({key: value for key, value in merged.items() if value is not None})
+    left = urlencode({key: value for key, value in merged.items() if value is not None})
+    return left and f"?{left}"
 
 
 def _error_page(error: Exception) -> Page:

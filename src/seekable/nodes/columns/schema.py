@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def schema_of(dataset: Node) -> pa.Schema:
 
     Raises:
         WrongType: a type has to be inferred, and a record is not a dict.
-        BadValue: the values of a column have no common type.
+        BadValue: the values of a column have no common type, or have lone surrogates.
     """
     declared = dataset.declared()
     if declared is not None and None not in declared.values():
@@ -41,13 +42,13 @@ def schema_of(dataset: Node) -> pa.Schema:
     seen, count = _seen(dataset, declared)
     inferred = {INFERRED_FROM: f"the first {count:,} records"}
     if declared is None:
-        fields = [pa.field(name, _type(name, values)) for name, values in seen.items()]
+        fields = [_field(name, values) for name, values in seen.items()]
         return pa.schema(fields, metadata=inferred)
     return pa.schema(
         [
             pa.field(name, kind)
             if kind is not None
-            else pa.field(name, _type(name, seen.get(name, ())), metadata=inferred)
+            else _field(name, seen.get(name, ())).with_metadata(inferred)
             for name, kind in declared.items()
         ]
     )
@@ -80,10 +81,16 @@ def _seen(dataset: Node, declared: Mapping[str, Any] | None) -> tuple[dict[str, 
     return columns, count
 
 
-def _type(name: str, values: Iterable[Any]) -> Any:
+def _field(name: str, values: Iterable[Any]) -> pa.Field[Any]:
     there = [value for value in values if value is not None]
     try:
-        return pa.array(there).type
+        return pa.field(name, pa.array(there).type)
+    except UnicodeEncodeError as error:
+        message = (
+            f"the column {name!r} has the text {json.dumps(error.object[:40])} with a lone surrogate, which "
+            f"is no Unicode character and has no type in Arrow. Map it away, or drop the column, for a schema"
+        )
+        raise BadValue(message) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         kinds = sorted({type(value).__name__ for value in there})
         message = (

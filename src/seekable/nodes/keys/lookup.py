@@ -89,6 +89,10 @@ class Lookup:
         """
         return self._position(key, self._matches(key))
 
+    def positions(self, key: str | int) -> list[int]:
+        """Return the first positions of all records with a key, in ascending order."""
+        return sorted({int(at[0]) for match in self._matches(key) if (at := self._positions(match)).size})
+
     def _position(self, key: str | int, matches: list[_Match]) -> int:
         found = [(int(at[0]), match) for match in matches if (at := self._positions(match)).size]
         if len({position for position, _ in found}) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from seekable.errors import InvalidArgument
 from seekable.facts.documents import json_safe
@@ -67,9 +67,9 @@ def go(opened: Opened, asked: Asked) -> Redirect:
         size = opened.dataset(name).size or 0
         return Redirect(f"d/{name}/rows?at={min(int(size * float(found[1]) / 100), max(size - 1, 0))}")
     if text.startswith("key:"):
-        return Redirect(f"d/{name}/key/{quote(text.removeprefix('key:'), safe='')}")
+        return Redirect(f"d/{name}/key?{urlencode({'key': text.removeprefix('key:')})}")
     if found := _PLACE.fullmatch(text):
-        return Redirect(f"d/{name}/at/{quote(found[1])}/{int(found[2])}")
+        return Redirect(f"d/{name}/at?{urlencode({'file': found[1], 'row': int(found[2])})}")
     message = f"{text[:80]!r} cannot be read: {_HELP}"
     raise InvalidArgument(message)
 

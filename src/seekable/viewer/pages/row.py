@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
 from seekable.facts.documents import json_safe, place_as_json
 from seekable.facts.json_values import json_value
 from seekable.facts.raw_records import raw_record
-from seekable.nodes.keys.key import asked_key
-from seekable.nodes.keys.lookup import lookup_of
-from seekable.viewer.page import Page, Redirect
+from seekable.viewer.page import Page
 from seekable.viewer.places import value_at
 from seekable.viewer.render import Limits, Links, text_html
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["by_key", "by_place", "from_end", "row", "value"]
+__all__ = ["check_row", "row", "value"]
 
 _MOST_COMINGS = 5
 _RAW_BYTES = 200_000
@@ -58,42 +55,6 @@ def row(opened: Opened, asked: Asked) -> Page:
         **_shown(opened, dataset, asked, view),
     }
     return Page("row", f"{asked.name}, row {number:,}", document, shown)
-
-
-def from_end(opened: Opened, asked: Asked) -> Redirect:
-    """Return the address of a row that is counted from the end."""
-    dataset, back = opened.dataset(asked.name), int(asked.path["back"])
-    number = (dataset.size or 0) - back
-    if not back or number < 0:
-        check_row(dataset, -back, asked.name)
-    return Redirect(f"d/{asked.name}/row/{number}")
-
-
-def by_key(opened: Opened, asked: Asked) -> Redirect:
-    """Return the address of the row of a key."""
-    found = lookup_of(opened.dataset(asked.name).node).position(asked_key(str(asked.path["key"])))
-    return Redirect(f"d/{asked.name}/row/{found}")
-
-
-def by_place(opened: Opened, asked: Asked) -> Redirect:
-    """Return the address of a row of a file, which is named by its path or the end of it.
-
-    Raises:
-        KeyNotFound: there is no such file or row.
-    """
-    dataset, name, number = opened.dataset(asked.name), str(asked.path["file"]), int(asked.path["row"])
-    files = getattr(dataset.node, "files", None)
-    names = files.names() if files is not None else []
-    found = [at for at, each in enumerate(names) if each == name or each.endswith("/" + name)]
-    found = found or [at for at, each in enumerate(names) if os.path.basename(each) == name]
-    if files is None or not found:
-        message = f"{asked.name} has no file {name!r}"
-        raise KeyNotFound(message)
-    first, records = int(files.starts[found[0]]), int(files.records[found[0]])
-    if number >= records:
-        message = f"{names[found[0]]} has {records:,} rows, 0 to {records - 1:,} (asked for: {number:,})"
-        raise KeyNotFound(message)
-    return Redirect(f"d/{asked.name}/row/{first + number}")
 
 
 def value(opened: Opened, asked: Asked) -> Page:
