@@ -29,6 +29,7 @@ from seekable.errors import (
 )
 from seekable.facts.documents import SCHEMA
 from seekable.storage.memory import bytes_in_words
+from seekable.viewer.identity import identity_of
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, Redirect, Svg, Table
 from seekable.viewer.render import one_line, record_html, text_html
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from seekable.viewer.identity import Identity
     from seekable.viewer.opened import Opened
     from seekable.viewer.routes import Route
 
@@ -118,6 +120,11 @@ class _Answers:
         made = _error_page(KeyNotFound(f"there is no page {request.url.path!r}"))
         return self._response(made, request, Asked({}, dict(request.query_params)))
 
+    def _identity(self, request: Request) -> Identity | None:
+        """Return what the dataset or pipeline of an address is, for links to it."""
+        parts = request.url.path.split("/", 3)
+        return identity_of(self._opened, parts[1], parts[2]) if len(parts) == 4 else None  # noqa: PLR2004 - "", kind, name, rest
+
     def _response(self, made: Any, request: Request, asked: Asked) -> Response:
         up = "../" * (request.url.path.count("/") - 1)
         if isinstance(made, Response):
@@ -128,25 +135,27 @@ class _Answers:
             return Response(
                 made.text, media_type="image/svg+xml", headers={"Content-Security-Policy": _SVG_POLICY}
             )
-        wanted = asked.query.get("as", "html")
+        wanted, identity = asked.query.get("as", "html"), self._identity(request)
+        changed = None if identity is None else identity.changed_since(asked.query.get("is", ""))
         if wanted == "json":
-            body = _json({"schema": SCHEMA, **made.document})
+            more = {} if changed is None else {"changed": changed}
+            body = _json({"schema": SCHEMA, **made.document, **more})
             return Response(body, status_code=made.status, media_type="application/json")
         if wanted in _TABLES and made.table is not None:
             make, kind = _TABLES[wanted]
             return Response(make(made.table), media_type=kind)
-        return self._page(made, request, asked, up)
+        return self._page(made, request, asked, {"up": up or "./", "identity": identity, "changed": changed})
 
-    def _page(self, made: Page, request: Request, asked: Asked, up: str) -> Response:
+    def _page(self, made: Page, request: Request, asked: Asked, more: Mapping[str, Any]) -> Response:
         template = self._templates.get_template(f"{made.template}.html")
         path = request.url.path.removeprefix("/")
         body = template.render(
             page=made,
             doc=made.document,
-            up=up or "./",
             here=path.rpartition("/")[2],
             query=asked.query,
             with_query=lambda **changes: _with_query(asked.query, changes),
+            **more,
             **made.shown,
         )
         return Response(
@@ -161,8 +170,7 @@ def _with_query(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
 
     If none is left it is empty, and stands behind an address: alone it would be a link to the same query.
     """
-    merged = {**query, **changes}
-    merged.pop("as", None) if "as" not in changes else None
+    merged = {**{key: value for key, value in query.items() if key not in ("as", "is")}, **changes}
     left = urlencode({key: value for key, value in merged.items() if value is not None})
     return left and f"?{left}"
 

@@ -22,9 +22,11 @@
   if ((kept("seekable-theme") || "auto") !== "auto") setTheme(kept("seekable-theme"));
 
   const copy = async () => {
-    const button = one("#copy");
-    try { await navigator.clipboard.writeText(location.href); button.textContent = "Copied"; }
-    catch { prompt("The link of this page", location.href); }
+    const button = one("#copy"), link = new URL(location.href);
+    link.searchParams.delete("is");
+    if (button.dataset.is) link.searchParams.set("is", button.dataset.is);
+    try { await navigator.clipboard.writeText(link.href); button.textContent = "Copied"; }
+    catch { prompt("The link of this page", link.href); }
     setTimeout(() => { button.textContent = "Copy link"; }, 1500);
   };
   one("#copy").addEventListener("click", copy);
