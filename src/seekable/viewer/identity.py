@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seekable.dataset.dataset import Dataset
 from seekable.errors import SeekableError
 from seekable.facts.data_survey import files_of
+from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.viewer.opened import data_of
 
@@ -72,7 +73,7 @@ def identity_of(opened: Opened, kind: str, name: str) -> Identity | None:
         return _of_node(opened.datasets[name].node)
     if kind == "p" and name in opened.pipelines:
         pipeline = opened.pipelines[name].pipeline
-        root = getattr(pipeline, "dataset", pipeline)
+        root = pipeline.dataset if isinstance(pipeline, Loader) else pipeline
         if isinstance(root, Dataset):
             return _of_node(root.node)
         return Identity(_digits(root.fingerprint), None, None)
