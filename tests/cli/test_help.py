@@ -29,6 +29,7 @@ COMMANDS = [
     "plan",
     "simulate",
     "view",
+    "plot",
     "doctor",
     "state",
     "kaldi",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import seekable as sk
 from seekable.facts import length_histogram as room
 from seekable.facts.histogram import lengths_in_bins
+from seekable.facts.record_lengths import record_lengths
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,15 +34,18 @@ def test_each_line_is_counted_once(
         (tmp_path / f"{name}.txt").write_bytes(b"".join(some))
     node = sk.open(str(tmp_path / "*.txt")).node
     assert isinstance(node, FileSource)
-    *_, found = room.length_histogram(node.files)
+    *_, found = room.length_histogram(node)
     lengths = np.array([len(line) for line in lines])
-    assert (found.done, found.of, found.total_bytes) == (60, 60, int(lengths.sum()))
+    assert (found.done, found.of, found.total) == (60, 60, int(lengths.sum()))
     assert (found.shortest, found.longest) == (lengths.min(), lengths.max())
     assert found.histogram is not None
     assert sum(found.histogram.counts) == 60
     model = lengths_in_bins(lengths)
     assert model is not None
+    percentiles = {each: int(np.percentile(lengths, each, method="inverted_cdf")) for each in (50, 95, 99)}
+    assert found.percentiles == pytest.approx(percentiles, rel=1e-3)
     if longest == 50:
+        assert found.percentiles == percentiles
         assert found.histogram == model
         assert found.made_of == "exact, from the index"
 
@@ -44,6 +53,42 @@ def test_each_line_is_counted_once(
 def test_no_records_have_no_lengths(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"")
     node = sk.open(str(tmp_path / "a.txt")).node
-    assert isinstance(node, FileSource)
-    *_, found = room.length_histogram(node.files)
+    *_, found = room.length_histogram(node)
     assert (found.done, found.histogram, found.document()["mean"]) == (0, None, None)
+    assert "p50" not in found.document()
+
+
+def test_documents_of_tokens_have_lengths_in_tokens(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join("x" * length for length in range(1, 30)))
+    documents = sk.tokenize(
+        str(tmp_path / "a.txt"), to=tmp_path / "tokens", tokenizer=lambda text: [*text.encode()]
+    )
+    *_, found = room.length_histogram(documents.node)
+    assert (found.unit, found.total, found.longest) == ("tokens", sum(range(1, 30)), 29)
+    assert found.histogram == lengths_in_bins(np.arange(1, 30))
+
+
+def test_tables_have_no_lengths(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
+    node = sk.open(tmp_path / "a.parquet").node
+    assert not room.has_lengths(node)
+    with pytest.raises(sk.InvalidArgument, match="the index has no lengths"):
+        next(room.length_histogram(node))
+
+
+def test_samples_of_archives_have_the_lengths_of_info(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for number in range(9):
+            member = tarfile.TarInfo(f"{number}.txt")
+            member.size = 400 * number
+            archive.addfile(member, io.BytesIO(b"x" * member.size))
+    node = sk.open(tmp_path / "a.tar").node
+    assert isinstance(node, SampleSource)
+    *_, found = room.length_histogram(node)
+    lengths = record_lengths(node.files)
+    assert lengths is not None
+    assert (found.mean, found.longest, found.percentiles) == (
+        lengths.mean,
+        lengths.longest,
+        lengths.percentiles,
+    )

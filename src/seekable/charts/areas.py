@@ -20,6 +20,9 @@ __all__ = ["MOST_AREAS", "areas"]
 
 _WIDTH, _HEIGHT = 860, 260
 
+_LETTERS = 15
+"""The letters of 11 pixels that a name beside the areas has room for, before its share."""
+
 MOST_AREAS = 12
 """Beyond so many, the largest are drawn, and the others together."""
 
@@ -68,14 +71,18 @@ def areas(
     for number, name in enumerate(names):
         top = upper[:, number]
         sheet.area([*_steps(frame, steps, top), *reversed(_steps(frame, steps, below))], tint=number)
-        if number + 1 < len(names) and len(plan):
-            sheet.curve(_steps(frame, steps, plan[:, number]))
         below = top
         y = 48 + 17 * number
         sheet.cell(_WIDTH - 158, y - 9, 11, 11, tint=number)
-        sheet.text(_WIDTH - 140, y, f"{name} {100 * totals[number]:.1f} %", kind="small")
+        sheet.text(_WIDTH - 140, y, f"{_cut(name)} {100 * totals[number]:.1f} %", kind="small")
+    for number in range(len(names) - 1):
+        sheet.curve(_steps(frame, steps, plan[:, number]), kind="over")
     frame.draw(sheet, title=title, x_name=x_name)
     return str(sheet)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
 
 
 def _steps(frame: Frame, steps: Sequence[int], values: NDArray[np.float64]) -> list[tuple[float, float]]:

@@ -15,6 +15,9 @@ __all__ = ["Frame"]
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 34
 
+_FEW = 2
+"""With so few powers of ten on an axis, twice and five times each of them are ticks too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -62,8 +65,14 @@ class Frame:
     def _x_ticks(self) -> list[float]:
         if not self.log:
             return ticks(self.low[0], self.high[0])
-        first, last = math.ceil(self._scaled(self.low[0])), math.floor(self._scaled(self.high[0]))
-        return [10.0**power for power in range(first, last + 1)]
+        low, high = max(self.low[0], 1.0), self.high[0]
+        first, last = math.floor(math.log10(low)), math.ceil(self._scaled(high))
+        powers = [10.0**power for power in range(first, last + 1)]
+        inside = [power for power in powers if low <= power <= high]
+        if len(inside) > _FEW:
+            return inside
+        finer = [step * power for power in powers for step in (1, 2, 5) if low <= step * power <= high]
+        return finer if len(finer) > _FEW else ticks(low, high)
 
     def _scaled(self, value: float) -> float:
         return math.log10(max(value, 1.0)) if self.log else value

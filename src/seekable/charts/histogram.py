@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["histogram"]
 
-_WIDTH, _HEIGHT = 560, 200
+_WIDTH, _HEIGHT = 860, 220
 
 
 def histogram(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
@@ -33,7 +34,8 @@ TINTS = (
 
 _LIGHT = (
     ".paper{fill:#fff}text{fill:#1f2328;font:12px system-ui,sans-serif}.small{font-size:11px}\n"
-    ".bold{font-weight:600}.on{fill:#15181c}.line{stroke:#57606a;fill:none}.dots{stroke:#0b6bb8;fill:none}\n"
+    ".bold{font-weight:600}.on{fill:#15181c}.line{stroke:#57606a;fill:none}.dots{stroke:#0b6bb8;fill:none}"
+    ".over{stroke:#15181c;fill:none}\n"
 )
 _DARK = ".paper{fill:#15181c}text{fill:#e6e8ea}.on{fill:#15181c}\n.line{stroke:#9aa4ae}.dots{stroke:#6cb6ff}"
 _STYLES: dict[str, str] = {
@@ -41,6 +43,8 @@ _STYLES: dict[str, str] = {
     "light": f"\n{_LIGHT}",
     "dark": f"\n{_LIGHT}{_DARK}\n",
 }
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Sheet:
@@ -67,8 +71,8 @@ class Sheet:
         self._head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'role="img" aria-labelledby="title description">\n'
-            f'<title id="title">{escape(title)}</title>\n'
-            f'<desc id="description">{escape(description)}</desc>\n'
+            f'<title id="title">{_safe(title)}</title>\n'
+            f'<desc id="description">{_safe(description)}</desc>\n'
             f"<style>{_STYLES[theme]}</style>\n"
             f'<rect class="paper" width="{width}" height="{height}" rx="6"/>\n'
         )
@@ -78,7 +82,7 @@ class Sheet:
         """Write words; ``anchor`` is ``start``, ``middle`` or ``end``."""
         role = f' class="{kind}"' * bool(kind)
         place = f' text-anchor="{anchor}"' * (anchor != "start")
-        self._body.append(f'<text x="{x:g}" y="{y:g}"{role}{place}>{escape(str(words))}</text>')
+        self._body.append(f'<text x="{x:g}" y="{y:g}"{role}{place}>{_safe(words)}</text>')
 
     def cell(self, x: float, y: float, width: float, height: float, *, tint: int, label: object = "") -> None:
         """Draw a cell in one of the tints, with a word in its middle."""
@@ -114,6 +118,11 @@ class Sheet:
 
     def __str__(self) -> str:
         return self._head + "\n".join(self._body) + "\n</svg>\n"
+
+
+def _safe(words: object) -> str:
+    """Return words as they stand in XML; characters that it cannot hold become boxes."""
+    return escape(_NOT_IN_XML.sub("\ufffd", str(words)))
 
 
 def _relative(points: Sequence[tuple[float, float]]) -> str:

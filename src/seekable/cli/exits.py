@@ -42,7 +42,7 @@ EXIT_CODES = """\
 """
 """The table that --help shows."""
 
-_INDEXING = frozenset({"index", "info", "get", "head", "sample", "pack"})
+_INDEXING = frozenset({"index", "info", "get", "head", "sample", "pack", "plot"})
 
 _CODES: dict[type[Exception], ExitCode] = {
     DataNotFound: ExitCode.NOT_FOUND,

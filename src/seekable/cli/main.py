@@ -20,6 +20,7 @@ from seekable.cli import (
     info,
     pack,
     plan,
+    plot,
     recompress,
     sample,
     simulate,
@@ -71,6 +72,7 @@ app.command(epilog=pack.EPILOG)(takes_addresses(pack.pack))
 app.command(epilog=plan.EPILOG)(takes_addresses(plan.plan))
 app.command(epilog=simulate.EPILOG)(takes_addresses(simulate.simulate))
 app.command(epilog=view.EPILOG)(takes_addresses(view.view))
+app.command(epilog=plot.EPILOG)(takes_addresses(plot.plot))
 app.add_typer(state.app, name="state")
 app.add_typer(kaldi.app, name="kaldi")
 app.add_typer(cache.app, name="cache")

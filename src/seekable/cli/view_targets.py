@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SOON_SECONDS = 1.0
 
-__all__ = ["loss_log_of", "opened_targets", "place_of"]
+__all__ = ["loss_log_of", "name_of", "opened_targets", "place_of"]
 
 
 def opened_targets(
@@ -108,12 +108,23 @@ def _named(target: str) -> tuple[str, str]:
     name, equals, path = target.partition("=")
     if equals and name and "/" not in name and not exists(target):
         return safe_name(name), path
+    return safe_name(name_of(target)), target
+
+
+def name_of(target: str) -> str:
+    """Return a short name of a target: of its function, or of its last folder or file without suffixes.
+
+    Example:
+        >>> name_of("data/web.jsonl"), name_of("s3://bucket/corpus/"), name_of("train:make_loader")
+        ('web', 'corpus', 'make_loader')
+    """
     if ":" in target and "://" not in target and not exists(target):
-        return safe_name(target.rpartition(":")[2]), target
+        return target.rpartition(":")[2]
     base = (
         os.path.basename(os.path.abspath(target).rstrip("/")) if "://" not in target else target.rstrip("/")
     )
-    return safe_name(base.rpartition("/")[2].partition(".")[0] or base), target
+    last = base.rpartition("/")[2]
+    return last.partition(".")[0] or base
 
 
 def _opened(

@@ -1,24 +1,30 @@
-"""The histogram of the lengths of all records in bytes, from the offsets of the index: no record is read."""
+"""The histogram of the lengths of all records, from the index: no record is read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seekable.errors import InvalidArgument
 from seekable.facts.histogram import Histogram, of_counted_lengths
 from seekable.facts.made_of import FROM_INDEX
 from seekable.facts.pace import Pace
+from seekable.facts.record_lengths import PERCENTILES
 from seekable.index.offsets import drop_read_pages
+from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.token_source import TokenSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Mapping
 
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
+    from seekable.nodes.contract import Node
 
-__all__ = ["LengthHistogram", "length_histogram"]
+__all__ = ["LengthHistogram", "has_lengths", "length_histogram"]
 
 _RECORDS_AT_ONCE = 1 << 18
 """Some 5 ms of work."""
@@ -29,7 +35,10 @@ _COUNTED_ONE_BY_ONE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class LengthHistogram:
-    """The lengths of records in bytes, line ends included; while the work goes on, of the first ones."""
+    """The lengths of records; while the work goes on, of the first ones.
+
+    In bytes, line ends included, or in tokens where the records are documents of token files.
+    """
 
     done: int
     """The number of records whose lengths were counted."""
@@ -37,11 +46,25 @@ class LengthHistogram:
     of: int
     """The number of all records."""
 
-    total_bytes: int
+    total: int
+    """The sum of the lengths."""
+
     shortest: int | None
     longest: int | None
+
+    percentiles: Mapping[int, int]
+    """For each number of PERCENTILES the length that this percentage of records does not exceed; from 65,536
+    on it may be up to 0.1 % too small. Empty without records."""
+
     histogram: Histogram | None
     """Ten bins to a decade; None without records."""
+
+    unit: Literal["bytes", "tokens"] = "bytes"
+
+    @property
+    def mean(self) -> float | None:
+        """The mean length; None without records."""
+        return self.total / self.done if self.done else None
 
     @property
     def made_of(self) -> str:
@@ -55,27 +78,48 @@ class LengthHistogram:
             "made_of": self.made_of,
             "done": self.done,
             "of": self.of,
-            "unit": "bytes",
-            "total": self.total_bytes,
-            "mean": self.total_bytes / self.done if self.done else None,
+            "unit": self.unit,
+            "total": self.total,
+            "mean": self.mean,
             "shortest": self.shortest,
+            **{f"p{percent}": length for percent, length in self.percentiles.items()},
             "longest": self.longest,
             "histogram": None if self.histogram is None else self.histogram.document(),
         }
 
 
-def length_histogram(files: FileSet) -> Iterator[LengthHistogram]:
+def has_lengths(node: Node) -> bool:
+    """Return True if the index has the length of each record: of lines, entries, archives and tokens."""
+    return isinstance(node, FileSource | SampleSource | TokenSource)
+
+
+def length_histogram(node: Node) -> Generator[LengthHistogram]:
     """Yield the histogram of more and more records, in the order of the files; the last one is of all.
 
-    The range of a record ends where the next one begins, so lengths include the ends of lines.
+    The range of a record ends where the next one begins, so lengths in bytes include the ends of lines.
 
     Args:
-        files: files of which the index has the offset of each record: lines and entries, no tables.
+        node: a source of lines, entries or archives, whose lengths are bytes, or of token files.
+
+    Raises:
+        InvalidArgument: it is none of these, so that the index has no lengths.
     """
-    records = int(files.starts[-1])
+    if isinstance(node, TokenSource):
+        yield from _histograms(node.lengths_between, node.size, "tokens")
+    elif isinstance(node, FileSource | SampleSource):
+        files = node.files
+        yield from _histograms(lambda first, last: _lengths(files, first, last), node.size, "bytes")
+    else:
+        message = f"the index has no lengths of the records of {node.expression()}: they are rows of a table"
+        raise InvalidArgument(message)
+
+
+def _histograms(
+    lengths_between: Callable[[int, int], Int64s], records: int, unit: Literal["bytes", "tokens"]
+) -> Generator[LengthHistogram]:
     counts, longer, total, done, pace = np.zeros(_COUNTED_ONE_BY_ONE, np.int64), _Longer(), 0, 0, Pace()
     for first in range(0, records, _RECORDS_AT_ONCE):
-        lengths = _lengths(files, first, min(first + _RECORDS_AT_ONCE, records))
+        lengths = lengths_between(first, min(first + _RECORDS_AT_ONCE, records))
         total += int(lengths.sum())
         done += lengths.size
         if int(lengths.max()) >= _COUNTED_ONE_BY_ONE:
@@ -84,9 +128,9 @@ def length_histogram(files: FileSet) -> Iterator[LengthHistogram]:
         counts += np.bincount(lengths, minlength=_COUNTED_ONE_BY_ONE)
         drop_read_pages()
         if done < records and pace.due():
-            yield _made(counts, longer, total, done=done, of=records)
+            yield _made(counts, longer, total, done, records, unit)
             pace.made()
-    yield _made(counts, longer, total, done=done, of=records)
+    yield _made(counts, longer, total, done, records, unit)
 
 
 class _Longer:
@@ -108,15 +152,21 @@ class _Longer:
             self.counts[int(length)] = self.counts.get(int(length), 0) + int(count)
 
 
-def _made(counts: Int64s, longer: _Longer, total: int, *, done: int, of: int) -> LengthHistogram:
+def _made(
+    counts: Int64s, longer: _Longer, total: int, done: int, of: int, unit: Literal["bytes", "tokens"]
+) -> LengthHistogram:
     short = np.flatnonzero(counts)
     long = sorted(longer.counts)
     lengths = np.concatenate([short, np.array(long, np.int64)])
     if not lengths.size:
-        return LengthHistogram(done, of, total, None, None, None)
+        return LengthHistogram(done, of, total, None, None, {}, None, unit)
     each = np.concatenate([counts[short], np.array([longer.counts[length] for length in long], np.int64)])
+    below = np.cumsum(each)
+    ranks = {percent: int(np.searchsorted(below, -(-done * percent // 100))) for percent in PERCENTILES}
+    percentiles = {percent: int(lengths[rank]) for percent, rank in ranks.items()}
     longest = max(longer.longest, int(lengths[-1]))
-    return LengthHistogram(done, of, total, int(lengths[0]), longest, of_counted_lengths(lengths, each))
+    histogram = of_counted_lengths(lengths, each)
+    return LengthHistogram(done, of, total, int(lengths[0]), longest, percentiles, histogram, unit)
 
 
 def _lengths(files: FileSet, first: int, last: int) -> Int64s:

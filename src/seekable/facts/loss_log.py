@@ -47,6 +47,11 @@ class LossLog:
         losses = [loss if np.isfinite(loss) else None for loss in self.losses.tolist()]
         return {"path": self.path, "steps": self.steps.tolist(), "losses": losses, "left_out": self.left_out}
 
+    def between(self, first: int, last: int) -> LossLog:
+        """Return the losses of the steps from ``first`` to ``last``, both included."""
+        inside = np.flatnonzero((self.steps >= first) & (self.steps <= last))
+        return LossLog(self.path, self.steps[inside], self.losses[inside], self.left_out)
+
 
 @dataclass(frozen=True, slots=True)
 class Spike:

@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 
     Float64s = NDArray[np.float64]
 
-__all__ = ["Mixture", "Unit", "mixture"]
+__all__ = ["UNITS", "Mixture", "Unit", "mixture", "usual_stop"]
 
 Unit = Literal["records", "bytes", "tokens"]
+UNITS: tuple[Unit, ...] = ("records", "bytes", "tokens")
+
+_USUAL_STEPS = 1000
+_MOST_USUAL_STEPS = 10**6
 
 _SAMPLED = 1000
 """The rows of each source whose lengths are looked up: some milliseconds."""
@@ -118,6 +122,20 @@ def mixture(
     planned = np.diff(_planned(node, (steps * batch).astype(np.float64)), axis=0)
     each, made_of = _each_record(node, names, unit, tokens_per_byte)
     return Mixture(names, unit, made_of, batch, steps, delivered * each, planned * each)
+
+
+def usual_stop(node: Node, *, batch: int, start: int) -> int:
+    """Return the step to which a pipeline is shown if nothing is said: the end of its first epoch.
+
+    Of endless data, step 1,000; never more than 1,000,000, and at least the step after ``start``.
+
+    Example:
+        >>> import seekable as sk
+        >>> usual_stop(sk.from_sequence(range(100)).node, batch=10, start=0)
+        10
+    """
+    whole = node.size // batch if node.size else _USUAL_STEPS
+    return max(start + 1, min(whole, _MOST_USUAL_STEPS))
 
 
 def _planned(node: Node, positions: Float64s) -> Float64s:

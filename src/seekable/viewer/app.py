@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -194,20 +192,12 @@ def _json(document: Mapping[str, Any]) -> bytes:
         return json.dumps(document, sort_keys=True, default=str).encode() + b"\n"
 
 
-def _csv(table: Table) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.header)
-    writer.writerows(table.rows)
-    return out.getvalue().encode("utf-8", "backslashreplace")
-
-
 def _lines(table: Table) -> bytes:
     return b"".join(_json(dict(zip(table.header, row, strict=True))) for row in table.rows)
 
 
 _TABLES: dict[str, tuple[Callable[[Table], bytes], str]] = {
-    "csv": (_csv, "text/csv; charset=utf-8"),
+    "csv": (Table.as_csv, "text/csv; charset=utf-8"),
     "jsonl": (_lines, "application/jsonl"),
 }
 

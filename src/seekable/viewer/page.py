@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +90,14 @@ class Table:
 
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
+
+    def as_csv(self) -> bytes:
+        """Return the header and the rows as CSV in UTF-8."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.header)
+        writer.writerows(self.rows)
+        return out.getvalue().encode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)

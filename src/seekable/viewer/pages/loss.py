@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from seekable.charts.lines import lines
 from seekable.charts.sheet import THEMES
 from seekable.errors import KeyNotFound
-from seekable.facts.documents import json_safe
-from seekable.facts.loss_log import LossLog, spikes
+from seekable.facts.loss_log import spikes
+from seekable.viewer.figures import loss_figure
 from seekable.viewer.page import Page, Svg, Table
 
 if TYPE_CHECKING:
+    from seekable.facts.loss_log import LossLog, Spike
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -23,15 +21,8 @@ __all__ = ["chart", "page"]
 def page(opened: Opened, asked: Asked) -> Page:
     """Return the losses from one step to another, and their spikes."""
     opened.pipeline(asked.name)
-    log = _part(opened, asked)
-    found = spikes(log)
-    document = {
-        "name": asked.name,
-        **log.document(),
-        "path": json_safe(log.path),
-        "made_of": f"exact, from {log.steps.size:,} lines of the log",
-        "spikes": [spike.document() for spike in found],
-    }
+    log, found = _part(opened, asked)
+    document = {"name": asked.name, **loss_figure(log, found).document}
     header = ["step", "loss", "median", "mad", "times"]
     table = Table(header, [[each[key] for key in header] for each in document["spikes"]])
     ends = (
@@ -44,18 +35,16 @@ def page(opened: Opened, asked: Asked) -> Page:
 
 def chart(opened: Opened, asked: Asked) -> Svg:
     """Return the losses as a line, with a mark at each spike."""
-    log = _part(opened, asked)
-    marks = [(spike.step, spike.loss) for spike in spikes(log)]
-    theme = asked.choice("theme", THEMES)
-    return Svg(lines(log.steps, log.losses, marks=marks, title="loss", theme=theme))  # type: ignore[arg-type]  # one of THEMES
+    figure = loss_figure(*_part(opened, asked))
+    return Svg(figure.draw(asked.choice("theme", THEMES)))  # type: ignore[arg-type]  # one of THEMES
 
 
-def _part(opened: Opened, asked: Asked) -> LossLog:
+def _part(opened: Opened, asked: Asked) -> tuple[LossLog, list[Spike]]:
     log = opened.log
     if log is None:
         message = "no log of losses is open: seekable view ... --log train.jsonl:step,loss"
         raise KeyNotFound(message)
     low = asked.count("from", default=0)
     high = asked.count("to", default=int(log.steps[-1]))
-    inside = np.flatnonzero((log.steps >= low) & (log.steps <= high))
-    return LossLog(log.path, log.steps[inside], log.losses[inside], log.left_out)
+    # Of all losses, because a spike is compared with those before it.
+    return log.between(low, high), [spike for spike in spikes(log) if low <= spike.step <= high]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.charts.areas import areas
 from seekable.charts.sheet import THEMES
 from seekable.errors import InvalidArgument
-from seekable.facts.mixture import mixture
+from seekable.facts.mixture import UNITS, mixture, usual_stop
 from seekable.facts.source_counts import source_counts, source_names, source_nodes
 from seekable.facts.token_rates import token_rates
+from seekable.viewer.figures import mixture_figure
 from seekable.viewer.page import Page, Svg, Table
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from seekable.viewer.page import Asked
 
 __all__ = ["chart", "page"]
-
-_UNITS = ("records", "bytes", "tokens")
-_STEPS = 1000
 
 
 def page(opened: Opened, asked: Asked) -> Page:
@@ -45,22 +42,17 @@ def page(opened: Opened, asked: Asked) -> Page:
 
 def chart(opened: Opened, asked: Asked) -> Svg:
     """Return the delivered mixture as areas, with the plan as lines."""
-    found = _found(opened, asked)
-    theme = asked.choice("theme", THEMES)
-    title = f"{asked.name}: delivered {found.unit}, and the plan as lines"
-    return Svg(
-        areas(found.names, found.steps.tolist(), found.delivered, found.planned, title=title, theme=theme)  # type: ignore[arg-type]  # one of THEMES
-    )
+    figure = mixture_figure(asked.name, _found(opened, asked))
+    return Svg(figure.draw(asked.choice("theme", THEMES)))  # type: ignore[arg-type]  # one of THEMES
 
 
 def _found(opened: Opened, asked: Asked) -> Mixture:
     loader = opened.pipeline(asked.name).loader
     node = loader.dataset.node
     batch = loader.global_batch_size
-    whole = node.size // batch if node.size else _STEPS
     start = asked.count("from", default=0)
-    stop = asked.count("to", default=max(start, min(whole, 10**6), 1), least=start)
-    unit = asked.choice("in", _UNITS)
+    stop = asked.count("to", default=usual_stop(node, batch=batch, start=start), least=start)
+    unit = asked.choice("in", UNITS)
     if stop == start:
         message = f"to= must be above from= (got {start:,} for both)"
         raise InvalidArgument(message)
@@ -73,6 +65,6 @@ def _found(opened: Opened, asked: Asked) -> Mixture:
                 opened.tokenizer,
                 text_key=opened.text_key,
             )
-        return mixture(node, batch=batch, start=start, stop=stop, unit=unit, tokens_per_byte=rates)  # type: ignore[arg-type]  # one of _UNITS
+        return mixture(node, batch=batch, start=start, stop=stop, unit=unit, tokens_per_byte=rates)  # type: ignore[arg-type]  # one of UNITS
 
     return opened.kept.get(("mixture", asked.name, start, stop, unit), make)

@@ -1,0 +1,146 @@
+"""``seekable plot``: the charts of the viewer as SVG, CSV or JSON."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from seekable.cli.options import FormatOption, IndexDirOption, JobsOption, JsonOption, QuietOption, examples
+from seekable.cli.plan import BatchSizeOption, GlobalBatchSizeOption, RootOption, StateOption, WorldSizeOption
+
+EPILOG = examples(
+    "plot lengths corpus/ -o lengths.svg",
+    "plot mixture checkpoints/ --from 0 --to 100000 --in bytes > mixture.svg",
+    "plot files corpus/ --csv | head",
+    "plot loss train.jsonl:step,loss --theme dark -o loss.svg",
+    "plot schedule train:make_loader -o weights.svg",
+)
+
+
+class Kind(StrEnum):
+    """What is plotted."""
+
+    LENGTHS = "lengths"
+    MIXTURE = "mixture"
+    FILES = "files"
+    LOSS = "loss"
+    SCHEDULE = "schedule"
+
+
+class Unit(StrEnum):
+    """What a mixture is counted in."""
+
+    RECORDS = "records"
+    BYTES = "bytes"
+    TOKENS = "tokens"
+
+
+class Theme(StrEnum):
+    """The colours of a chart."""
+
+    AUTO = "auto"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+KindArgument = Annotated[Kind, typer.Argument(help="What is plotted.", show_default=False)]
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="Of lengths and files, data: PATH or module:function. Of loss, FILE[:STEP,LOSS]. Of the others, "
+        "as of plan: a saved state, a folder of them, a pipeline file, or module:function.",
+        show_default=False,
+    ),
+]
+
+
+def _text(*options: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(*options, metavar=metavar, help=help_text, show_default=False)
+
+
+def _step(option: str, help_text: str, *, least: int = 0) -> Any:
+    return typer.Option(option, metavar="STEP", min=least, help=help_text, show_default=False)
+
+
+def plot(  # noqa: PLR0913 - an argument for each of its options
+    kind: KindArgument,
+    target: TargetArgument,
+    *,
+    output: Annotated[
+        str | None, _text("--output", "-o", metavar="FILE", help_text="Write here instead of to stdout.")
+    ] = None,
+    start: Annotated[int | None, _step("--from", "The first step; else 0.")] = None,
+    stop: Annotated[
+        int | None, _step("--to", "The step after the last; else the end of the first epoch.", least=1)
+    ] = None,
+    unit: Annotated[
+        Unit | None, typer.Option("--in", help="What a mixture is counted in.", show_default=False)
+    ] = None,
+    theme: Annotated[
+        Theme, typer.Option("--theme", help="The colours; auto follows the reader's.")
+    ] = Theme.AUTO,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers that are drawn, as CSV.")] = False,
+    log: Annotated[
+        str | None,
+        _text("--log", metavar="FILE[:STEP,LOSS]", help_text="Losses of the run TARGET, JSONL or CSV."),
+    ] = None,
+    text_key: Annotated[
+        str | None, _text("--text-key", metavar="NAME", help_text="The field that counts as text.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None, _text("--tokenizer", metavar="FILE", help_text="Count tokens with this file.")
+    ] = None,
+    batch_size: BatchSizeOption = None,
+    global_batch_size: GlobalBatchSizeOption = None,
+    world_size: WorldSizeOption = None,
+    state: StateOption = None,
+    root: RootOption = None,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw a chart of data or of a run, as the viewer shows it.
+
+    An SVG is printed; --csv prints the numbers that it draws, --json the facts. lengths: the records of data
+    by their length. files: the bytes of each file. mixture: what each source is planned to give, and gives,
+    by step. schedule: the weights of a mixture, by step. loss: a log of losses, with a dot at each spike.
+    """
+    from seekable.cli.data_argument import Opening
+    from seekable.cli.output import write
+    from seekable.cli.plotted import Plotted, Window, figure_of
+    from seekable.errors import InvalidArgument
+    from seekable.facts.documents import document
+    from seekable.facts.pipelines import Batches
+
+    if as_csv and as_json:
+        raise InvalidArgument("--csv and --json are two forms of the same numbers: give one of them")
+    plotted = Plotted(
+        target,
+        log=log,
+        text_key=text_key,
+        tokenizer=tokenizer,
+        batches=Batches(
+            {"batch_size": batch_size, "global_batch_size": global_batch_size, "world_size": world_size}
+        ),
+        state=state,
+        roots=root or [],
+        data=Opening(
+            target, format=format_name, index_dir=index_dir, jobs=jobs, progress=not quiet, quiet=quiet
+        ),
+    )
+    window = Window(start, stop, None if unit is None else unit.value)
+    figure = figure_of(kind.value, plotted, window, quiet=quiet)
+    if as_json:
+        made = document(figure.document)
+    else:
+        made = figure.table.as_csv() if as_csv else figure.draw(theme.value).encode()
+    if output is None:
+        write(made)
+    else:
+        with open(output, "wb") as file:
+            file.write(made)

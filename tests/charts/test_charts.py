@@ -1,0 +1,74 @@
+"""Each kind of chart is XML with a title and a description, whatever the names are."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seekable.charts.areas import areas
+from seekable.charts.bars import MOST_BARS, bars
+from seekable.charts.frame import Frame
+from seekable.charts.histogram import histogram
+from seekable.charts.lines import lines
+from seekable.charts.sheet import THEMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.charts.sheet import Theme
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = "</title><script>alert(1)</script>\x0b\x00\ud800&\u202e]]>" + "long" * 30
+ROWS = np.array([[3.0, 1.0], [0.0, 0.0]])
+DRAWN: dict[str, Callable[[str, Theme], str]] = {
+    "areas": lambda name, theme: areas([name, "b"], [0, 5, 9], ROWS, ROWS, title=name, theme=theme),
+    "bars": lambda name, theme: bars([name] * 40, [3] * 40, title=name, unit=name, theme=theme),
+    "no bars": lambda name, theme: bars([], [], title=name, unit=name, theme=theme),
+    "histogram": lambda name, theme: histogram([0, 1, 9], [1, 0], title=name, x_name=name, theme=theme),
+    "lines": lambda name, theme: lines(np.arange(2), np.ones(2), title=name, x_name=name, theme=theme),
+    "no lines": lambda name, theme: lines(np.arange(1), np.array([np.nan]), title=name, theme=theme),
+}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_chart_is_xml_with_a_title_and_a_description(kind: str, theme: Theme) -> None:
+    made = DRAWN[kind](HOSTILE, theme)
+    root = ET.fromstring(made.encode())
+    assert root.findtext(f"{SVG}title")
+    assert root.findtext(f"{SVG}desc")
+    assert not list(root.iter(f"{SVG}script"))
+    assert DRAWN[kind](HOSTILE, theme) == made
+
+
+@given(st.lists(st.integers(0, 10**15), max_size=MOST_BARS + 3))
+def test_bars_are_as_long_as_their_values(values: list[int]) -> None:
+    names = [f"name-{number}" for number in range(len(values))]
+    root = ET.fromstring(bars(names, values, title="t", unit="bytes"))
+    lengths = [float(each.get("width", 0)) for each in root.findall(f"{SVG}rect")][1:]
+    shown = values[:MOST_BARS]
+    assert len(lengths) == len(shown)
+    full = 860 - 260 - 14 - 110
+    for value, length in zip(shown, lengths, strict=True):
+        assert length == pytest.approx(max(full * value / max(1, *values), 0.5), abs=0.06)
+    texts = [each.text for each in root.iter(f"{SVG}text")]
+    assert [f"{value:,}" for value in shown] == texts[2::2][: len(shown)]
+    assert (f"and {len(values) - MOST_BARS} others" in texts) == (len(values) > MOST_BARS)
+
+
+def test_the_end_of_a_long_name_is_shown() -> None:
+    texts = [each.text for each in ET.fromstring(bars(["a" * 99 + "end"], [1], title="", unit="")).iter()]
+    assert f"…{'a' * 36}end" in texts
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 10**9), (150, 420), (96, 99), (1, 2), (7, 90)])
+def test_a_logarithmic_axis_has_some_ticks_within_its_ends(low: int, high: int) -> None:
+    marks = Frame(860, 220, (low, 0), (high, 1), log=True)._x_ticks()
+    assert 2 <= len(marks) <= 12
+    assert all(low <= mark <= high for mark in marks)
+    assert marks == sorted(marks)
