@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.facts.documents import json_safe
+from seekable.facts.length_histogram import has_lengths
 from seekable.facts.made_of import from_sample
 from seekable.facts.sample import sample_rows
 from seekable.facts.statistics import statistics
@@ -12,6 +13,7 @@ from seekable.facts.survey import data_facts
 from seekable.nodes.display import explained
 from seekable.nodes.sources.tables import TableSource
 from seekable.viewer.page import Page
+from seekable.viewer.pages.lengths import lengths_in_words, lengths_of
 from seekable.viewer.pages.rows import table_of
 
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ def dataset(opened: Opened, asked: Asked) -> Page:
     }
     if survey is not None:
         document["keys"] = survey.document()
-    return Page(
-        "dataset", asked.name, document, {"table": table, "survey": survey, "seed": seed}, table=table
-    )
+    shown = {"table": table, "survey": survey, "seed": seed, "lengths": None, "words": None}
+    if has_lengths(found.node) and size:
+        lengths = lengths_of(opened, asked.name)
+        document["lengths"] = None if lengths is None else lengths.document()
+        shown |= {"lengths": lengths, "words": [] if lengths is None else lengths_in_words(lengths)}
+    return Page("dataset", asked.name, document, shown, table=table)

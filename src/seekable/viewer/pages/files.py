@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.charts.sheet import THEMES
 from seekable.errors import KeyNotFound
 from seekable.facts.data_survey import files_of
 from seekable.facts.documents import json_safe
+from seekable.facts.file_sizes import file_sizes
 from seekable.facts.made_of import FROM_INDEX
 from seekable.nodes.sources.indexed_sources import DataSource
-from seekable.viewer.page import Page, Table
+from seekable.viewer.figures import files_figure
+from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.pages.rows import table_of
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["file", "files"]
+__all__ = ["chart", "file", "files"]
 
 _SORTS = ("name", "records", "bytes")
 
@@ -63,6 +66,15 @@ def files(opened: Opened, asked: Asked) -> Page:
         "rows": rows,
     }
     return Page("files", f"{asked.name}, files", document, more, table=Table(header, rows))
+
+
+def chart(opened: Opened, asked: Asked) -> Svg:
+    """Return the largest files as bars of their bytes."""
+    _files(opened, asked.name)
+    node = opened.dataset(asked.name).node
+    assert isinstance(node, DataSource)
+    figure = opened.kept.get(("files", asked.name), lambda: files_figure(asked.name, file_sizes([node])))
+    return Svg(figure.draw(asked.choice("theme", THEMES)))  # type: ignore[arg-type]  # one of THEMES
 
 
 def file(opened: Opened, asked: Asked) -> Page:
