@@ -42,6 +42,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     tars,
     tokenizing,
     tokens,
+    viewer,
     workers,
     writing,
 )
@@ -74,6 +75,7 @@ TOPICS = {
     "loaders": loaders.rows,
     "workers": workers.rows,
     "writing": writing.rows,
+    "viewer": viewer.rows,
     "cold": cold.rows,
 }
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")

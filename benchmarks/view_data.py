@@ -46,15 +46,20 @@ def write_file(folder: str, rows: int, number: int) -> None:
         file.write("".join(lines))
 
 
+def write(folder: str, *, files: int, rows: int) -> None:
+    """Write files of so many records each into a folder, by two processes."""
+    os.makedirs(folder, exist_ok=True)
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(partial(write_file, folder, rows), range(files)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the data that the viewer is measured on.")
     parser.add_argument("folder")
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=10_000, help="records of a file")
     arguments = parser.parse_args()
-    os.makedirs(arguments.folder, exist_ok=True)
-    with ProcessPoolExecutor(2) as pool:
-        list(pool.map(partial(write_file, arguments.folder, arguments.rows), range(arguments.files)))
+    write(arguments.folder, files=arguments.files, rows=arguments.rows)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,9 @@ _DENSE = 64
 """Reads of one in so many rows are dense: those of a few windows are, those of a large shuffle are not."""
 
 
+_FILES_AT_ONCE = 64
+"""The files whose bytes are advised together before they are looked at: fewer than stay open."""
+
 _SCHEME = b"://"
 """The mark of an address; where the first line of a local script has none, nothing is fetched at once."""
 
@@ -361,16 +364,26 @@ class _FilesPlan(Plan):
             return self._located()
 
     def _located(self) -> list[Any]:
+        """Look for the ends of the records, some files at a time, which stay open meanwhile."""
+        before, activity = disk_reads(), self.reader.activity
+        located: list[Any] = [None] * len(self)
+        order = np.argsort(self.rows)
+        _, numbers = np.unique(self.files[order], return_inverse=True)
+        for group in np.split(order, np.flatnonzero(np.diff(numbers // _FILES_AT_ONCE)) + 1):
+            if activity.may_wait:
+                self._advise(group)
+            self._locate(group, located)
+        activity.note(disk_reads() - before)
+        return located
+
+    def _locate(self, order: NDArray[np.intp], located: list[Any]) -> None:
         fileset = self.reader.files
-        located = []
-        for row, file, start, end in zip(
-            self.rows.tolist(), self.files.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True
-        ):
+        columns = (order, self.rows[order], self.files[order], self.starts[order], self.ends[order])
+        for at, row, file, start, end in zip(*(column.tolist() for column in columns), strict=True):
             mapped = fileset.mapped(file)
             mapped.check()
             length = self.reader.decoders[file].span(mapped.view[start:end])
-            located.append(Location(mapped.name, row - int(fileset.starts[file]), start, length))
-        return located
+            located[at] = Location(mapped.name, row - int(fileset.starts[file]), start, length)
 
 
 def _head(files: FileSet, file: int) -> bytes:
