@@ -179,10 +179,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if framework is not None and framework.args:
             item.add_marker(pytest.mark.xdist_group(framework.args[0]))
     if "SEEKABLE_THRIFTY_TESTS" in os.environ:
-        for marker, turns in _TURNS.items():
+        for name, turns in _TURNS.items():
             # The pages of the docs are cases of one test, and each of them is shown to users.
             cases = [item for item in items if item.path.name != "test_docs.py"]
-            marked = [item for item in cases if item.get_closest_marker(marker)]
+            marked = [item for item in cases if item.get_closest_marker(name)]
             left_out = set(marked) - set(in_turns(marked, turns))
             _keep(config, items, [item for item in items if item not in left_out])
     if not __debug__:

@@ -1,7 +1,7 @@
 """The viewer on many small records: from the command to the first page, each page, and the memory of it all.
 
-The real command serves; one client asks, with one connection, each time for another place. Pages that sample or
-scan are measured without the server, as the facts that they show.
+The real command serves; one client asks, with one connection, each time for another place. Pages that sample
+or scan are measured without the server, as the facts that they show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from benchmarks import view_data
@@ -27,7 +27,7 @@ from seekable.facts.odd import odd, usual
 from seekable.facts.statistics import statistics as statistics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from benchmarks.data import Data
     from benchmarks.measure import Row
@@ -142,15 +142,16 @@ def _mixtures(client: Client) -> Iterator[Row]:
 
 def _facts(corpus: sk.Dataset, long: sk.Dataset) -> Iterator[Row]:
     count = corpus.size or 0
-    seconds = _last(lambda: length_histogram(corpus.node.files))
+    files: Any = corpus.node
+    seconds = _seconds(length_histogram(files.files))
     yield absolute(f"viewer: lengths of {count:,} rows", seconds, "s", Target("at most", 0.4))
     for sample, most in ((1_000, 30), (10_000, 150), (100_000, 1_000)):
-        taken = statistics.median(_last(lambda: statistics_of(corpus.node, n=sample)) for _ in range(3))  # noqa: B023 - called at once
+        taken = statistics.median(_seconds(statistics_of(corpus.node, n=sample)) for _ in range(3))
         name = f"viewer: statistics of {sample:,} rows"
         yield absolute(name, 1e3 * taken, "ms", Target("at most", most))
     node, positions = long.shuffle(seed=1).node, np.arange(_BATCH)
     among = usual(node, [0])
-    taken = statistics.median(_last(lambda: odd(node, positions, among, steps=0)) for _ in range(5))
+    taken = statistics.median(_seconds(odd(node, positions, among, steps=0)) for _ in range(5))
     yield absolute(
         f"viewer: oddness of {_BATCH:,} records of 2.3 kB", 1e3 * taken, "ms", Target("at most", 150)
     )
@@ -170,13 +171,11 @@ def _when(row: int) -> str:
     return f"p/train/when?file=part-{row % 100:05}.jsonl&row={row % 1000}"
 
 
-def _last(work: Callable[[], object]) -> float:
-    """Return the seconds of work, of a generator to its end."""
+def _seconds(partial_results: Iterable[object]) -> float:
+    """Return the seconds that a fact takes to its end."""
     began = time.perf_counter()
-    found = work()
-    if hasattr(found, "__next__"):
-        for _ in found:
-            pass
+    for _ in partial_results:
+        pass
     return time.perf_counter() - began
 
 
@@ -194,20 +193,7 @@ def _make(folder: str, files: int, count: int) -> None:
 @contextlib.contextmanager
 def _client(folder: str, names: Iterable[str]) -> Iterator[Client]:
     pipelines = [f"{name}=bench_run:{name}" for name in names]
-    began = time.perf_counter()
-    with subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "seekable",
-            "view",
-            "corpus",
-            *pipelines,
-            "--json",
-            "--no-browser",
-            "--port",
-            "0",
-        ],
+    command = [*command, "corpus", *pipelines, "--json", "--no-browser", "--port", "0"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
