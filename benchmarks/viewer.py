@@ -193,7 +193,10 @@ def _make(folder: str, files: int, count: int) -> None:
 @contextlib.contextmanager
 def _client(folder: str, names: Iterable[str]) -> Iterator[Client]:
     pipelines = [f"{name}=bench_run:{name}" for name in names]
-    command = [*command, "corpus", *pipelines, "--json", "--no-browser", "--port", "0"],
+    command = [sys.executable, "-m", "seekable", "view", "corpus", *pipelines]
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [*command, "--json", "--no-browser", "--port", "0"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
