@@ -15,18 +15,14 @@ from seekable.facts.loss_log import read_loss_log
 from seekable.facts.pipelines import Batches, made_by, pipeline_of
 from seekable.loader.checkpoint_files import generations_in
 from seekable.remote.paths import exists
-from seekable.viewer.jobs import Jobs
-from seekable.viewer.opened import OpenPipeline, opened_of, safe_name
-from seekable.viewer.opening import opening_work
+from seekable.viewer.opened import Opened, OpenPipeline, opened_of, safe_name
+from seekable.viewer.opening import open_soon
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from seekable.facts.loss_log import LossLog
-    from seekable.viewer.jobs import Job
-    from seekable.viewer.opened import Opened
-
-_SOON_SECONDS = 1.0
+    from seekable.parallel.progress import ProgressHook
 
 __all__ = ["loss_log_of", "name_of", "opened_targets", "place_of"]
 
@@ -65,28 +61,15 @@ def opened_targets(
                 later[free] = value
             else:
                 found[free] = value
-    shared: dict[str, Any] = {"datasets": {}, "jobs": Jobs(), "opening": {}}
-    for name, data in later.items():
-        _open_soon(name, data, **shared)
-    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **shared, **shown)
+    data = Opened({}, {}, {}, openers={name: _opener(each) for name, each in later.items()})
+    for name in later:
+        open_soon(data, name)
+    given = {each: getattr(data, each) for each in ("datasets", "openers", "opening", "jobs", "kept")}
+    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **given, **shown)
 
 
-def _open_soon(
-    name: str, data: Opening, *, datasets: dict[str, Dataset], jobs: Jobs, opening: dict[str, Job]
-) -> None:
-    """Open data now, or in the background where its index takes longer than a second.
-
-    Raises:
-        BaseException: what the opening raised within that second.
-    """
-    work = opening_work(
-        lambda hook: replace(data, hook=hook).dataset(), lambda dataset: datasets.update({name: dataset})
-    )
-    job = jobs.start("index", name, work)
-    if not job.wait(_SOON_SECONDS):
-        opening[name] = job
-    elif job.error is not None:
-        raise job.error
+def _opener(data: Opening) -> Callable[[ProgressHook], Dataset]:
+    return lambda hook: replace(data, hook=hook).dataset()
 
 
 def loss_log_of(log: str) -> LossLog:

@@ -12,21 +12,10 @@ from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as WebRoute
 
-from seekable.errors import (
-    AccessDenied,
-    AmbiguousKey,
-    BadValue,
-    CorruptRecord,
-    DataNotFound,
-    IndexStale,
-    InvalidArgument,
-    KeyNotFound,
-    OutOfRange,
-    SeekableError,
-    WrongType,
-)
+from seekable.errors import KeyNotFound
 from seekable.facts.documents import SCHEMA
 from seekable.storage.memory import bytes_in_words
+from seekable.viewer.error_page import error_page
 from seekable.viewer.identity import identity_of
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, Redirect, Svg, Table
@@ -38,24 +27,11 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from seekable.viewer.identity import Identity
     from seekable.viewer.opened import Opened
     from seekable.viewer.routes import Route
 
 __all__ = ["make_app"]
 
-_STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (KeyNotFound, 404),
-    (AmbiguousKey, 404),
-    (DataNotFound, 404),
-    (OutOfRange, 404),
-    (InvalidArgument, 400),
-    (WrongType, 400),
-    (IndexStale, 409),
-    (CorruptRecord, 422),
-    (AccessDenied, 403),
-    (BadValue, 422),
-)
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
@@ -104,7 +80,7 @@ class _Answers:
             except StillOpening as waiting:
                 made = Redirect(f"opening/{waiting.name}")
             except Exception as error:  # noqa: BLE001 - functions of the user run in some pages and raise anything
-                made = _error_page(error)
+                made = error_page(error, self._opened, *_names(request))
             return self._response(made, request, asked)
 
         return answer
@@ -115,13 +91,8 @@ class _Answers:
 
     def missing(self, request: Request) -> Response:
         """Answer a request for an address that no route has."""
-        made = _error_page(KeyNotFound(f"there is no page {request.url.path!r}"))
+        made = error_page(KeyNotFound(f"there is no page {request.url.path!r}"), self._opened)
         return self._response(made, request, Asked({}, dict(request.query_params)))
-
-    def _identity(self, request: Request) -> Identity | None:
-        """Return what the dataset or pipeline of an address is, for links to it."""
-        parts = request.url.path.split("/", 3)
-        return identity_of(self._opened, parts[1], parts[2]) if len(parts) == 4 else None  # noqa: PLR2004 - "", kind, name, rest
 
     def _response(self, made: Any, request: Request, asked: Asked) -> Response:
         up = "../" * (request.url.path.count("/") - 1)
@@ -133,7 +104,7 @@ class _Answers:
             return Response(
                 made.text, media_type="image/svg+xml", headers={"Content-Security-Policy": _SVG_POLICY}
             )
-        wanted, identity = asked.query.get("as", "html"), self._identity(request)
+        wanted, identity = asked.query.get("as", "html"), identity_of(self._opened, *_names(request))
         changed = None if identity is None else identity.changed_since(asked.query.get("is", ""))
         if wanted == "json":
             more = {} if changed is None else {"changed": changed}
@@ -163,6 +134,12 @@ class _Answers:
         )
 
 
+def _names(request: Request) -> tuple[str, str]:
+    """Return the kind and the name of what an address is about: ``d`` and a dataset, ``p`` and a pipeline."""
+    kind, _, rest = request.url.path.removeprefix("/").partition("/")
+    return kind, rest.partition("/")[0]
+
+
 def _with_query(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
     """Return a query with some parameters changed; those that become None are left out.
 
@@ -171,17 +148,6 @@ def _with_query(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
     merged = {**{key: value for key, value in query.items() if key not in ("as", "is")}, **changes}
     left = urlencode({key: value for key, value in merged.items() if value is not None})
     return left and f"?{left}"
-
-
-def _error_page(error: Exception) -> Page:
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    is_ours = isinstance(error, SeekableError)
-    document = {
-        "error": str(error) if is_ours else f"{type(error).__name__}: {error}",
-        "kind": type(error).__name__,
-        "status": status,
-    }
-    return Page("error", "Not found" if status == 404 else "An error", document, status=status)  # noqa: PLR2004
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.facts.loss_log import LossLog
+    from seekable.parallel.progress import ProgressHook
     from seekable.viewer.jobs import Job
 
 __all__ = ["OpenPipeline", "Opened", "StillOpening", "data_of", "opened_of", "safe_name"]
@@ -85,6 +86,11 @@ class Kept:
                 del self._values[next(iter(self._values))]
         return value
 
+    def clear(self) -> None:
+        """Drop all values."""
+        with self._lock:
+            self._values.clear()
+
 
 class StillOpening(Exception):
     """The index of data is not complete yet."""
@@ -125,6 +131,9 @@ class Opened:
     opening: dict[str, Job] = field(default_factory=dict)
     """The jobs that open data in the background, by the name of the data."""
 
+    openers: dict[str, Callable[[ProgressHook], Dataset]] = field(default_factory=dict)
+    """Functions that open data, and report the progress of its index, by the name of the data."""
+
     kept: Kept = field(default_factory=Kept)
 
     def dataset(self, name: str) -> Dataset:
@@ -134,7 +143,8 @@ class Opened:
             StillOpening: its index is not complete.
             KeyNotFound: there is none of the name.
         """
-        if name in self.opening and name not in self.datasets:
+        job = self.opening.get(name)
+        if job is not None and (job.is_live or name not in self.datasets):
             raise StillOpening(name)
         return _of(self.datasets, name, "dataset")
 

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.jobs import Partial
+    from seekable.viewer.opened import Opened
 
-__all__ = ["OpeningPart", "heads_of", "opening_work"]
+__all__ = ["OpeningPart", "heads_of", "open_soon", "opening_work"]
 
+_SOON_SECONDS = 1.0
 _FILES_SHOWN = 3
 _HEAD_BYTES = 1000
 _HEAD_LINES = 5
@@ -74,6 +76,29 @@ def opening_work(
         return OpeningPart(size, size, files, files, dataset.size or 0)
 
     return hooked(opened, _shown)
+
+
+def open_soon(opened: Opened, name: str) -> None:
+    """Open data now, or in the background where its index takes longer than a second.
+
+    Data of the name that is open already stays open until then, and where it fails.
+
+    Raises:
+        BaseException: what the opening raised within that second.
+    """
+
+    def keep(dataset: Dataset) -> None:
+        opened.datasets[name] = dataset
+        opened.kept.clear()
+
+    # A job that is done would be returned again for the same key.
+    key = (name, len(opened.jobs.all()))
+    job = opened.jobs.start("index", key, opening_work(opened.openers[name], keep))
+    opened.opening[name] = job
+    if job.wait(_SOON_SECONDS):
+        del opened.opening[name]
+        if job.error is not None:
+            raise job.error
 
 
 def heads_of(path: str, format_name: str | None = None) -> list[dict[str, Any]]:

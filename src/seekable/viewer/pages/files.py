@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.viewer.figures import files_figure
 from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.pages.rows import table_of
+from seekable.viewer.stale import status_of
 
 if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
@@ -43,7 +43,7 @@ def files(opened: Opened, asked: Asked) -> Page:
             json_safe(found.name(int(number))),
             int(records[number]),
             int(sizes[number]),
-            _status(found, int(number)),
+            status_of(found, int(number))[0],
         ]
         for number in order[at : at + count]
     ]
@@ -95,7 +95,7 @@ def file(opened: Opened, asked: Asked) -> Page:
         "records": records,
         "bytes": int(found.data_sizes[number]),
         "first_row": first,
-        "index": _status(found, number),
+        "index": status_of(found, number)[0],
         "content": entry.content_digest,
         "made_of": FROM_INDEX,
     }
@@ -110,16 +110,3 @@ def _files(opened: Opened, name: str) -> FileSet:
         message = f"{name} is not made of files"
         raise KeyNotFound(message)
     return files_of([node])[0]
-
-
-def _status(found: FileSet, number: int) -> str:
-    """Return whether a file is the one that was indexed, by its size and time."""
-    path = found.path(number)
-    if "://" in path:
-        return "in a store"
-    try:
-        status = os.stat(path)
-    except OSError:
-        return "not there any more"
-    same = status.st_size == int(found.sizes[number]) and status.st_mtime_ns == int(found.mtimes_ns[number])
-    return "as indexed" if same else "changed since it was indexed"

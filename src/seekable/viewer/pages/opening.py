@@ -24,10 +24,12 @@ def opening(opened: Opened, asked: Asked) -> Page | Redirect:
         KeyNotFound: no such data was opened in the background.
     """
     job, name = opened.opening.get(asked.name), asked.name
+    if job is None and name in opened.datasets:
+        return Redirect(f"d/{name}/")
     if job is None:
         message = f"no data {name!r} is being opened"
         raise KeyNotFound(message)
-    if name in opened.datasets and asked.query.get("as") != "json":
+    if name in opened.datasets and job.state == "done" and asked.query.get("as") != "json":
         return Redirect(f"d/{name}/")
     path = opened.paths.get(name, name)
     document = {

@@ -13,6 +13,7 @@ from seekable.facts.raw_records import raw_record
 from seekable.viewer.page import Page
 from seekable.viewer.places import value_at
 from seekable.viewer.render import Limits, Links, text_html
+from seekable.viewer.surroundings import hex_lines, surroundings
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
@@ -39,12 +40,19 @@ def row(opened: Opened, asked: Asked) -> Page:
     view = asked.choice("view", _VIEWS)
     place = dataset.locate([number])[0]
     record, error = _read(dataset, number)
+    around = None if error is None else surroundings(dataset.node, number, error)
+    neighbours = [] if error is None else _neighbours(dataset, number)
     document = {
         "name": asked.name,
         "records": dataset.size,
         "row": number,
         "location": place_as_json(place),
-        **({"error": str(error)} if error else {"record": json_value(record)}),
+        **({"error": json_safe(str(error))} if error else {"record": json_value(record)}),
+        **(
+            {"bytes": None if around is None else around.document(), "neighbours": neighbours}
+            if error
+            else {}
+        ),
         "training": comings(opened, place),
     }
     shown = {
@@ -52,7 +60,8 @@ def row(opened: Opened, asked: Asked) -> Page:
         "views": _VIEWS,
         "value": record,
         "corrupt": error,
-        **_shown(opened, dataset, asked, view),
+        "around": () if around is None else around.lines(),
+        **_shown(opened, dataset, asked, view if error is None or view in ("file", "bytes") else "record"),
     }
     return Page("row", f"{asked.name}, row {number:,}", document, shown)
 
@@ -112,6 +121,17 @@ def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
     return out
 
 
+def _neighbours(dataset: Dataset, number: int) -> list[dict[str, Any]]:
+    """Return the rows before and after a row, as JSON documents."""
+    found: list[dict[str, Any]] = []
+    for each in (number - 1, number + 1):
+        if each >= 0 and (dataset.size is None or each < dataset.size):
+            record, error = _read(dataset, each)
+            value = {"record": json_value(record)} if error is None else {"error": json_safe(str(error))}
+            found.append({"row": each, **value})
+    return found
+
+
 def _read(dataset: Dataset, number: int) -> tuple[Any, CorruptRecord | None]:
     try:
         return dataset[number], None
@@ -128,6 +148,7 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[st
         "dump": (),
         "delivered": None,
         "delivered_by": "",
+        "delivered_error": "",
         "lines": (),
         "limits": Limits(depth=100) if asked.query.get("open") else None,
         "links": Links(
@@ -142,7 +163,8 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[st
         shown |= {"raw": raw, "raw_cut": 0 if raw is None else max(0, len(raw) - _RAW_BYTES)}
         if raw is not None:
             shown |= {"raw_text": text_html(raw[:_RAW_BYTES].decode("utf-8", "backslashreplace"))}
-            shown |= {"dump": _dump(raw[:_HEX_BYTES])}
+            offset = getattr(dataset.locate([number])[0], "offset", None)
+            shown |= {"dump": hex_lines(raw[:_HEX_BYTES], offset or 0)}
     if view in ("delivered", "difference"):
         shown |= _delivered(opened, dataset, asked, number)
     return shown
@@ -162,7 +184,16 @@ def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> d
         except (SeekableError, NotImplementedError):
             continue
         if found:
-            record = loader.dataset.node.record(found[0].position)
+            try:
+                record = loader.dataset.node.record(found[0].position)
+            except Exception as error:  # noqa: BLE001 - a function of the user raises anything
+                raw = raw_record(dataset.node, number)
+                return {
+                    "delivered_by": name,
+                    "delivered_at": found[0],
+                    "delivered_error": f"{type(error).__name__}: {error}",
+                    "raw_text": text_html((raw or b"")[:_RAW_BYTES].decode("utf-8", "backslashreplace")),
+                }
             before, after = _pretty(dataset[number]), _pretty(record)
             lines = list(difflib.ndiff(before, after)) if len(before) + len(after) < 2000 else []  # noqa: PLR2004
             return {"delivered": record, "delivered_by": name, "lines": lines, "delivered_at": found[0]}
@@ -171,15 +202,6 @@ def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> d
 
 def _pretty(record: Any) -> list[str]:
     return json.dumps(json_value(record), indent=2, ensure_ascii=False, default=str).splitlines()
-
-
-def _dump(raw: bytes) -> list[tuple[int, str, str]]:
-    """Return lines of 16 bytes: offset, codes, and characters."""
-    lines = []
-    for at in range(0, len(raw), 16):
-        part = raw[at : at + 16]
-        lines.append((at, part.hex(" "), "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)))  # noqa: PLR2004
-    return lines
 
 
 def _text_at(record: Any, at: str) -> str:
