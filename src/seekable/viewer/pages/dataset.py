@@ -50,7 +50,7 @@ def dataset(opened: Opened, asked: Asked) -> Page:
     }
     if survey is not None:
         document["keys"] = survey.document()
-    shown = {"table": table, "survey": survey, "seed": seed, "lengths": None, "words": None}
+    shown: dict[str, Any] = {"table": table, "survey": survey, "seed": seed, "lengths": None, "words": None}
     if has_lengths(found.node) and size:
         lengths = lengths_of(opened, asked.name)
         document["lengths"] = None if lengths is None else lengths.document()
