@@ -31,6 +31,7 @@ def lines(
     marks: Sequence[tuple[int, float]] = (),
     title: str,
     x_name: str = "step",
+    from_zero: bool = False,
     theme: Theme = "auto",
 ) -> str:
     """Return a line as SVG; of very many points the least and the greatest of each stretch.
@@ -41,6 +42,7 @@ def lines(
         marks: places and values that get a mark, such as spikes.
         title: what is shown.
         x_name: what the places are.
+        from_zero: True to begin the upright axis at 0; else it begins at the least value.
         theme: the colours.
 
     Example:
@@ -58,7 +60,7 @@ def lines(
     )
     seen += f", between {values.min():.4g} and {values.max():.4g}; {len(marks)} marks"
     sheet = Sheet(title, seen, width=_WIDTH, height=_HEIGHT, theme=theme)
-    low, high = float(values.min()), float(values.max())
+    low, high = 0.0 if from_zero else float(values.min()), float(values.max())
     frame = Frame(_WIDTH, _HEIGHT, (int(steps[0]), low), (int(steps[-1]), high if high > low else low + 1))
     at = _kept(values)
     columns = zip(steps[at].tolist(), values[at].tolist(), strict=True)

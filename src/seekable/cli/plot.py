@@ -25,6 +25,7 @@ class Kind(StrEnum):
     LENGTHS = "lengths"
     MIXTURE = "mixture"
     FILES = "files"
+    PADDING = "padding"
     LOSS = "loss"
     SCHEDULE = "schedule"
 
@@ -108,7 +109,9 @@ def plot(  # noqa: PLR0913 - an argument for each of its options
 
     An SVG is printed; --csv prints the numbers that it draws, --json the facts. lengths: the records of data
     by their length. files: the bytes of each file. mixture: what each source is planned to give, and gives,
-    by step. schedule: the weights of a mixture, by step. loss: a log of losses, with a dot at each spike.
+    by step. schedule: the weights of a mixture, by step. padding: the share of padding in each step, by the
+    index, or by the texts of the records with --tokenizer or --text-key. loss: a log of losses, with a dot at
+    each spike.
     """
     from seekable.cli.data_argument import Opening
     from seekable.cli.output import write

@@ -13,7 +13,10 @@ from seekable.facts.file_sizes import file_sizes
 from seekable.facts.length_histogram import length_histogram
 from seekable.facts.loss_log import spikes
 from seekable.facts.mixture import mixture, usual_stop
+from seekable.facts.padding import padding
 from seekable.facts.pipelines import made_by, pipeline_of
+from seekable.facts.position_lengths import index_unit
+from seekable.facts.record_measure import record_measure
 from seekable.facts.schedule import schedule
 from seekable.facts.source_counts import source_names, source_nodes
 from seekable.facts.token_rates import token_rates
@@ -22,6 +25,7 @@ from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.remote.paths import exists
 from seekable.viewer import figures
 from seekable.viewer.opened import OpenPipeline
+from seekable.viewer.pages.odd import as_in_files
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import Opening
@@ -96,7 +100,7 @@ def figure_of(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Fi
     """Return the figure of a target.
 
     Args:
-        kind: what is plotted: lengths, files, loss, mixture or schedule.
+        kind: what is plotted: lengths, files, loss, mixture, padding or schedule.
         plotted: the target.
         window: the steps, and the unit.
         quiet: True to draw no progress.
@@ -115,7 +119,7 @@ def figure_of(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Fi
         start, last = window.start or 0, _LAST if window.stop is None else window.stop - 1
         found = [spike for spike in spikes(log) if start <= spike.step <= last]
         return figures.loss_figure(log.between(start, last), found)
-    return _of_steps(kind, plotted, window)
+    return _of_steps(kind, plotted, window, quiet=quiet)
 
 
 def _check(kind: str, window: Window) -> None:
@@ -139,7 +143,7 @@ def _lengths(plotted: Plotted, *, quiet: bool) -> Figure:
     return figures.lengths_figure(plotted.name, found)
 
 
-def _of_steps(kind: str, plotted: Plotted, window: Window) -> Figure:
+def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Figure:
     """Return the figure of the steps of a pipeline."""
     loader = plotted.loader()
     node, batch, start = loader.dataset.node, loader.global_batch_size, window.start or 0
@@ -148,6 +152,8 @@ def _of_steps(kind: str, plotted: Plotted, window: Window) -> Figure:
         usual = max(usual_stop(node, batch=batch, start=start), weights.steps[-1] * 5 // 4)
         stop = usual if window.stop is None else window.stop
         return figures.schedule_figure(plotted.name, weights, start=start, stop=stop)
+    if kind == "padding":
+        return _padding(plotted, loader, start, window.stop, quiet=quiet)
     unit, rates = window.unit or "records", None
     if unit == "tokens":
         sources = zip(source_names(node), source_nodes(node), strict=True)
@@ -155,3 +161,18 @@ def _of_steps(kind: str, plotted: Plotted, window: Window) -> Figure:
     stop = usual_stop(node, batch=batch, start=start) if window.stop is None else window.stop
     found = mixture(node, batch=batch, start=start, stop=stop, unit=unit, tokens_per_byte=rates)
     return figures.mixture_figure(plotted.name, found)
+
+
+def _padding(plotted: Plotted, loader: Loader, start: int, last: int | None, *, quiet: bool) -> Figure:
+    """Return the padding by the index; by the records as in the files where their texts are to be counted."""
+    node, measure, batch = loader.dataset.node, None, loader.global_batch_size
+    stop = usual_stop(node, batch=batch, start=start) if last is None else last
+    if plotted.tokenizer is not None or plotted.text_key is not None or index_unit(node) is None:
+        node = as_in_files(node)
+        first = node.record(start * batch)
+        measure = record_measure(first, text_key=plotted.text_key, tokenizer=plotted.tokenizer)
+    work = padding(node, batch=batch, world_size=loader.world_size, start=start, stop=stop, measure=measure)
+    with StatusLine(shown=not quiet) as line:
+        for found in work:
+            line.show(f"{found.done:,} of {found.of:,} steps")
+    return figures.padding_figure(plotted.name, found)

@@ -22,9 +22,18 @@ if TYPE_CHECKING:
     from seekable.facts.length_histogram import LengthHistogram
     from seekable.facts.loss_log import LossLog, Spike
     from seekable.facts.mixture import Mixture
+    from seekable.facts.padding import Padding
     from seekable.facts.schedule import Schedule
 
-__all__ = ["Figure", "files_figure", "lengths_figure", "loss_figure", "mixture_figure", "schedule_figure"]
+__all__ = [
+    "Figure",
+    "files_figure",
+    "lengths_figure",
+    "loss_figure",
+    "mixture_figure",
+    "padding_figure",
+    "schedule_figure",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,18 @@ def loss_figure(log: LossLog, found: Sequence[Spike]) -> Figure:
         return lines(log.steps, log.losses, marks=list(marks.items()), title="loss", theme=theme)
 
     return Figure(document, Table(["step", "loss", "spike"], rows), draw)
+
+
+def padding_figure(name: str, found: Padding) -> Figure:
+    """Return the padding of steps as a line of its share in percent; a row is a step that was looked at."""
+    columns = found.steps, found.held, found.padded, found.shares
+    rows = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    title = f"{name}: padding of each step, % of its {found.unit}"
+
+    def draw(theme: Theme) -> str:
+        return lines(found.steps, 100 * found.shares, title=title, from_zero=True, theme=theme)
+
+    return Figure(found.document(), Table(["step", "held", "padded", "share"], rows), draw)
 
 
 def schedule_figure(name: str, found: Schedule, *, start: int, stop: int) -> Figure:

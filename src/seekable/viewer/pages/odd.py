@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["around", "oddness_of", "runs_functions", "why"]
+__all__ = ["around", "as_in_files", "oddness_of", "records_of", "runs_functions", "why"]
 
 _AROUND = 10
 _RARE = 98.0
@@ -58,7 +58,7 @@ def oddness_of(opened: Opened, name: str, positions: Int64s) -> Oddness:
 
 def runs_functions(opened: Opened, name: str) -> bool:
     """Return True if records cannot be had as they are in the files, so that the user's functions run."""
-    return calls_functions(_records(opened, name))
+    return calls_functions(records_of(opened, name))
 
 
 def why(record: dict[str, Any]) -> list[str]:
@@ -87,7 +87,7 @@ def _floor(percent: float) -> str:
 
 
 def _work(opened: Opened, name: str, positions: Int64s, *, steps: int = _AROUND) -> Generator[Oddness]:
-    node = _records(opened, name)
+    node = records_of(opened, name)
     kept: dict[int, NDArray[np.float64]] = opened.kept.get(("usual", name), dict)
     sources = np.unique(sources_of(node, positions)).tolist()
     missing = [source for source in sources if source not in kept]
@@ -96,14 +96,23 @@ def _work(opened: Opened, name: str, positions: Int64s, *, steps: int = _AROUND)
     yield from odd(node, positions, kept, steps=steps, text_key=opened.text_key)
 
 
-def _records(opened: Opened, name: str) -> Node:
-    """Return the order of a pipeline over records as in the files; its own node where they are grouped."""
+def records_of(opened: Opened, name: str) -> Node:
+    """Return the order of a pipeline over records as in the files; its own node where they are grouped.
+
+    Raises:
+        DataNotFound: the files of a source are not on this machine.
+    """
     return opened.kept.get(
-        ("as in files", name), lambda: _as_in_files(opened.pipeline(name).loader.dataset.node)
+        ("as in files", name), lambda: as_in_files(opened.pipeline(name).loader.dataset.node)
     )
 
 
-def _as_in_files(node: Node) -> Node:
+def as_in_files(node: Node) -> Node:
+    """Return the order of a pipeline over records as in the files; itself where they are grouped.
+
+    Raises:
+        DataNotFound: the files of a source are not on this machine.
+    """
     for leaf in leaves_of(node):
         if isinstance(leaf, PlaceholderSource) and data_of(leaf) is None:
             message = "the files of the run are not here: start the viewer with --root and their folder"

@@ -1,0 +1,131 @@
+"""Padding, against batches that are padded by hand, and the bounds of sampled windows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seekable as sk
+from seekable.facts import padding as room
+from seekable.facts.pace import Pace
+from seekable.facts.padding import padding
+from seekable.facts.position_lengths import index_unit, position_lengths
+from seekable.facts.record_measure import record_measure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LENGTHS = [3, 0, 17, 4, 4, 90, 1, 12, 33, 8, 2]
+EXACT = "exact, from the index"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lines of known lengths in three files, and the same as documents of tokens."""
+    folder = tmp_path_factory.mktemp("padded")
+    for name, some in {"a": LENGTHS[:4], "b": [], "c": LENGTHS[4:]}.items():
+        lines = [json.dumps({"text": "x" * length}) + "\n" for length in some]
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    sk.tokenize(str(folder / "*.jsonl"), to=folder / "tokens", tokenizer=lambda text: [*text.encode()])
+    return folder
+
+
+def by_hand(records: list[int], batch: int, ranks: int) -> tuple[list[int], list[int]]:
+    """Return what each batch holds, and what it holds when the part of each rank is padded to its longest."""
+    batches = [records[at : at + batch] for at in range(0, len(records), batch)]
+    padded = [
+        sum(max(some[rank::ranks]) * len(some[rank::ranks]) for rank in range(ranks)) for some in batches
+    ]
+    return [sum(some) for some in batches], padded
+
+
+@given(st.integers(0, 5), st.integers(1, 6), st.integers(1, 3), st.integers(1, 3))
+def test_each_rank_pads_its_own_part(folder: Path, start: int, steps: int, own: int, ranks: int) -> None:
+    batch = own * ranks
+    lines = sk.open(str(folder / "*.jsonl"))
+    data = sk.mix({"a": lines.shuffle(seed=3), "b": lines.shuffle(seed=4)}, weights={"a": 2, "b": 1}, seed=0)
+    *_, found = padding(data.node, batch=batch, world_size=ranks, start=start, stop=start + steps)
+    positions = np.arange(start * batch, (start + steps) * batch)
+    lengths = [len(json.dumps(record)) + 1 for record in data.node.fetch(positions)]
+    assert (found.held.tolist(), found.padded.tolist()) == by_hand(lengths, batch, ranks)
+    assert (found.made_of, found.unit, found.bounds) == (EXACT, "bytes", (found.share, found.share))
+    assert found.share == pytest.approx(1 - sum(lengths) / found.padded.sum())
+    measure = record_measure(data.node.record(start * batch))
+    *_, read = padding(
+        data.node, batch=batch, world_size=ranks, start=start, stop=start + steps, measure=measure
+    )
+    texts = [len(record["text"]) for record in data.node.fetch(positions)]
+    assert (read.held.tolist(), read.padded.tolist()) == by_hand(texts, batch, ranks)
+    assert (read.unit, read.made_of) == ("characters", "exact, from the characters of all records")
+
+
+@pytest.mark.parametrize("options", [{}, {"labels": "within"}, {"next_token": True}], ids=str)
+def test_packed_samples_are_as_full_as_their_segments_say(folder: Path, options: dict[str, str]) -> None:
+    data = sk.open(folder / "tokens").pack(96, seed=2, method="best_fit", **options)  # type: ignore[arg-type]
+    count = len(data)
+    *_, found = padding(data.shuffle(seed=1).node, batch=1, world_size=1, start=0, stop=count)
+    width = 96 + (1 if options else 0)
+    assert found.is_packed
+    assert found.padded.tolist() == [width] * count
+    assert found.held.sum() == sum(LENGTHS)
+    windows = sk.open(folder / "tokens").windows(16)
+    *_, full = padding(windows.node, batch=1, world_size=1, start=0, stop=len(windows))
+    assert full.share == 0
+
+
+def test_documents_of_tokens_have_their_lengths(folder: Path) -> None:
+    tokens = sk.open(folder / "tokens")
+    assert index_unit(tokens.shuffle(seed=1).map(len).node) == "tokens"
+    assert sorted(position_lengths(tokens.shuffle(seed=1).node, np.arange(11)).held.tolist()) == sorted(
+        LENGTHS
+    )
+
+
+def test_a_window_is_sampled_and_its_bounds_hold_the_share_of_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = sk.open(str(folder / "*.jsonl")).shuffle(seed=7)
+    *_, whole = padding(data.node, batch=4, world_size=2, start=0, stop=200)
+    monkeypatch.setattr(room, "_MOST_STEPS", 60)
+    *_, some = padding(data.node, batch=4, world_size=2, start=0, stop=200)
+    assert some.made_of == "from 60 of 200 steps, seed 0; lengths exact, from the index"
+    assert some.held.tolist() == [whole.held[step] for step in some.steps.tolist()]
+    low, high = some.bounds
+    assert 0 < low < whole.share < high < 1
+    monkeypatch.setattr(room, "_MOST_STEPS", 1)
+    *_, one = padding(data.node, batch=4, world_size=2, start=0, stop=200)
+    assert one.bounds == (0.0, 1.0)
+
+
+def test_partial_results_are_of_more_and_more_steps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_AT_ONCE", 4)
+    monkeypatch.setattr(Pace, "due", lambda _: True)
+    data = sk.open(str(folder / "*.jsonl")).shuffle(seed=7)
+    measure = record_measure({"text": ""})
+    parts = list(padding(data.node, batch=4, world_size=1, start=3, stop=8, measure=measure))
+    assert [part.done for part in parts] == [1, 2, 3, 4, 5]
+    assert parts[-1].steps.tolist() == [3, 4, 5, 6, 7]
+    assert set(parts[1].steps.tolist()) > set(parts[0].steps.tolist())
+
+
+def test_a_corrupt_record_counts_as_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "abc"}\n{"text": \n{"n": 1}\n{"text": "a"}\n')
+    node = sk.open(tmp_path / "a.jsonl").node
+    *_, found = padding(node, batch=4, world_size=1, start=0, stop=1, measure=record_measure(node.record(0)))
+    assert (found.left_out, found.held.tolist(), found.padded.tolist()) == (2, [4], [12])
+
+
+def test_what_has_no_lengths_says_so() -> None:
+    node = sk.from_sequence("abc").node
+    with pytest.raises(sk.InvalidArgument, match="the index has no lengths"):
+        next(padding(node, batch=1, world_size=1, start=0, stop=1))
+    with pytest.raises(sk.InvalidArgument, match="multiple of world_size=2"):
+        next(padding(node, batch=3, world_size=2, start=0, stop=1))
+    with pytest.raises(sk.InvalidArgument, match="no text and no list"):
+        record_measure(5)
+    assert record_measure({"ids": np.zeros(3)}).lengths([{"ids": np.zeros(3)}, {"n": 1}]).tolist() == [3, -1]
