@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks import view_data
@@ -142,8 +142,7 @@ def _mixtures(client: Client) -> Iterator[Row]:
 
 def _facts(corpus: sk.Dataset, long: sk.Dataset) -> Iterator[Row]:
     count = corpus.size or 0
-    files: Any = corpus.node
-    seconds = _seconds(length_histogram(files.files))
+    seconds = _seconds(length_histogram(corpus.node))
     yield absolute(f"viewer: lengths of {count:,} rows", seconds, "s", Target("at most", 0.4))
     for sample, most in ((1_000, 30), (10_000, 150), (100_000, 1_000)):
         taken = statistics.median(_seconds(statistics_of(corpus.node, n=sample)) for _ in range(3))
