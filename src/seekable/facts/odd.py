@@ -53,11 +53,17 @@ class Oddness:
     made_of: str
 
     def order(self) -> Int64s:
-        """Return the numbers of the records, the oddest first: the same text twice, then the ends."""
+        """Return the numbers of the records, the oddest first.
+
+        Records whose text comes twice are first, then those with the most extreme percentile of any measure,
+        and of these the ones that are extreme in more of them.
+        """
         # What is compared with nothing is not odd, and what has no measures is: it cannot be read.
-        ends = np.abs(np.nan_to_num(self.percentiles, nan=50.0) - 50).max(axis=1, initial=0)
+        ends = np.abs(np.nan_to_num(self.percentiles, nan=50.0) - 50)
         ends[np.isnan(self.values[:, 0])] = 50.0
-        return np.lexsort((self.positions, -ends, self.same_text_at < 0))
+        return np.lexsort(
+            (self.positions, -ends.sum(axis=1), -ends.max(axis=1, initial=0), self.same_text_at < 0)
+        )
 
     def document(self) -> dict[str, Any]:
         """Return all records, the oddest first, JSON-safe: None for what a corrupt record has not."""

@@ -32,8 +32,8 @@ _AROUND = 10
 _RARE = 98.0
 """The percentile from which on, and below 100 less it, a measure is a reason."""
 
-_HIGH = {"bytes": "longer", "squeezes to": "harder to compress", "letters": "more letters"}
-_LOW = {"bytes": "shorter", "squeezes to": "repeats itself, compresses better", "letters": "fewer letters"}
+_HIGH = {"bytes": "longer", "squeezes to": "repeats itself less", "letters": "more letters"}
+_LOW = {"bytes": "shorter", "squeezes to": "repeats itself more", "letters": "fewer letters"}
 
 
 def around(opened: Opened, asked: Asked) -> Redirect:
@@ -76,14 +76,14 @@ def why(record: dict[str, Any]) -> list[str]:
         if percentile is None or name not in _HIGH:
             continue
         if percentile >= _RARE:
-            reasons.append(f"{_HIGH[name]} than {_floor(percentile)} %")
+            reasons.append(f"{_HIGH[name]} than {_share(percentile)}")
         elif percentile <= 100 - _RARE:
-            reasons.append(f"{_LOW[name]} than {_floor(100 - percentile)} %")
+            reasons.append(f"{_LOW[name]} than {_share(100 - percentile)}")
     return reasons
 
 
-def _floor(percent: float) -> str:
-    return f"{int(percent * 10) / 10:g}"
+def _share(percent: float) -> str:
+    return "all" if percent >= 100 else f"{int(percent * 10) / 10:g} %"  # noqa: PLR2004 - percent
 
 
 def _work(opened: Opened, name: str, positions: Int64s, *, steps: int = _AROUND) -> Generator[Oddness]:
