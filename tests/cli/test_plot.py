@@ -104,7 +104,7 @@ def test_files_are_sorted_by_their_bytes(folder: Path) -> None:
 
 
 def test_a_mixture_is_that_of_the_facts_also_of_a_function(folder: Path) -> None:
-    fact = mixture(pipeline(folder).node, batch=4, start=2, stop=9)
+    fact = mixture(sk.Loader(pipeline(folder), batch_size=4, prefetch=0), start=2, stop=9)
     found = rows("mixture", "checkpoints", "--from", "2", "--to", "9", cwd=folder)
     delivered = np.array([float(each["delivered"]) for each in found]).reshape(-1, 2)
     assert (delivered == fact.delivered).all()

@@ -149,7 +149,7 @@ def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Fi
     node, batch, start = loader.dataset.node, loader.global_batch_size, window.start or 0
     if kind == "schedule":
         weights = schedule(node, batch=batch)
-        usual = max(usual_stop(node, batch=batch, start=start), weights.steps[-1] * 5 // 4)
+        usual = max(usual_stop(loader, start=start), weights.steps[-1] * 5 // 4)
         stop = usual if window.stop is None else window.stop
         return figures.schedule_figure(plotted.name, weights, start=start, stop=stop)
     if kind == "padding":
@@ -158,8 +158,8 @@ def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Fi
     if unit == "tokens":
         sources = zip(source_names(node), source_nodes(node), strict=True)
         rates = token_rates(sources, plotted.tokenizer, text_key=plotted.text_key)
-    stop = usual_stop(node, batch=batch, start=start) if window.stop is None else window.stop
-    found = mixture(node, batch=batch, start=start, stop=stop, unit=unit, tokens_per_byte=rates)
+    stop = usual_stop(loader, start=start) if window.stop is None else window.stop
+    found = mixture(loader, start=start, stop=stop, unit=unit, tokens_per_byte=rates)
     return figures.mixture_figure(plotted.name, found)
 
 

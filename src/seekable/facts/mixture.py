@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.loader.loader import Loader
     from seekable.nodes.contract import Node
 
     Float64s = NDArray[np.float64]
@@ -74,24 +75,22 @@ class Mixture:
 
 
 def mixture(
-    node: Node,
+    loader: Loader,
     *,
-    batch: int,
     start: int,
     stop: int,
     places: int = 200,
     unit: Unit = "records",
     tokens_per_byte: Mapping[str, float] | None = None,
 ) -> Mixture:
-    """Return what each source gives to the steps ``start`` to ``stop``; no record is read.
+    """Return what each source gives to the steps ``start`` to ``stop`` of a run; no record is read.
 
-    Step ``s`` has the positions from ``s * batch`` on, as those of a loader from its start have. The plan is
-    the weights of the mixtures, with their schedules. Below them, where there is no mixture, it is the
-    records of an epoch of each part.
+    The records that a run leaves out at its end (``end="drop"``) count as delivered. The plan is the weights
+    of the mixtures, with their schedules. Below them, where there is no mixture, it is the records of an
+    epoch of each part.
 
     Args:
-        node: the pipeline.
-        batch: the records of a step over all ranks.
+        loader: the loader of the run, over a dataset.
         start: the first step.
         stop: the step after the last one.
         places: the most intervals.
@@ -105,36 +104,39 @@ def mixture(
         >>> import seekable as sk
         >>> a, b = sk.from_sequence(range(10**6)), sk.from_sequence(range(10**6))
         >>> ds = sk.mix({"a": a, "b": b}, weights={"a": 3, "b": 1}, seed=0)
-        >>> fact = mixture(ds.node, batch=64, start=0, stop=100, places=2)
+        >>> fact = mixture(sk.Loader(ds, batch_size=64, prefetch=0), start=0, stop=100, places=2)
         >>> fact.steps.tolist(), fact.delivered.tolist(), fact.planned.tolist()
         ([0, 50, 100], [[2400.0, 800.0], [2400.0, 800.0]], [[2400.0, 800.0], [2400.0, 800.0]])
     """
-    checked_count("batch", batch, least=1)
     checked_count("start", start, least=0)
     checked_count("stop", stop, least=start)
     intervals = min(checked_count("places", places, least=1), stop - start)
     if unit not in ("records", "bytes", "tokens"):
         message = f"unit must be 'records', 'bytes' or 'tokens' (got {unit!r})"
         raise InvalidArgument(message)
+    node = loader.dataset.node
     names = source_names(node)
     steps = np.array([start + (stop - start) * i // max(1, intervals) for i in range(intervals + 1)])
-    delivered = np.diff(source_counts(node, steps * batch), axis=0).astype(np.float64)
-    planned = np.diff(_planned(node, (steps * batch).astype(np.float64)), axis=0)
+    positions = np.array([loader.position_of(step) for step in steps.tolist()], dtype=np.int64)
+    delivered = np.diff(source_counts(node, positions), axis=0).astype(np.float64)
+    planned = np.diff(_planned(node, positions.astype(np.float64)), axis=0)
     each, made_of = _each_record(node, names, unit, tokens_per_byte)
+    batch = loader.global_batch_size
     return Mixture(names, unit, made_of, batch, steps, delivered * each, planned * each)
 
 
-def usual_stop(node: Node, *, batch: int, start: int) -> int:
-    """Return the step to which a pipeline is shown if nothing is said: the end of its first epoch.
+def usual_stop(loader: Loader, *, start: int) -> int:
+    """Return the step to which a run is shown if nothing is said: about the end of its first epoch.
 
     Of endless data, step 1,000; never more than 1,000,000, and at least the step after ``start``.
 
     Example:
         >>> import seekable as sk
-        >>> usual_stop(sk.from_sequence(range(100)).node, batch=10, start=0)
+        >>> usual_stop(sk.Loader(sk.from_sequence(range(100)), batch_size=10, prefetch=0), start=0)
         10
     """
-    whole = node.size // batch if node.size else _USUAL_STEPS
+    size = loader.dataset.size
+    whole = size // loader.global_batch_size if size else _USUAL_STEPS
     return max(start + 1, min(whole, _MOST_USUAL_STEPS))
 
 

@@ -218,6 +218,27 @@ class Loader(Positioned, Viewable):
             raise InvalidArgument(message)
         return step_plan.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
 
+    def position_of(self, step: int) -> int:
+        """Return the position in the order at which a batch begins, over all ranks.
+
+        Where each batch is full it is ``step`` times the batch; a run that ends has a short last batch.
+
+        Args:
+            step: as of ``locate``.
+
+        Raises:
+            InvalidArgument: a step from before, or one that never comes; or the loader is over a stream.
+
+        Example:
+            >>> import seekable as sk
+            >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=4)
+            >>> [loader.position_of(step) for step in range(5)]
+            [0, 4, 8, 10, 14]
+        """
+        if not isinstance(self.dataset, Dataset):
+            raise InvalidArgument("the items of a stream have no positions before they are made")
+        return self._progress.cursor_of(checked_count("step", step, least=0)).position
+
     def when(
         self, path: str | os.PathLike[str], row: int, *, epochs: int | range | None = None
     ) -> list[Coming]:

@@ -66,6 +66,11 @@ class Positioned:
         return self._progress.cursor.step
 
     @property
+    def first_step(self) -> int:
+        """The first step whose records are known: 0, or the one at which the batches last changed."""
+        return self._progress.anchor.step
+
+    @property
     def epoch(self) -> int:
         """The first epoch of the present run; it moves on when the end of the run was seen."""
         return self._progress.cursor.epoch

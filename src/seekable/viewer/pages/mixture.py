@@ -26,7 +26,7 @@ def page(opened: Opened, asked: Asked) -> Page:
     """Return what each source gives from one step to another."""
     found, loader = _found(opened, asked), opened.pipeline(asked.name).loader
     node = loader.dataset.node
-    before = source_counts(node, np.array([found.steps[-1] * found.batch]))[0].tolist()
+    before = source_counts(node, np.array([loader.position_of(int(found.steps[-1]))]))[0].tolist()
     sizes = [source.size for source in source_nodes(node)]
     document = {"name": asked.name, **found.document()}
     planned, delivered = found.planned.sum(axis=0), found.delivered.sum(axis=0)
@@ -49,9 +49,8 @@ def chart(opened: Opened, asked: Asked) -> Svg:
 def _found(opened: Opened, asked: Asked) -> Mixture:
     loader = opened.pipeline(asked.name).loader
     node = loader.dataset.node
-    batch = loader.global_batch_size
-    start = asked.count("from", default=0)
-    stop = asked.count("to", default=usual_stop(node, batch=batch, start=start), least=start)
+    start = asked.count("from", default=loader.first_step)
+    stop = asked.count("to", default=usual_stop(loader, start=start), least=start)
     unit = asked.choice("in", UNITS)
     if stop == start:
         message = f"to= must be above from= (got {start:,} for both)"
@@ -65,6 +64,6 @@ def _found(opened: Opened, asked: Asked) -> Mixture:
                 opened.tokenizer,
                 text_key=opened.text_key,
             )
-        return mixture(node, batch=batch, start=start, stop=stop, unit=unit, tokens_per_byte=rates)  # type: ignore[arg-type]  # one of UNITS
+        return mixture(loader, start=start, stop=stop, unit=unit, tokens_per_byte=rates)  # type: ignore[arg-type]  # one of UNITS
 
     return opened.kept.get(("mixture", asked.name, start, stop, unit), make)

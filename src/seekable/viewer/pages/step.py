@@ -206,9 +206,8 @@ def _sources(
     """Return how many records of each source a step has, and how many the weights plan."""
     counts = Counter(owners)
     plan: list[float | None] = [None] * len(names)
-    starts = {record.position for record in planned.records[:1]}
-    if is_whole and starts == {planned.step * planned.batch} and len(planned.records) == planned.batch:
-        found = mixture(loader.dataset.node, batch=planned.batch, start=planned.step, stop=planned.step + 1)
+    if is_whole and planned.records:
+        found = mixture(loader, start=planned.step, stop=planned.step + 1)
         plan = found.planned[0].tolist()
     return [{"name": name, "records": counts[at], "planned": plan[at]} for at, name in enumerate(names)]
 
