@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from starlette.testclient import TestClient
 
+    from seekable.viewer.opened import Opened
+
 EXAMPLES = [route.example for route in ROUTES if not route.changes]
 
 
@@ -56,11 +58,28 @@ def test_a_record_is_that_of_the_command(pages: TestClient, data: Path) -> None:
         ("step 3 rank 1", "p/train/step/3?rank=1"),
         ("key:k5", "d/corpus/key?key=k5"),
         ("key:a/../b%&c", "d/corpus/key?key=a%2F..%2Fb%25%26c"),
-        ("part-1.jsonl:5", "d/corpus/at?file=part-1.jsonl&row=5"),
-        ("/data/part-1.jsonl:5", "d/corpus/at?file=%2Fdata%2Fpart-1.jsonl&row=5"),
+        ("part-1.jsonl:5", "d/corpus/row/105"),
+        ("code/part-1.jsonl:5", "d/corpus/at?file=code%2Fpart-1.jsonl&row=5"),
+        ("{data}/code/part-1.jsonl:5", "d/code/row/105"),
+        ("{data}/code/part-1.jsonl: record 5 at byte 99 (7 bytes) cannot be\ndecoded", "d/code/row/105"),
+        ("'part-2.jsonl':5", "d/corpus/row/205"),
+        ("/nowhere/part-1.jsonl:5", "d/corpus/at?file=%2Fnowhere%2Fpart-1.jsonl&row=5"),
+        ("position 1,7", "p/train/position/17"),
+        ("corpus", "d/corpus/"),
+        ("code 17", "d/code/row/17"),
+        ("code  part-1.jsonl:5", "d/code/row/105"),
+        ("other step 3", "p/other/step/3"),
+        ("train", "p/train/"),
+        ("checkpoints", "s/checkpoints/"),
+        ("checkpoints 5", "s/checkpoints/5"),
+        ("checkpoints 5...15", "s/checkpoints/5...15"),
+        ("{fingerprint}", "s/checkpoints/15"),
+        ("{short}...", "s/checkpoints/15"),
     ],
 )
-def test_the_box_goes_anywhere(pages: TestClient, asked: str, to: str) -> None:
+def test_the_box_goes_anywhere(pages: TestClient, shown: Opened, data: Path, asked: str, to: str) -> None:
+    pipeline = shown.pipeline("train").loader.dataset.fingerprint
+    asked = asked.format(data=data, fingerprint=pipeline, short=pipeline[:13])
     answer = pages.get("/go", params={"to": asked})
     assert (answer.status_code, answer.headers["location"]) == (303, to)
 
@@ -100,13 +119,16 @@ def test_links_without_a_query_end_in_their_path(pages: TestClient) -> None:
         ("d/corpus/row/-301", 404, "there is no row -301"),
         ("d/nothing/", 404, "there is no dataset 'nothing' (open are: corpus"),
         ("d/corpus/key/none", 404, "none"),
-        ("d/corpus/at/other.jsonl/1", 404, "corpus has no file 'other.jsonl'"),
+        ("d/corpus/at/other.jsonl/1", 404, "corpus has no such row: there is no file 'other.jsonl'"),
         ("d/corpus/at/part-0.jsonl/100", 404, "has 100 rows, 0 to 99"),
-        ("d/corpus/at?file=%2Fetc%2Fpasswd", 404, "corpus has no file '/etc/passwd'"),
+        ("d/corpus/at?file=%2Fetc%2Fpasswd", 404, "there is no file '/etc/passwd'"),
         ("d/corpus/key?key=", 404, "no record has the key ''"),
         ("d/corpus/rows?n=501", 400, "n= takes a number from 1 to 500 (got '501')"),
         ("d/corpus/rows?order=other", 400, "order= takes one of file, sample (got 'other')"),
         ("go?to=something", 400, "'something' cannot be read: write a row"),
+        ("go?to=corpus+something", 400, "'something' cannot be read: write a row"),
+        ("go?to=xxh3:00000000", 400, "no state of a pipeline with the fingerprint xxh3:00000000"),
+        ("go?to=,", 400, "',' cannot be read"),
         ("nowhere", 404, "there is no page"),
     ],
 )

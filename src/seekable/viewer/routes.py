@@ -10,6 +10,7 @@ from seekable.viewer.pages import (
     compare,
     dataset,
     files,
+    go,
     health,
     home,
     job,
@@ -59,7 +60,7 @@ class Route:
 
 ROUTES = (
     Route("", home.home, ""),
-    Route("go", home.go, "go?to=5"),
+    Route("go", go.go, "go?to=5"),
     Route("d/{name}/", dataset.dataset, "d/corpus/"),
     Route("d/{name}/rows", rows.rows, "d/corpus/rows?at=3&n=5"),
     Route("d/{name}/lengths", lengths.page, "d/corpus/lengths"),

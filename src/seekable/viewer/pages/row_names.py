@@ -14,11 +14,12 @@ from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.row import check_row
 
 if TYPE_CHECKING:
+    from seekable.dataset.dataset import Dataset
     from seekable.nodes.keys.lookup import Lookup
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["at_random", "by_key", "by_place", "from_end"]
+__all__ = ["at_random", "by_key", "by_place", "from_end", "row_of_place"]
 
 _MOST_SHOWN = 100
 
@@ -80,24 +81,35 @@ def by_place(opened: Opened, asked: Asked) -> Redirect:
         name, number = str(asked.path["file"]), int(asked.path["row"])
     else:
         name, number = asked.text("file"), asked.count("row", default=0)
-    if (
-        os.path.isabs(name)
-        and isinstance(dataset.node, Leaf)
-        and (rows := dataset.node.rows_of(name, number))
-    ):
-        return Redirect(f"d/{asked.name}/row/{rows[0]}")
+    try:
+        return Redirect(f"d/{asked.name}/row/{row_of_place(dataset, name, number)}")
+    except KeyNotFound as error:
+        message = f"{asked.name} has no such row: {error}"
+        raise KeyNotFound(message) from None
+
+
+def row_of_place(dataset: Dataset, name: str, number: int) -> int:
+    """Return the row of a dataset that is a row of a file, which is named by its path or the end of it.
+
+    Raises:
+        KeyNotFound: there is no such file or row.
+    """
+    if os.path.isabs(name) and isinstance(dataset.node, Leaf):
+        rows = dataset.node.rows_of(name, number)
+        if rows:
+            return rows[0]
     files = getattr(dataset.node, "files", None)
     names = files.names() if files is not None else []
     found = [at for at, each in enumerate(names) if each == name or each.endswith("/" + name)]
     found = found or [at for at, each in enumerate(names) if os.path.basename(each) == name]
     if files is None or not found:
-        message = f"{asked.name} has no file {name!r}"
+        message = f"there is no file {name!r}"
         raise KeyNotFound(message)
     first, records = int(files.starts[found[0]]), int(files.records[found[0]])
     if number >= records:
         message = f"{names[found[0]]} has {records:,} rows, 0 to {records - 1:,} (asked for: {number:,})"
         raise KeyNotFound(message)
-    return Redirect(f"d/{asked.name}/row/{first + number}")
+    return first + number
 
 
 def _rows_with(lookup: Lookup, text: str) -> list[int]:

@@ -49,7 +49,7 @@
   const media = () => one("audio, video");
   const keys = {
     j: () => select(1), k: () => select(-1), Enter: () => all(".item")[at]?.querySelector("a")?.click(),
-    "[": () => follow("a[rel=prev]"), "]": () => follow("a[rel=next]"), b: () => follow("a[rel=up]"),
+    "[": () => follow("a[rel=prev]"), "]": () => follow("a[rel=next]"), b: () => (one("main a[rel=up]") || one(".brand")).click(),
     g: () => one("#go").focus(), "/": () => (one("#q") ? one("#q").focus() : follow(".tabs a[href$=search]")),
     r: () => follow("a[rel=random]"), o: () => follow("a[rel=odd]"), c: copy, "?": () => dialog.showModal(),
     e: () => { const closed = all("main details:not([open])"); (closed.length ? closed : all("main details")).forEach((d) => { d.open = closed.length > 0; }); },
