@@ -166,7 +166,7 @@ def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Fi
 def _padding(plotted: Plotted, loader: Loader, start: int, last: int | None, *, quiet: bool) -> Figure:
     """Return the padding by the index; by the records as in the files where their texts are to be counted."""
     node, measure, batch = loader.dataset.node, None, loader.global_batch_size
-    stop = usual_stop(node, batch=batch, start=start) if last is None else last
+    stop = usual_stop(loader, start=start) if last is None else last
     if plotted.tokenizer is not None or plotted.text_key is not None or index_unit(node) is None:
         node = as_in_files(node)
         first = node.record(start * batch)

@@ -73,8 +73,7 @@ def read(opened: Opened, asked: Asked) -> Redirect:
 def _window(opened: Opened, asked: Asked) -> tuple[int, int]:
     loader = opened.pipeline(asked.name).loader
     start = asked.count("from", default=0)
-    usual = usual_stop(loader.dataset.node, batch=loader.global_batch_size, start=start)
-    stop = asked.count("to", default=usual)
+    stop = asked.count("to", default=usual_stop(loader, start=start))
     if stop <= start:
         message = f"to= must be above from= (got {stop:,} and {start:,})"
         raise InvalidArgument(message)
