@@ -48,17 +48,21 @@ def by_hand(records: list[int], batch: int, ranks: int) -> tuple[list[int], list
 def test_each_rank_pads_its_own_part(folder: Path, start: int, steps: int, own: int, ranks: int) -> None:
     batch = own * ranks
     lines = sk.open(str(folder / "*.jsonl"))
-    data = sk.mix({"a": lines.shuffle(seed=3), "b": lines.shuffle(seed=4)}, weights={"a": 2, "b": 1}, seed=0)
-    *_, found = padding(data.node, batch=batch, world_size=ranks, start=start, stop=start + steps)
+    data = sk.mix(
+        {"a": lines.shuffle(seed=3), "b": lines.shuffle(seed=4)},
+        weights={"a": 2, "b": 1},
+        seed=0,
+        stop="never",
+    )
+    loader = sk.Loader(data, global_batch_size=batch, rank=0, world_size=ranks, epochs=None, prefetch=0)
+    *_, found = padding(loader, start=start, stop=start + steps)
     positions = np.arange(start * batch, (start + steps) * batch)
     lengths = [len(json.dumps(record)) + 1 for record in data.node.fetch(positions)]
     assert (found.held.tolist(), found.padded.tolist()) == by_hand(lengths, batch, ranks)
     assert (found.made_of, found.unit, found.bounds) == (EXACT, "bytes", (found.share, found.share))
     assert found.share == pytest.approx(1 - sum(lengths) / found.padded.sum())
     measure = record_measure(data.node.record(start * batch))
-    *_, read = padding(
-        data.node, batch=batch, world_size=ranks, start=start, stop=start + steps, measure=measure
-    )
+    *_, read = padding(loader, start=start, stop=start + steps, measure=measure)
     texts = [len(record["text"]) for record in data.node.fetch(positions)]
     assert (read.held.tolist(), read.padded.tolist()) == by_hand(texts, batch, ranks)
     assert (read.unit, read.made_of) == ("characters", "exact, from the characters of all records")
@@ -68,14 +72,25 @@ def test_each_rank_pads_its_own_part(folder: Path, start: int, steps: int, own: 
 def test_packed_samples_are_as_full_as_their_segments_say(folder: Path, options: dict[str, str]) -> None:
     data = sk.open(folder / "tokens").pack(96, seed=2, method="best_fit", **options)  # type: ignore[arg-type]
     count = len(data)
-    *_, found = padding(data.shuffle(seed=1).node, batch=1, world_size=1, start=0, stop=count)
+    *_, found = padding(sk.Loader(data.shuffle(seed=1), batch_size=1, prefetch=0), start=0, stop=count)
     width = 96 + (1 if options else 0)
     assert found.is_packed
     assert found.padded.tolist() == [width] * count
     assert found.held.sum() == sum(LENGTHS)
     windows = sk.open(folder / "tokens").windows(16)
-    *_, full = padding(windows.node, batch=1, world_size=1, start=0, stop=len(windows))
+    *_, full = padding(sk.Loader(windows, batch_size=1, prefetch=0), start=0, stop=len(windows))
     assert full.share == 0
+
+
+def test_the_last_batch_of_a_run_is_shorter(folder: Path) -> None:
+    lines = sk.open(str(folder / "*.jsonl"))
+    loader = sk.Loader(lines, global_batch_size=4, rank=0, world_size=2, prefetch=0)
+    lengths = [len(json.dumps(record)) + 1 for record in lines]
+    *_, found = padding(loader, start=0, stop=4)
+    hands = [by_hand(lengths[at : at + 4], 4, 2) for at in (0, 4, 8)]
+    assert found.held.tolist()[:3] == [held for (held,), _ in hands]
+    assert found.padded.tolist()[:3] == [padded for _, (padded,) in hands]
+    assert found.held[3] == found.held[0]
 
 
 def test_documents_of_tokens_have_their_lengths(folder: Path) -> None:
@@ -90,15 +105,16 @@ def test_a_window_is_sampled_and_its_bounds_hold_the_share_of_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = sk.open(str(folder / "*.jsonl")).shuffle(seed=7)
-    *_, whole = padding(data.node, batch=4, world_size=2, start=0, stop=200)
+    loader = sk.Loader(data, global_batch_size=4, rank=0, world_size=2, epochs=None, prefetch=0)
+    *_, whole = padding(loader, start=0, stop=200)
     monkeypatch.setattr(room, "_MOST_STEPS", 60)
-    *_, some = padding(data.node, batch=4, world_size=2, start=0, stop=200)
+    *_, some = padding(loader, start=0, stop=200)
     assert some.made_of == "from 60 of 200 steps, seed 0; lengths exact, from the index"
     assert some.held.tolist() == [whole.held[step] for step in some.steps.tolist()]
     low, high = some.bounds
     assert 0 < low < whole.share < high < 1
     monkeypatch.setattr(room, "_MOST_STEPS", 1)
-    *_, one = padding(data.node, batch=4, world_size=2, start=0, stop=200)
+    *_, one = padding(loader, start=0, stop=200)
     assert one.bounds == (0.0, 1.0)
 
 
@@ -107,7 +123,8 @@ def test_partial_results_are_of_more_and_more_steps(folder: Path, monkeypatch: p
     monkeypatch.setattr(Pace, "due", lambda _: True)
     data = sk.open(str(folder / "*.jsonl")).shuffle(seed=7)
     measure = record_measure({"text": ""})
-    parts = list(padding(data.node, batch=4, world_size=1, start=3, stop=8, measure=measure))
+    loader = sk.Loader(data, batch_size=4, epochs=None, prefetch=0)
+    parts = list(padding(loader, start=3, stop=8, measure=measure))
     assert [part.done for part in parts] == [1, 2, 3, 4, 5]
     assert parts[-1].steps.tolist() == [3, 4, 5, 6, 7]
     assert set(parts[1].steps.tolist()) > set(parts[0].steps.tolist())
@@ -115,17 +132,18 @@ def test_partial_results_are_of_more_and_more_steps(folder: Path, monkeypatch: p
 
 def test_a_corrupt_record_counts_as_empty(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "abc"}\n{"text": \n{"n": 1}\n{"text": "a"}\n')
-    node = sk.open(tmp_path / "a.jsonl").node
-    *_, found = padding(node, batch=4, world_size=1, start=0, stop=1, measure=record_measure(node.record(0)))
+    data = sk.open(tmp_path / "a.jsonl")
+    loader = sk.Loader(data, batch_size=4, prefetch=0)
+    *_, found = padding(loader, start=0, stop=1, measure=record_measure(data[0]))
     assert (found.left_out, found.held.tolist(), found.padded.tolist()) == (2, [4], [12])
 
 
 def test_what_has_no_lengths_says_so() -> None:
-    node = sk.from_sequence("abc").node
+    loader = sk.Loader(sk.from_sequence("abc"), batch_size=1, prefetch=0)
     with pytest.raises(sk.InvalidArgument, match="the index has no lengths"):
-        next(padding(node, batch=1, world_size=1, start=0, stop=1))
-    with pytest.raises(sk.InvalidArgument, match="multiple of world_size=2"):
-        next(padding(node, batch=3, world_size=2, start=0, stop=1))
+        next(padding(loader, start=0, stop=1))
+    with pytest.raises(sk.InvalidArgument, match="stop must be at least 6"):
+        next(padding(loader, start=5, stop=5))
     with pytest.raises(sk.InvalidArgument, match="no text and no list"):
         record_measure(5)
     assert record_measure({"ids": np.zeros(3)}).lengths([{"ids": np.zeros(3)}, {"n": 1}]).tolist() == [3, -1]

@@ -8,6 +8,7 @@ import numpy as np
 from tests.cli.command import documents, output
 from tests.viewer.viewed import pipeline
 
+import seekable as sk
 from seekable.facts.padding import padding
 
 if TYPE_CHECKING:
@@ -56,5 +57,5 @@ def test_texts_are_counted_by_the_command_too(data: Path) -> None:
     node = pipeline(data).node
     texts = [len(record["text"]) for record in node.fetch(np.arange(24))]
     assert fact["held"] == sum(texts)
-    *_, by_index = padding(node, batch=8, world_size=1, start=0, stop=3)
+    *_, by_index = padding(sk.Loader(pipeline(data), batch_size=8, prefetch=0), start=0, stop=3)
     assert by_index.held.sum() > fact["held"]

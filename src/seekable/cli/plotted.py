@@ -165,13 +165,13 @@ def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Fi
 
 def _padding(plotted: Plotted, loader: Loader, start: int, last: int | None, *, quiet: bool) -> Figure:
     """Return the padding by the index; by the records as in the files where their texts are to be counted."""
-    node, measure, batch = loader.dataset.node, None, loader.global_batch_size
+    node, measure = loader.dataset.node, None
     stop = usual_stop(loader, start=start) if last is None else last
     if plotted.tokenizer is not None or plotted.text_key is not None or index_unit(node) is None:
         node = as_in_files(node)
-        first = node.record(start * batch)
+        first = node.record(loader.position_of(start))
         measure = record_measure(first, text_key=plotted.text_key, tokenizer=plotted.tokenizer)
-    work = padding(node, batch=batch, world_size=loader.world_size, start=start, stop=stop, measure=measure)
+    work = padding(loader, start=start, stop=stop, measure=measure, source=node)
     with StatusLine(shown=not quiet) as line:
         for found in work:
             line.show(f"{found.done:,} of {found.of:,} steps")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from seekable.cli.output import write, write_document
-from seekable.errors import InvalidArgument, StateMismatch
+from seekable.errors import InvalidArgument
 from seekable.facts.documents import place_as_json
-from seekable.facts.token_contents import store_document_of
+from seekable.facts.store_tokenizer import engine_of_store
 from seekable.loader.step_plan import places_of
 from seekable.tokens.engines import engine_of
 
@@ -20,12 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.dataset import Dataset
-    from seekable.tokens.engine import Engine
-    from seekable.tokens.store_document import TokenizerFacts
 
 __all__ = ["Decoder", "ids_of", "write_texts"]
-
-_WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --tokenizer"
 
 
 class Decoder:
@@ -54,53 +49,8 @@ class Decoder:
         Raises:
             InvalidArgument: the file is of no token store with a tokenizer, and none was named.
         """
-        engine = self._named if self._named is not None else _of_store(os.path.dirname(path))
+        engine = self._named if self._named is not None else engine_of_store(os.path.dirname(path))
         return engine.decode(ids)
-
-
-@cache
-def _of_store(folder: str) -> Engine:
-    """Return the tokenizer of a token store.
-
-    Raises:
-        InvalidArgument: the folder is no token store, or it has no tokenizer that makes texts.
-        StateMismatch: the tokenizer that is there is not the one that made the ids.
-    """
-    store = store_document_of(folder)
-    if store is None:
-        message = (
-            f"{folder!r} is no token store, so it does not say which tokenizer its ids are of: {_WAY_OUT}"
-        )
-        raise InvalidArgument(message)
-    tokenizer = store.tokenizer
-    if tokenizer is not None and tokenizer.file is not None:
-        path = os.path.join(folder, tokenizer.file)
-        return _checked(engine_of(path), tokenizer, repr(path), folder)
-    if tokenizer is not None and tokenizer.engine == "tiktoken" and tokenizer.name:
-        name = f"tiktoken:{tokenizer.name}"
-        try:
-            engine = engine_of(name)
-        except InvalidArgument as error:
-            message = f"the tokenizer of the store {folder!r} is not at hand: {error}; {_WAY_OUT}"
-            raise InvalidArgument(message) from error
-        return _checked(engine, tokenizer, name, folder)
-    message = f"the token store {folder!r} has no copy of its tokenizer: {_WAY_OUT}"
-    raise InvalidArgument(message)
-
-
-def _checked(engine: Engine, tokenizer: TokenizerFacts, name: str, folder: str) -> Engine:
-    """Return an engine whose digest is that in the document of a store.
-
-    Raises:
-        StateMismatch: it has another one.
-    """
-    if engine.digest != tokenizer.digest:
-        message = (
-            f"{name} is not the tokenizer that made the ids of the token store {folder!r}: expected the "
-            f"digest {tokenizer.digest}, found {engine.digest}; copy the store again, or {_WAY_OUT}"
-        )
-        raise StateMismatch(message)
-    return engine
 
 
 def write_texts(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.facts.position_lengths import IndexUnit
     from seekable.facts.record_measure import RecordMeasure, RecordUnit
+    from seekable.loader.loader import Loader
     from seekable.nodes.contract import Node
 
 __all__ = ["Padding", "padding"]
@@ -129,45 +130,43 @@ class Padding:
 
 
 def padding(
-    node: Node,
+    loader: Loader,
     *,
-    batch: int,
-    world_size: int,
     start: int,
     stop: int,
     measure: RecordMeasure | None = None,
+    source: Node | None = None,
 ) -> Generator[Padding]:
     """Yield what more and more steps of a window waste by padding; the last one is of all that are looked at.
 
-    Step ``s`` has the positions from ``s * batch`` on, as those of a loader from its start have. Of a large
-    window 200 steps are looked at, fewer of large batches: the first ones of a shuffle with seed 0.
+    Each rank pads its own part of a batch. The records that fill up the last batch of a run (``end="pad"``)
+    are not counted. Of a large window 200 steps are looked at, fewer of large batches: the first ones of a
+    shuffle with seed 0.
 
     Args:
-        node: the pipeline.
-        batch: the records of a step over all ranks, a multiple of ``world_size``.
-        world_size: the number of ranks, each of which pads its own part.
+        loader: the loader of the run, over a dataset.
         start: the first step.
         stop: the step after the last one.
         measure: the length of records, which are read for it; None for the lengths of the index.
+        source: the order of the loader over records as they are in the files; None for those of the run.
 
     Raises:
-        InvalidArgument: a number is out of range, or the index has no lengths.
+        InvalidArgument: a number is out of range, a step is not known or never comes, or the index has no
+            lengths.
 
     Example:
         >>> import seekable as sk
         >>> from seekable.facts.record_measure import record_measure
         >>> ds = sk.from_sequence(["a", "abc", "ab", "ab"])
         >>> measure = record_measure(ds[0])
-        >>> *_, found = padding(ds.node, batch=2, world_size=1, start=0, stop=2, measure=measure)
+        >>> *_, found = padding(sk.Loader(ds, batch_size=2), start=0, stop=2, measure=measure)
         >>> found.held.tolist(), found.padded.tolist(), found.share
         ([4, 4], [6, 4], 0.2)
     """
-    checked_count("batch", batch, least=1)
     checked_count("start", start, least=0)
     checked_count("stop", stop, least=start + 1)
-    if batch % checked_count("world_size", world_size, least=1):
-        message = f"batch must be a multiple of world_size={world_size} (got {batch})"
-        raise InvalidArgument(message)
+    node = loader.dataset.node if source is None else source
+    batch, ranks = loader.global_batch_size, loader.world_size
     unit = index_unit(node)
     if measure is None and unit is None:
         message = f"the index has no lengths of the records of {node.expression()}: measure= reads them"
@@ -179,7 +178,7 @@ def padding(
         "stop": stop,
         "of": order.size,
         "batch": batch,
-        "world_size": world_size,
+        "world_size": ranks,
     }
     base |= {"unit": unit if measure is None else measure.unit}
     base |= {"is_packed": measure is None and _is_packed(node)}
@@ -187,8 +186,9 @@ def padding(
     each = order.size if measure is None else max(1, _AT_ONCE // batch)
     for first in range(0, order.size, each):
         steps = order[first : first + each]
-        lengths, lacking = _lengths(node, (steps[:, None] * batch + np.arange(batch)).ravel(), measure)
-        found = np.concatenate([found, _sums(lengths, steps.size, world_size)], axis=1)
+        positions, is_there = _positions(loader, steps)
+        lengths, lacking = _lengths(node, positions[is_there], measure)
+        found = np.concatenate([found, _sums(lengths, is_there, ranks)], axis=1)
         left_out += lacking
         done = first + steps.size
         if done == order.size or pace.due():
@@ -212,11 +212,25 @@ def _lengths(node: Node, positions: Int64s, measure: RecordMeasure | None) -> tu
     return PositionLengths(lengths, lengths), int(lacking.sum())
 
 
-def _sums(lengths: PositionLengths, steps: int, ranks: int) -> Int64s:
+def _positions(loader: Loader, steps: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
+    """Return the positions of each step, and which are of it: both of shape (steps, batch).
+
+    The last batch of a run may be shorter than the others.
+    """
+    edges = [(loader.position_of(step), loader.position_of(step + 1)) for step in steps.tolist()]
+    firsts, lasts = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    positions = firsts[:, None] + np.arange(loader.global_batch_size)
+    return positions, positions < lasts[:, None]
+
+
+def _sums(lengths: PositionLengths, is_there: NDArray[np.bool_], ranks: int) -> Int64s:
     """Return what each step holds, and what it holds padded: int64 of shape (2, steps)."""
-    places = lengths.places.reshape(steps, -1, ranks)
-    padded = places.max(axis=1) * places.shape[1]
-    return np.stack([lengths.held.reshape(steps, -1).sum(axis=1), padded.sum(axis=1)])
+    held, places = np.zeros((2, *is_there.shape), np.int64)
+    held[is_there], places[is_there] = lengths.held, lengths.places
+    # Neighbours go to different ranks, so each column here is the part of one rank.
+    by_rank = is_there.shape[0], -1, ranks
+    padded = places.reshape(by_rank).max(axis=1) * is_there.reshape(by_rank).sum(axis=1)
+    return np.stack([held.sum(axis=1), padded.sum(axis=1)])
 
 
 def _made_of(done: int, window: int, measure: RecordMeasure | None) -> str:

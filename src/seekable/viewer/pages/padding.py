@@ -72,7 +72,7 @@ def read(opened: Opened, asked: Asked) -> Redirect:
 
 def _window(opened: Opened, asked: Asked) -> tuple[int, int]:
     loader = opened.pipeline(asked.name).loader
-    start = asked.count("from", default=0)
+    start = asked.count("from", default=loader.first_step)
     stop = asked.count("to", default=usual_stop(loader, start=start))
     if stop <= start:
         message = f"to= must be above from= (got {stop:,} and {start:,})"
@@ -87,18 +87,15 @@ def _found(opened: Opened, asked: Asked) -> Padding | None:
         return partial if isinstance(partial, Padding) else None
     start, stop = _window(opened, asked)
     loader = opened.pipeline(asked.name).loader
-    node, batch, ranks = loader.dataset.node, loader.global_batch_size, loader.world_size
-    if index_unit(node) is None:
+    if index_unit(loader.dataset.node) is None:
         return None
-    work = padding(node, batch=batch, world_size=ranks, start=start, stop=stop)
+    work = padding(loader, start=start, stop=stop)
     return opened.kept.get(("padding", asked.name, start, stop), lambda: list(work)[-1])
 
 
 def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding]:
     """Yield the padding by the records as they are in the files; no function of the pipeline runs."""
     loader, node = opened.pipeline(name).loader, records_of(opened, name)
-    batch = loader.global_batch_size
-    measure = record_measure(node.record(start * batch), text_key=opened.text_key, tokenizer=opened.tokenizer)
-    yield from padding(
-        node, batch=batch, world_size=loader.world_size, start=start, stop=stop, measure=measure
-    )
+    first = node.record(loader.position_of(start))
+    measure = record_measure(first, text_key=opened.text_key, tokenizer=opened.tokenizer)
+    yield from padding(loader, start=start, stop=stop, measure=measure, source=node)
