@@ -148,7 +148,7 @@ def test_keys_play_and_wind_audio(keyed: Any, viewer: Server) -> None:
     keyed.goto(viewer.url + "d/sounds/row/1")
     audio = keyed.locator("audio").first
     keyed.keyboard.press("Space")
-    keyed.wait_for_function("document.querySelector('audio').currentTime > 0")
+    audio.evaluate("(each) => new Promise((done) => each.addEventListener('timeupdate', done, {once: true}))")
     assert audio.evaluate("(each) => each.paused") is False
     keyed.keyboard.press("Space")
     assert audio.evaluate("(each) => each.paused") is True

@@ -20,10 +20,10 @@ NEWS_OF_AUDIO = """async () => {
     return [audio.duration, audio.currentTime];
 }"""
 WIDTHS = "[...document.querySelectorAll('main img')].map((image) => image.naturalWidth)"
-LOADED = """[...document.querySelectorAll('main img')].every((image) => {
+LOADED = """Promise.all([...document.querySelectorAll('main img')].map((image) => {
     image.loading = "eager";
-    return image.complete && image.naturalWidth;
-})"""
+    return image.decode();
+}))"""
 
 
 def test_audio_seeks_and_images_are_shown(page: Any, viewer: Server) -> None:
@@ -31,7 +31,7 @@ def test_audio_seeks_and_images_are_shown(page: Any, viewer: Server) -> None:
     duration, at = page.evaluate(NEWS_OF_AUDIO)
     assert abs(duration - 20) < 0.1
     assert at == 15
-    page.wait_for_function(LOADED)
+    page.evaluate(LOADED)
     assert sorted(page.evaluate(WIDTHS)) == [32, 640, 640]  # the image, the waveform, and why there is none
 
 
