@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import ForkUnsafe, StoppedIterator
-from seekable.loader.producers import Prefetched
+from seekable.loader.prefetch import Prefetched, PrefetchedWhenBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,8 @@ class BatchIterator:
             raise
         except BaseException:
             # An interrupt ends a generator, but not the run: the same batch comes next.
-            if not isinstance(self._batches, Prefetched):
+            batches = self._batches
+            if not isinstance(batches, Prefetched | PrefetchedWhenBusy) or not batches.outlives_interrupts:
                 self._open()
             raise
         self._progress.deliver(batch, waited_seconds=time.perf_counter() - began)

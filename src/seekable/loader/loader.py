@@ -66,8 +66,8 @@ class Loader(Positioned, Viewable):
             the run (``"pad"``).
         epochs: epochs of a run: 1, or without end where the dataset is endless.
         steps: the most batches of a run; bounds a run over endless data.
-        prefetch: batches made ahead by a thread, or by each worker. With 0 a batch is made when it is
-            requested; workers make one each ahead.
+        prefetch: batches made ahead by a thread, which starts once the caller is busy between batches, or by
+            each worker. With 0 a batch is made when it is requested; workers make one each ahead.
         max_holes: the most records that may be holes (``sk.HOLE``), which are left out of batches and counted
             in ``report()``; None for any number.
         workers: the number of workers that make batches; 0 for none. Neither batches nor order depend on it.
