@@ -9,12 +9,12 @@ import itertools
 import subprocess
 import sys
 import threading
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.loader.busy import next_of_busy, slow, started, threads, work
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
@@ -23,10 +23,6 @@ from seekable.loader.prefetch import Prefetched, PrefetchedWhenBusy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "seekable-prefetch"]
 
 
 @pytest.fixture(autouse=True)
@@ -41,35 +37,6 @@ def no_thread_is_left() -> Iterator[None]:
 def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
     given = {"batch_size": 4, "collate": list, "prefetch": 2, **arguments}
     return sk.Loader(shuffled(1000).map(slow) if dataset is None else dataset, **given)
-
-
-def slow(record: int) -> int:
-    work(0.0001)
-    return record
-
-
-def work(seconds: float) -> None:
-    """Be busy for some time."""
-    until = perf_counter() + seconds
-    while perf_counter() < until:
-        pass
-
-
-def next_of_busy(run: Iterator[Any]) -> Any:
-    """Take an item, and work for longer than it took."""
-    began = perf_counter()
-    item = next(run)
-    work(perf_counter() - began + 0.0001)
-    return item
-
-
-def started(run: Iterator[Any]) -> list[Any]:
-    """Take items as a busy consumer does, until a thread makes them; return them."""
-    taken = []
-    while not threads():
-        taken.append(next_of_busy(run))
-        assert len(taken) < 9
-    return taken
 
 
 class Gate:

@@ -90,6 +90,7 @@ class PrefetchedWhenBusy(Generic[Item]):
         self._source = source
         self._depth = depth
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._ahead: Prefetched[Item] | None = None
         self._score = 0
         self._took = self._returned = 0.0
@@ -121,6 +122,8 @@ class PrefetchedWhenBusy(Generic[Item]):
         if self._ahead is not None:
             self._ahead.close()
             return
+        if os.getpid() != self._process:
+            return  # A thread of the parent may have been in the source at the fork.
         close = getattr(self._source, "close", None)
         if close is not None:
             close()
