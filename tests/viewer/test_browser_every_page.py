@@ -60,9 +60,8 @@ def watched(browser: Any, viewer: Server) -> Iterator[Any]:
     page.set_default_timeout(5000)
     page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.on(
-        "request", lambda request: request.url.startswith((viewer.url, "data:")) or said.append(request.url)
-    )
+    ours = (viewer.url, "data:")
+    page.on("request", lambda asked: None if asked.url.startswith(ours) else said.append(asked.url))
     yield page, said
     context.close()
 

@@ -54,6 +54,9 @@ QUESTIONS = (
         "7 keys, types and where they are missing", ("g", "corpus", "3"), "d/corpus/stats", "text=meta.lang"
     ),
     Question(
+        "8 padding", ("g", "train", "4"), "p/train/padding", "main tr:has-text('rank'), main dl:has-text('%')"
+    ),
+    Question(
         "10 two states",
         ("g", "checkpoints", "3"),
         "s/checkpoints/5...15",
@@ -177,7 +180,7 @@ def test_single_keys_are_switched_off_and_on_by_the_keyboard(keyed: Any, viewer:
     keyed.keyboard.press("?")
     keyed.locator("#keys").wait_for()
     listed = keyed.locator("#keys kbd").all_inner_texts()
-    assert {"j k", "[ ]", "r", "o", "1 to 5", "b", ", .", "space", "c", "?"} <= set(listed)
+    assert {"j k", "[ ]", "r", "o", "1 to 9", "b", ", .", "space", "c", "?"} <= set(listed)
     keyed.focus("#keys-on")
     keyed.keyboard.press("Space")
     keyed.keyboard.press("Escape")

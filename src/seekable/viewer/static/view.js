@@ -64,7 +64,7 @@
       return;
     }
     if (event.target.closest("a, button, summary, audio, video") && (event.key === "Enter" || event.key === " ")) return;
-    const tab = /^[1-5]$/.test(event.key) && all(".tabs a")[event.key - 1];
+    const tab = /^[1-9]$/.test(event.key) && all(".tabs a")[event.key - 1];
     if (tab) { tab.click(); event.preventDefault(); return; }
     const act = Object.hasOwn(keys, event.key) && keys[event.key];
     if (act && act() !== false) event.preventDefault();
