@@ -25,6 +25,10 @@ then reads it at half the speed; files that were read from a disk lie there in l
 _SOURCES = ("web", "books", "code", "news", "wiki")
 
 
+_FIELDS_BYTES = 1800
+"""The bytes of the values of a record of many fields."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """The sizes of the data, and the numbers of rounds."""
@@ -169,6 +173,16 @@ def numbered(data: Data, *, files: int, rows: int) -> str:
     return folder
 
 
+def fields(data: Data, count: int) -> str:
+    """Return a file of some 2 kB a record, in so many fields: ``text`` and others of as many characters."""
+    path = os.path.join(data.folder, f"fields-{count}", "fields.jsonl")
+    if not os.path.exists(path):
+        random = np.random.default_rng(2)
+        paragraphs = _paragraphs(random, count=500, words=_FIELDS_BYTES // count // 7)
+        placed(path, _records_of_fields(random, paragraphs, records=data.sizes.converted, count=count))
+    return path
+
+
 def parquet_copies(data: Data) -> dict[str, str]:
     """Return Parquet files of the records, with two columns of numbers and one of few words beside."""
     kinds = {
@@ -290,6 +304,16 @@ def _short_lines(count: int) -> Iterator[bytes]:
     picks = random.integers(0, len(paragraphs), count).tolist()
     for i, pick in enumerate(picks):
         yield b'{"id": %d, "text": "%s"}\n' % (i, paragraphs[pick])
+
+
+def _records_of_fields(
+    random: np.random.Generator, paragraphs: list[str], *, records: int, count: int
+) -> Iterator[bytes]:
+    names = [f"field{i}" for i in range(count - 1)]
+    names.insert(count // 2, "text")
+    for picks in random.integers(0, len(paragraphs), (records, count)).tolist():
+        texts = (paragraphs[pick] for pick in picks)
+        yield json.dumps(dict(zip(names, texts, strict=True))).encode() + b"\n"
 
 
 def _paragraphs(random: np.random.Generator, *, count: int, words: int) -> list[str]:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import competitors, floors
+from benchmarks import data as benchmark_data
 from benchmarks.measure import Contestant, Race, Row, Target, missing, race, relative
 
 import seekable as sk
@@ -45,6 +46,25 @@ def rows(data: Data) -> Iterator[Row]:
         yield _row(name, times, "single", target, over="lhotse", against=lhotse.name)
     else:
         yield missing(name, _microseconds(times, "single"), "us", target, peer=competitors.LHOTSE)
+    yield from _one_field(data)
+
+
+def _one_field(data: Data) -> Iterator[Row]:
+    """Measure one of 20 fields of records against all of them."""
+    ds = sk.open(benchmark_data.fields(data, 20))
+    order = floors.shuffled(len(ds))[:_MOST].tolist()
+    batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
+    column = ds.select_columns(["text"])
+    jobs = {
+        "whole": lambda: [None for batch in batches if not ds[batch]],
+        "column": lambda: [None for batch in batches if not column[batch]],
+    }
+    contestants = {name: Contestant(job, count=len(order)) for name, job in jobs.items()}
+    times = race(contestants, rounds=data.sizes.rounds)
+    target = Target("at least", 1.6)
+    yield _row(
+        "one of 20 fields, select_columns", times, "column", target, over="whole", against="all fields"
+    )
 
 
 def spans_of(ds: sk.Dataset, positions: np.ndarray[Any, np.dtype[np.int64]]) -> list[Span]:

@@ -8,16 +8,14 @@ be several lines, and its file's header tells how it is read.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, AnyStr
 
-import msgspec
-
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.json_records import JsonFields, decode_json, decode_loosely
 
 if TYPE_CHECKING:
     from seekable.formats import csv
@@ -69,6 +67,9 @@ class Decoder:
     field: str = ""
     """The only field that is kept of each record; empty for all fields."""
 
+    fields: frozenset[str] | None = None
+    """The only fields that are used of each record, which may have others too; None for all."""
+
     plain: Decoder | None = None
     """The decoder of the value of the column, or of all fields."""
 
@@ -84,6 +85,8 @@ class Decoder:
             return entry_decoder, (self.entries,)
         if self.utterances is not None:
             return utterance_decoder, (self.utterances,)
+        if self.plain is not None and self.fields is not None:
+            return some_fields, (self.plain, self.fields)
         if self.plain is not None and self.field:
             return only_field, (self.plain, self.field)
         if self.plain is not None:
@@ -192,9 +195,25 @@ def only_field(decoder: Decoder, field: str) -> Decoder:
         {'text': 'good day'}
     """
     recover = None if decoder.recover is None else _OnlyField(decoder.recover, field)
-    fast = _OnlyField(decoder.fast, field)
+    lean = some_fields(decoder, frozenset([field]))
+    fast = _OnlyField(lean.fast, field)
     name = f"{field!r} of {decoder.name}"
     return replace(decoder, name=name, fast=fast, recover=recover, field=field, plain=decoder)
+
+
+def some_fields(decoder: Decoder, fields: frozenset[str]) -> Decoder:
+    """Return a decoder of the same name for a caller that uses only some fields of the records.
+
+    It is the same decoder, unless records are JSON and the names of the fields are ASCII.
+
+    Example:
+        >>> some_fields(decoder_named("json"), frozenset(["b"])).fast(memoryview(b'{"a": 7, "b": "hi"}'))
+        {'b': 'hi'}
+    """
+    is_json = decoder is _DECODERS["json"] or decoder.fields is not None
+    # msgspec 0.21 finds no other names: it takes the key "" for each of them.
+    is_ascii = all(map(str.isascii, fields))
+    return _json_fields(fields) if is_json and is_ascii else decoder
 
 
 def line_span(view: memoryview) -> int:
@@ -228,11 +247,6 @@ def _record_text(view: memoryview) -> str:
 def _text(view: memoryview) -> str:
     line = str(view, "utf-8")
     return line[: _end(line, "\n", "\r")]
-
-
-def _loosely(raw: bytes) -> Any:
-    """Decode JSON as Python's own module does: NaN, Infinity, 1e400, lone surrogates."""
-    return json.loads(str(raw, "utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +293,12 @@ def _headless(_: memoryview) -> Any:
 
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)
+def _json_fields(fields: frozenset[str]) -> Decoder:
+    whole, lean = _DECODERS["json"], JsonFields.of(sorted(fields))
+    return replace(whole, fast=lean.decode, fields=fields, plain=whole)
+
+
+@lru_cache(maxsize=_HEADS_REMEMBERED)
 def _csv_decoder(form: str, head: bytes, field: str) -> Decoder:
     records = csv.csv_records(head, csv.CSV_DELIMITERS[form])
     decoder = Decoder(form, records.fast, records.recover, form=form)
@@ -293,7 +313,7 @@ def _qualified_name(function: Callable[[bytes], Any]) -> str:
 _DECODERS = {
     decoder.name: decoder
     for decoder in (
-        Decoder("json", msgspec.json.Decoder().decode, _loosely),
+        Decoder("json", decode_json, decode_loosely),
         Decoder("text", _text, None),
         Decoder("bytes", _line, None),
     )

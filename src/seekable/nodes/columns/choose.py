@@ -15,7 +15,7 @@ from seekable.nodes.columns.making import ByFile, OneByOne
 from seekable.nodes.columns.names import lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.making import Making
@@ -65,21 +65,11 @@ class SelectColumns(ColumnNode):
     @property
     def making(self) -> Making:
         """Each record is made by itself."""
-        return OneByOne(self.made)
-
-    def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict of the named columns, in their order.
-
-        Raises:
-            KeyError: the record lacks one, and ``missing`` is ``"error"``.
-        """
-        if self.missing == "none":
-            return {name: record.get(name) for name in self._taken}
-        return {name: record[name] for name in self._taken}
+        return OneByOne(_or_none(self._taken) if self.missing == "none" else _each_of(self._taken))
 
     def of_arrays(self, columns: dict[str, Any]) -> dict[str, Any] | None:
         """Return the named columns; None if one is missing."""
-        return self.made(columns) if columns.keys() >= set(self._taken) else None
+        return _each_of(self._taken)(columns) if columns.keys() >= set(self._taken) else None
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
         """Return the error that names the missing columns."""
@@ -101,6 +91,16 @@ class SelectColumns(ColumnNode):
     @cached
     def _taken(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if self.looked_at(name))
+
+
+def _each_of(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return a function that keeps some columns of a record, and raises ``KeyError`` if one is missing."""
+    return lambda record: {name: record[name] for name in names}
+
+
+def _or_none(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return a function that keeps some columns of a record, with None for those that the record lacks."""
+    return lambda record: {name: record.get(name) for name in names}
 
 
 @final

@@ -60,7 +60,9 @@ class OneByOne(Making):
         try:
             for i in at:
                 record = records[i]
-                if record is not HOLE:
+                if type(record) is dict:
+                    records[i] = make(record)
+                elif record is not HOLE:
                     records[i] = make(checked_record(record))
         except Exception as error:
             failed(i, error)

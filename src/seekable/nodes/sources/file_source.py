@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
-from seekable.formats.decoding import utterance_decoder
+from seekable.formats.decoding import some_fields, utterance_decoder
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
@@ -165,11 +165,13 @@ class FileSource(Leaf):
             self.decoder.utterances.close()
 
     def narrowed(self, columns: frozenset[str]) -> FileSource:
-        """Return the source for some columns; of utterances of Kaldi, nothing is read for the others."""
+        """Return the source for some columns; the others of JSON and of utterances are not made."""
         utterances = self.decoder.utterances
         if utterances is None:
-            return self
-        return replace(self, decoder=utterance_decoder(utterances.narrowed(columns)))
+            decoder = some_fields(self.decoder, columns)
+        else:
+            decoder = utterance_decoder(utterances.narrowed(columns))
+        return self if decoder is self.decoder else replace(self, decoder=decoder)
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the names of the columns of utterances of Kaldi; None of lines and entries."""

@@ -99,8 +99,8 @@ def refuse_options_of_tables(name: str, options: SourceOptions) -> None:
     """
     if options.columns is not None:
         message = (
-            f"columns= is for tables (Parquet, Arrow), and this is {name}, where a line is read as a whole: "
-            f"sk.open(...).select_columns({list(options.columns)!r})"
+            f"columns= is for tables (Parquet, Arrow), and this is {name}: say "
+            f"sk.open(...).select_columns({list(options.columns)!r}), which makes no values of the others"
         )
         raise InvalidArgument(message)
     if options.strict:

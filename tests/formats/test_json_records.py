@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import seekable as sk
+from seekable.formats.decoding import Decoder, decoder_named, only_field, some_fields
+from seekable.formats.json_records import JsonFields, decode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KEYS = ["text", "id", "", "a.b", "t\u00e9", "text2"]
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=8),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+    max_leaves=6,
+)
+OBJECTS = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5)
+
+PIECES = [
+    *(b"%c" % byte for byte in b'{}[],:"\\ \n\r'),
+    b'"text"',
+    b'"te\\u0078t"',
+    b'"id"',
+    b"1",
+    b"-0.5e3",
+    b"1e400",
+    b"NaN",
+    b"null",
+    b"tru",
+    b'"\xff"',
+    b'"\xc3\xa9"',
+    b'"\\ud800"',
+    b'"\\q"',
+    b'{"text": 1',
+    b', "id": 2}',
+]
+LINES = st.one_of(
+    st.builds(
+        lambda value, ascii_only, end: json.dumps(value, ensure_ascii=ascii_only).encode() + end,
+        OBJECTS | VALUES,
+        st.booleans(),
+        st.sampled_from([b"", b"\n", b"\r\n", b"\n \n"]),
+    ),
+    st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join),
+)
+
+
+def outcome(function: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function returns, as text that compares NaN too, or that it raised."""
+    try:
+        return repr(function(*given))
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return ValueError
+
+
+def kept(record: Any, fields: set[str]) -> Any:
+    """The trivial model of some fields: those of the whole record."""
+    if isinstance(record, dict):
+        return {name: value for name, value in record.items() if name in fields}
+    return record
+
+
+@given(st.lists(LINES, max_size=4), st.sets(st.sampled_from(KEYS), max_size=3))
+@example([b'{"text": 1, "text": 2}'], {"text"})
+@example([b'{"text": 1, "id": }'], {"text"})
+@example([b'{"text": 1, "id": "\xff"}'], {"text"})
+@example([b'{"text": 1, "\xff": 2}'], {"text"})
+@example([b'{"text": 1, "id": NaN}'], {"text"})
+@example([b'{"text": 1, "id": 1e400}'], {"text"})
+@example([b'{"text": 1, "id": "\\ud800"}'], {"text"})
+@example([b'{"text": 1, "id": ' + b"7" * 4301 + b"}"], {"text"})
+@example([b'{"text": 1, "id": ' + b"[" * 5000 + b"}"], {"text"})
+@example([b"[1]", b"{}"], set())
+def test_some_fields_are_those_of_the_whole_record(lines: list[bytes], fields: set[str]) -> None:
+    lean, whole = some_fields(decoder_named("json"), frozenset(fields)), decoder_named("json")
+    for line in lines:
+        found, expected = outcome(decoded, lean, line), outcome(decoded, whole, line)
+        if expected is ValueError:
+            assert found is ValueError
+        else:
+            assert repr(kept(decoded(lean, line), fields)) == repr(kept(decoded(whole, line), fields))
+
+
+def decoded(decoder: Decoder, line: bytes) -> Any:
+    try:
+        return decoder.fast(memoryview(line))
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        assert decoder.recover is not None
+        return decoder.recover(line)
+
+
+@given(st.integers(4000, 4700), st.integers(0, 9000), st.sampled_from([b"", b"-"]))
+def test_an_integer_with_too_many_digits_is_refused_in_each_field(digits: int, at: int, sign: bytes) -> None:
+    line = b'{"pad": "%s", "id": %s%s, "text": 7}' % (b"x" * at, sign, b"8" * digits)
+    of_text = JsonFields.of(["text"])
+    if outcome(decode_json, line) is ValueError:
+        assert outcome(of_text.decode, line) is ValueError
+    else:
+        assert digits <= 4300
+        assert kept(of_text.decode(line), {"text"}) == {"text": 7}
+
+
+def test_a_record_without_a_field_is_whole() -> None:
+    of_both = JsonFields.of(["a", "b"])
+    lines = [b'{"a": 1, "c": 2}', b'{"c": 3, "b": 2, "a": 1}', b'{"c": 3}']
+    expected = [{"a": 1, "c": 2}, {"b": 2, "a": 1}, {"c": 3}]
+    assert list(map(of_both.decode, lines)) == expected
+    assert list(map(JsonFields.of([]).decode, lines)) == [{}, {}, {}]
+
+
+@pytest.mark.parametrize("name", ["\ud800", "t\u00e9"])
+def test_a_field_whose_name_is_not_ascii(name: str) -> None:
+    decoder = decoder_named("json")
+    assert some_fields(decoder, frozenset(["text", name])) is decoder
+    line = json.dumps({"": 1, name: 3}).encode()
+    assert decoded(only_field(decoder, name), line) == {name: 3}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda decoder: some_fields(decoder, frozenset(["text"])),
+        lambda decoder: only_field(decoder, "text"),
+        lambda decoder: some_fields(some_fields(decoder, frozenset(["text", "id"])), frozenset(["text"])),
+    ],
+    ids=["some", "only", "fewer"],
+)
+def test_other_decoders_of_one_field(made: Callable[[Decoder], Decoder]) -> None:
+    view, decoder = memoryview(b'{"id": 7, "text": "hi"}\n'), made(decoder_named("json"))
+    assert decoder.fast(view) == {"text": "hi"}
+
+
+def corrupt_file(path: Path) -> list[Any]:
+    """Write lines, some of them wrong, and return what each is in a dataset whose errors give None."""
+    lines, records = [], list[Any]()
+    for i in range(700):
+        record = {"id": i, "text": f"line {i}", "more": "x" * (i % 50)}
+        line = json.dumps(record)
+        if i % 97 == 5:
+            line, found = line[:-1], None
+        elif i % 89 == 3:
+            line, found = line[:-1] + ', "score": NaN}', {**record, "score": math.nan}
+        elif i % 83 == 7:
+            line, found = json.dumps({"id": i}), {"id": i}
+        else:
+            found = record
+        lines.append(line)
+        records.append(found)
+    path.write_text("\n".join(lines))
+    return records
+
+
+def nothing(_: sk.CorruptRecord) -> dict[str, Any]:
+    return {"text": None, "id": None}
+
+
+def test_many_records_are_those_that_are_read_one_by_one(tmp_path: Path) -> None:
+    records = corrupt_file(tmp_path / "a.jsonl")
+    ds = sk.open(tmp_path / "a.jsonl", errors=nothing)
+    expected = [{"text": None, "id": None} if record is None else record for record in records]
+    assert repr(list(ds)) == repr([ds[i] for i in range(len(ds))]) == repr(expected)
+    lean = ds.select_columns(["text"], missing="none")
+    texts = [{"text": record.get("text")} for record in expected]
+    assert list(lean) == [lean[i] for i in range(len(lean))] == texts
+    rows = [699, 5, 3, 7, 7, 0, 102]
+    assert lean.__getitems__(rows) == [texts[row] for row in rows]
+
+
+def test_errors_of_one_field_name_the_record_and_its_fields(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2}\n{"id": 3, "text": "c", "x": }\n')
+    ds = sk.open(tmp_path / "a.jsonl").select_columns(["text"])
+    for read in (lambda row: ds[row], lambda row: ds.__getitems__([0, row])):
+        with pytest.raises(sk.MissingColumn, match=r"there is no column 'text'; the record has 'id'"):
+            read(1)
+        with pytest.raises(sk.CorruptRecord, match=r"a\.jsonl.*record 2"):
+            read(2)
