@@ -48,6 +48,7 @@ def make_data(folder: Path) -> None:
             lines = [json.dumps(record(100 * file + row)) for row in range(100)]
             (folder / source / f"part-{file}.jsonl").write_text("\n".join(lines) + "\n")
     make_sounds(folder)
+    make_tokens(folder)
     for rank in range(RANKS):
         loader = sk.Loader(pipeline(folder), global_batch_size=BATCH, rank=rank, world_size=RANKS, prefetch=0)
         for steps in (5, 10):
@@ -101,6 +102,19 @@ def pipeline(folder: Path) -> sk.Dataset:
     return sk.mix(sources, weights={"web": 7, "code": 3}, seed=0)
 
 
+def make_tokens(folder: Path) -> None:
+    """Write a tokenizer that has a token for each word, and the ids of the code."""
+    vocabulary = {word: number for number, word in enumerate(("?", *WORDS))}
+    tokenizer = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "?"},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    sk.tokenize(folder / "code", to=folder / "tokens", tokenizer=folder / "tokenizer.json")
+
+
 def is_even(record: dict[str, Any]) -> bool:
     """Return True for every other record of the corpus."""
     return int(record["id"][1:]) % 2 == 0
@@ -110,11 +124,13 @@ def opened(folder: Path) -> Opened:
     """Return all of it, open."""
     loader = sk.Loader(pipeline(folder), global_batch_size=BATCH, rank=0, world_size=RANKS, prefetch=0)
     other = sk.Loader(pipeline(folder).skip(3), batch_size=4, prefetch=0)
+    packed = sk.open(folder / "tokens").pack(64, seed=3, method="best_fit", labels="within")
     targets = {
         "corpus": sk.open(folder / "corpus", key="id"),
         "sounds": sk.open(folder / "sounds"),
         "train": OpenPipeline(loader),
         "other": OpenPipeline(other),
+        "packed": sk.Loader(packed, batch_size=4, prefetch=0),
         "stream": pipeline(folder).stream(lanes=2, epochs=1).filter(bool),
         "even": sk.Loader(pipeline(folder).stream(lanes=2).filter(is_even), batch_size=4, prefetch=0),
         "checkpoints": str(folder / "checkpoints"),

@@ -12,6 +12,7 @@ from seekable.facts.made_of import COMPUTED
 from seekable.facts.mixture import mixture
 from seekable.facts.odd import MEASURES, Oddness
 from seekable.facts.sample import read_sample
+from seekable.facts.sequence import packed_node_at
 from seekable.facts.source_counts import SEVERAL, source_names, sources_of
 from seekable.facts.step_document import step_document
 from seekable.facts.store_contents import requests_of
@@ -20,6 +21,7 @@ from seekable.loader.step_plan import places_of
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.odd import oddness_of, runs_functions, why
+from seekable.viewer.pages.sequence import is_packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +88,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         "made_of": COMPUTED,
         "loss": _loss(opened, number),
         "is_last": not shown.records,
+        "packed": is_packed(opened, asked.name),
     }
     return Page("step", f"{asked.name}, step {number:,}", {"name": asked.name, **document}, more, table=table)
 
@@ -111,7 +114,8 @@ def position(opened: Opened, asked: Asked) -> Page:
     ]
     _add_texts(opened, rows)
     document = {"name": asked.name, "position": number, "made_of": COMPUTED, "rows": rows}
-    return Page("position", f"{asked.name}, position {number:,}", document)
+    packed = packed_node_at(node, number) is not None
+    return Page("position", f"{asked.name}, position {number:,}", document, {"packed": packed})
 
 
 def when(opened: Opened, asked: Asked) -> Page:

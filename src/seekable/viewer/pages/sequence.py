@@ -1,0 +1,175 @@
+"""One packed sample: its tokens as text, the borders of its documents, its loss mask and its padding."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from bisect import bisect_right
+from contextlib import suppress
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import InvalidArgument, KeyNotFound, SeekableError
+from seekable.facts.sequence import packed_node_at, packed_sequence
+from seekable.facts.source_counts import source_names, sources_of
+from seekable.facts.store_tokenizer import engine_of_store
+from seekable.facts.token_texts import token_texts
+from seekable.tokens.engines import engine_of
+from seekable.viewer.page import Page, Table
+
+if TYPE_CHECKING:
+    from seekable.facts.sequence import PackedSequence, Piece
+    from seekable.loader.loader import Loader
+    from seekable.tokens.engine import Engine
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["is_packed", "sequence"]
+
+_SHOWN = 2048
+_MOST_SHOWN = 8192
+
+
+def sequence(opened: Opened, asked: Asked) -> Page:
+    """Return the sample at a position of a pipeline that packs.
+
+    Raises:
+        KeyNotFound: the record there is not packed.
+    """
+    loader, position = opened.pipeline(asked.name).loader, int(asked.path["position"])
+    node = loader.dataset.node
+    found = packed_node_at(node, position)
+    if found is None:
+        message = (
+            f"the record at position {position:,} of {asked.name} is not packed: see position/{position}"
+        )
+        raise KeyNotFound(message)
+    sample = packed_sequence(*found)
+    at, n = asked.count("at", default=0), asked.count("n", default=_SHOWN, least=1, most=_MOST_SHOWN)
+    engine, why = _engine(opened, sample)
+    source = int(sources_of(node, np.array([position]))[0])
+    document = {
+        "name": asked.name,
+        "position": position,
+        "epoch": position // node.size if node.size else 0,
+        "step": _step_of(loader, position),
+        "source": source_names(node)[source],
+        "tokenizer": None if engine is None else engine.library or engine.name,
+        **sample.document(),
+    }
+    rows = _rows(sample, at, n)
+    blocks = _blocks(sample, rows, engine)
+    more: dict[str, Any] = {
+        "pieces": _pieces(opened, sample),
+        "blocks": blocks,
+        "why": why,
+        "at": at,
+        "n": n,
+    }
+    header = ["place", "id", "text", "piece", "document", "token", "in_loss"]
+    return Page("sequence", f"{asked.name}, sequence {position:,}", document, more, table=Table(header, rows))
+
+
+def is_packed(opened: Opened, name: str) -> bool:
+    """Return True if the first record of a pipeline is a packed sample."""
+    node = opened.pipeline(name).loader.dataset.node
+    return node.size != 0 and packed_node_at(node, 0) is not None
+
+
+def _step_of(loader: Loader, position: int) -> int | None:
+    """Return the step that a position is in; None where it is not known, or never comes."""
+    low = loader.first_step
+    if position < loader.position_of(low):
+        return None
+    high = max(low, position // loader.global_batch_size) + 1
+    with suppress(InvalidArgument):
+        # Runs may end with short batches, so that a position comes later than full batches say.
+        while loader.position_of(high) <= position:
+            high *= 2
+        return bisect_right(range(high), position, lo=low, key=loader.position_of) - 1
+    return None
+
+
+def _engine(opened: Opened, sample: PackedSequence) -> tuple[Engine | None, str | None]:
+    """Return the tokenizer that was named, or that of the token store; None and the reason where none is."""
+    if opened.tokenizer is not None:
+        name = opened.tokenizer
+        return opened.kept.get(("tokenizer", name), lambda: engine_of(name)), None
+    paths = [piece.place.path for piece in sample.pieces if hasattr(piece.place, "path")]
+    if not paths:
+        return None, "the data does not say which tokenizer its ids are of"
+    try:
+        return engine_of_store(os.path.dirname(paths[0])), None
+    except SeekableError as error:
+        return None, str(error)
+
+
+def _rows(sample: PackedSequence, at: int, n: int) -> list[list[Any]]:
+    """Return a row for each of n places, in the columns of the table, still without texts."""
+    rows: list[list[Any]] = []
+    starts = np.array([piece.at for piece in sample.pieces], dtype=np.int64)
+    places = np.arange(at, min(at + n, sample.tokens.size))
+    numbers = np.searchsorted(starts, places, side="right") - 1
+    for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
+        of_piece: list[Any] = [None, None, None]
+        if place < sample.used:
+            piece = sample.pieces[number]
+            of_piece = [number + 1, piece.document, piece.start + place - piece.at]
+        in_loss = None if sample.mask is None else bool(sample.mask[place])
+        rows.append([place, int(sample.tokens[place]), None, *of_piece, in_loss])
+    return rows
+
+
+def _blocks(sample: PackedSequence, rows: list[list[Any]], engine: Engine | None) -> list[dict[str, Any]]:
+    """Return the rows of each piece together, with texts, and those of the padding, which has no number."""
+    blocks: list[dict[str, Any]] = []
+    for number, of_piece in itertools.groupby(rows, key=itemgetter(3)):
+        some = list(of_piece)
+        if engine is not None:
+            for row, text in zip(some, token_texts(engine, [row[1] for row in some]), strict=True):
+                row[2] = text
+        joined = number is not None and sample.pieces[number - 1].is_joined
+        blocks.append({"number": number, "joined": joined, "rows": some})
+    return blocks
+
+
+def _pieces(opened: Opened, sample: PackedSequence) -> list[dict[str, Any]]:
+    """Return what the table of pieces shows: each with its document, and the record that this was made of."""
+    return [
+        {
+            **piece.document_form(),
+            "how": _how(piece),
+            "links": [
+                {"path": place.path, "row": place.row, **opened.linked(place)} for place in _places(piece)
+            ],
+        }
+        for piece in sample.pieces
+    ]
+
+
+def _places(piece: Piece) -> list[Any]:
+    place = piece.place
+    while isinstance(place, list | tuple) and place:
+        place = place[0]
+    source = getattr(place, "source", None)
+    return [each for each in (place, source) if each is not None]
+
+
+def _how(piece: Piece) -> str:
+    """Return how much of its document a piece is.
+
+    Example:
+        >>> from seekable.facts.sequence import Piece
+        >>> _how(Piece(0, 4, 7, 3, 7, None, as_label=0, is_joined=False))
+        'its end'
+    """
+    if piece.document is None:
+        return "a literal token"
+    label = ", the last token as a label alone" if piece.as_label else ""
+    if piece.is_whole:
+        return f"whole{label}"
+    if piece.start + piece.count + piece.as_label == piece.document_tokens:
+        return f"its end{label}"
+    return "its start, goes on" if not piece.start else "from its middle, goes on"
