@@ -13,41 +13,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.facts.loss_log import LossLog, Spike, read_loss_log, spikes
+from seekable.facts.loss_log import ComparedLoss, LossLog, compared_loss, read_loss_log, spikes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def model(steps: list[int], losses: list[float]) -> list[tuple[int, float, float]]:
-    """Return step, median and MAD of each spike, by a loop."""
+LOSSES = st.lists(st.sampled_from([1.0, 1.25, 1.5, 2.0, 9.0, math.nan, math.inf, -math.inf]), max_size=160)
+
+
+def model(steps: list[int], losses: list[float]) -> list[tuple[int, float, float, bool]]:
+    """Return step, median and MAD of each loss with 50 before it, and True for spikes, by a loop."""
     found, before = [], list[float]()
     for step, loss in zip(steps, losses, strict=True):
         if len(before) >= 50:
             last = before[-50:]
             median = statistics.median(last)
             mad = statistics.median(abs(each - median) for each in last)
-            if not math.isfinite(loss) or loss > median + 6 * mad:
-                found.append((step, median, mad))
+            found.append((step, median, mad, not math.isfinite(loss) or loss > median + 6 * mad))
         if math.isfinite(loss):
             before.append(loss)
     return found
 
 
-@given(st.lists(st.sampled_from([1.0, 1.25, 1.5, 2.0, 9.0, math.nan, math.inf, -math.inf]), max_size=160))
+@given(LOSSES)
 def test_spikes_are_those_of_the_loop(losses: list[float]) -> None:
     log = LossLog("x", np.arange(len(losses)) * 10, np.array(losses, dtype=np.float64), 0)
     found = spikes(log)
-    wanted = model((np.arange(len(losses)) * 10).tolist(), losses)
+    wanted = [each[:3] for each in model(log.steps.tolist(), losses) if each[3]]
     assert [(spike.step, spike.median, spike.mad) for spike in found] == wanted
     json.dumps([spike.document() for spike in found], allow_nan=False)
     json.dumps(log.document(), allow_nan=False)
 
 
+@given(LOSSES)
+def test_each_loss_is_compared_as_in_the_loop(losses: list[float]) -> None:
+    log = LossLog("x", np.arange(len(losses)) * 10, np.array(losses, dtype=np.float64), 0)
+    compared = {step: compared_loss(log, step) for step in range(-1, 10 * len(losses) + 2)}
+    found = {step: (each.median, each.mad) for step, each in compared.items() if each is not None}
+    assert found == {step: (median, mad) for step, median, mad, _ in model(log.steps.tolist(), losses)}
+    assert [log.loss_of(step) for step in log.steps.tolist()] == pytest.approx(losses, nan_ok=True)
+    assert [log.loss_of(step) for step in (-1, 5, 10 * len(losses))] == [None, None, None]
+
+
 def test_a_spike_says_how_many_times_it_is_above() -> None:
-    assert Spike(7, 4.0, 2.0, 0.25).times == 8
-    assert Spike(7, 4.0, 2.0, 0.0).times is None
-    assert Spike(7, math.nan, 2.0, 0.25).times is None
+    assert ComparedLoss(7, 4.0, 2.0, 0.25).times == 8
+    assert ComparedLoss(7, 4.0, 2.0, 0.0).times is None
+    assert ComparedLoss(7, math.nan, 2.0, 0.25).times is None
 
 
 def test_jsonl_of_a_resumed_run_with_lines_of_other_things(tmp_path: Path) -> None:

@@ -168,3 +168,26 @@ def test_a_larger_sample_extends_a_smaller_one(pages: TestClient) -> None:
     few, many = (twin(pages, f"d/corpus/rows?order=sample&n={n}") for n in (5, 50))
     assert many["rows"][:5] == few["rows"]
     assert many["made_of"] == "from 50 of 300 rows, seed 0"
+
+
+def test_a_step_says_its_loss_and_the_median_of_those_before_it(pages: TestClient, shown: Opened) -> None:
+    assert shown.log is not None
+    before = sorted(shown.log.losses[11:61].tolist())
+    median = (before[24] + before[25]) / 2
+    found = twin(pages, "p/train/step/61")["loss"]
+    assert (found["loss"], found["median"]) == (shown.log.loss_of(61), pytest.approx(median))
+    page = pages.get("/p/train/step/61").text
+    assert f"{found['loss']:.4g}</b> at 61</a> (median of 50 before: {median:.4g}" in page
+    assert f"+{found['times']:.1f} \N{MULTIPLICATION SIGN} MAD)" in page
+    assert "p/train/loss" in page
+    assert twin(pages, "p/train/step/7")["loss"] == {
+        "step": 7,
+        "loss": shown.log.loss_of(7),
+        "median": None,
+        "mad": None,
+        "times": None,
+    }
+    assert "median of" not in pages.get("/p/train/step/7").text
+    assert twin(pages, "p/train/step/70")["loss"] is None
+    assert pages.get("/p/train/step/61").text.count(">Loss</a>") == 1
+    assert pages.get("/p/train/step/70").text.count(">Loss</a>") == 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
 
-__all__ = ["LossLog", "Spike", "read_loss_log", "spikes"]
+__all__ = ["ComparedLoss", "LossLog", "compared_loss", "read_loss_log", "spikes"]
 
 BEFORE = 50
 """The number of losses that each one is compared with: those before it."""
@@ -47,6 +47,12 @@ class LossLog:
         losses = [loss if np.isfinite(loss) else None for loss in self.losses.tolist()]
         return {"path": self.path, "steps": self.steps.tolist(), "losses": losses, "left_out": self.left_out}
 
+    def loss_of(self, step: int) -> float | None:
+        """Return the loss of a step; None if the log has no such step."""
+        at = int(np.searchsorted(self.steps, step))
+        is_there = at < self.steps.size and self.steps[at] == step
+        return float(self.losses[at]) if is_there else None
+
     def between(self, first: int, last: int) -> LossLog:
         """Return the losses of the steps from ``first`` to ``last``, both included."""
         inside = np.flatnonzero((self.steps >= first) & (self.steps <= last))
@@ -54,15 +60,15 @@ class LossLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Spike:
-    """A loss above the median of the losses before it by more than six times their usual distance to it."""
+class ComparedLoss:
+    """A loss, and the 50 finite losses before it."""
 
     step: int
     loss: float
     median: float
-    """The median of the 50 losses before it."""
+    """The median of the losses before it."""
     mad: float
-    """The median distance of these losses to their median."""
+    """The median absolute deviation: the median distance of these losses to their median."""
 
     @property
     def times(self) -> float | None:
@@ -70,7 +76,7 @@ class Spike:
         return (self.loss - self.median) / self.mad if self.mad and np.isfinite(self.loss) else None
 
     def document(self) -> dict[str, Any]:
-        """Return the spike, JSON-safe: None for a loss that is not finite."""
+        """Return the comparison, JSON-safe: None for a loss that is not finite."""
         loss = self.loss if np.isfinite(self.loss) else None
         return {"step": self.step, "loss": loss, "median": self.median, "mad": self.mad, "times": self.times}
 
@@ -120,7 +126,7 @@ def read_loss_log(path: str | os.PathLike[str], *, step: str = "step", loss: str
     return LossLog(shown, steps, losses, left_out)
 
 
-def spikes(log: LossLog) -> tuple[Spike, ...]:
+def spikes(log: LossLog) -> tuple[ComparedLoss, ...]:
     """Return the losses above median + 6 MAD of the 50 finite ones before them, and those not finite.
 
     A loss with fewer than 50 before it is not compared.
@@ -140,12 +146,34 @@ def spikes(log: LossLog) -> tuple[Spike, ...]:
     for start in range(0, compared.size, _AT_ONCE):
         at = compared[start : start + _AT_ONCE]
         windows = np.lib.stride_tricks.sliding_window_view(values, BEFORE)[before[at] - BEFORE]
-        medians = np.median(windows, axis=1)
-        mads = np.median(np.abs(windows - medians[:, None]), axis=1)
+        medians, mads = _medians(windows)
         high = ~(log.losses[at] <= medians + MADS * mads)
         columns = (log.steps[at], log.losses[at], medians, mads)
-        found += [Spike(*row) for row in zip(*(each[high].tolist() for each in columns), strict=True)]
+        found += [ComparedLoss(*row) for row in zip(*(each[high].tolist() for each in columns), strict=True)]
     return tuple(found)
+
+
+def compared_loss(log: LossLog, step: int) -> ComparedLoss | None:
+    """Return the loss of a step with the 50 finite ones before it; None if there are fewer, or no such step.
+
+    Example:
+        >>> log = LossLog("train.jsonl", np.arange(60), np.arange(60) / 2, 0)
+        >>> compared_loss(log, 50)
+        ComparedLoss(step=50, loss=25.0, median=12.25, mad=6.25)
+    """
+    loss = log.loss_of(step)
+    values = log.losses[: np.searchsorted(log.steps, step)]
+    before = values[np.isfinite(values)][-BEFORE:]
+    if loss is None or before.size < BEFORE:
+        return None
+    median, mad = _medians(before[None])
+    return ComparedLoss(step, loss, float(median[0]), float(mad[0]))
+
+
+def _medians(windows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the median and the median absolute deviation of each row."""
+    medians = np.median(windows, axis=1)
+    return medians, np.median(np.abs(windows - medians[:, None]), axis=1)
 
 
 def _json_lines(lines: Any) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seekable.charts.sheet import Theme
     from seekable.facts.file_sizes import FileSizes
     from seekable.facts.length_histogram import LengthHistogram
-    from seekable.facts.loss_log import LossLog, Spike
+    from seekable.facts.loss_log import ComparedLoss, LossLog
     from seekable.facts.mixture import Mixture
     from seekable.facts.padding import Padding
     from seekable.facts.schedule import Schedule
@@ -94,7 +94,7 @@ def files_figure(name: str, found: FileSizes) -> Figure:
     return Figure(found.document(), Table(["file", "records", "bytes"], rows), draw)
 
 
-def loss_figure(log: LossLog, found: Sequence[Spike]) -> Figure:
+def loss_figure(log: LossLog, found: Sequence[ComparedLoss]) -> Figure:
     """Return losses as a line with a dot at each spike."""
     marks = {spike.step: spike.loss for spike in found}
     document = {

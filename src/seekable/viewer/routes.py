@@ -22,6 +22,7 @@ from seekable.viewer.pages import (
     opening,
     padding,
     pipeline,
+    position,
     reopen,
     replay,
     row,
@@ -31,6 +32,7 @@ from seekable.viewer.pages import (
     states,
     stats,
     step,
+    when,
 )
 
 if TYPE_CHECKING:
@@ -92,9 +94,9 @@ ROUTES = (
     Route("p/{name}/", pipeline.pipeline, "p/train/"),
     Route("p/{name}/step/{step:int}", step.step, "p/train/step/7?rank=1&by=odd"),
     Route("p/{name}/step/{step:int}/around", odd.around, "", changes=True),
-    Route("p/{name}/position/{position:int}", step.position, "p/train/position/17"),
+    Route("p/{name}/position/{position:int}", position.position, "p/train/position/17"),
     Route("p/{name}/sequence/{position:int}", sequence.sequence, "p/packed/sequence/3"),
-    Route("p/{name}/when", step.when, "p/train/when?file=part-0.jsonl&row=3"),
+    Route("p/{name}/when", when.when, "p/train/when?file=part-0.jsonl&row=3"),
     Route("p/{name}/mixture", mixture.page, "p/train/mixture?from=0&to=20"),
     Route("p/{name}/mixture.svg", mixture.chart, "p/train/mixture.svg?from=0&to=20"),
     Route("p/{name}/padding", padding.page, "p/train/padding?from=0&to=20"),

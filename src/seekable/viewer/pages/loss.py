@@ -11,7 +11,7 @@ from seekable.viewer.figures import loss_figure
 from seekable.viewer.page import Page, Svg, Table
 
 if TYPE_CHECKING:
-    from seekable.facts.loss_log import LossLog, Spike
+    from seekable.facts.loss_log import ComparedLoss, LossLog
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -39,7 +39,7 @@ def chart(opened: Opened, asked: Asked) -> Svg:
     return Svg(figure.draw(asked.choice("theme", THEMES)))  # type: ignore[arg-type]  # one of THEMES
 
 
-def _part(opened: Opened, asked: Asked) -> tuple[LossLog, list[Spike]]:
+def _part(opened: Opened, asked: Asked) -> tuple[LossLog, list[ComparedLoss]]:
     log = opened.log
     if log is None:
         message = "no log of losses is open: seekable view ... --log train.jsonl:step,loss"
