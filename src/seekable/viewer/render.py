@@ -6,7 +6,6 @@ Text is shown as text. Characters that cannot be seen, change the direction of t
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +40,7 @@ _DEEPEST = 100
 _FIRST_VALUES = 8
 _HEX_BYTES = 16
 _LINE_DEPTH = 4
+_LARGE = 1e6
 _ELEMENTS = {
     "image": Markup('<img class="media" src="{}" alt="image at {}" loading="lazy">'),
     "audio": Markup('<audio controls preload="none" src="{}" aria-label="audio at {}"></audio>'),
@@ -205,9 +205,9 @@ class _Tree:
             return self._bytes(memoryview(value).cast("B"), at)
         if isinstance(value, np.ndarray):
             return _array(value)
-        return Markup('<span class="value">{}</span>').format(
-            text_html(_plain(value, self._limits.characters))
-        )
+        # A record has all digits of a float, and a line only the first ones.
+        shown = str(value) if isinstance(value, float) else _plain(value, self._limits.characters)
+        return Markup('<span class="value">{}</span>').format(text_html(shown))
 
     def _text(self, text: str, at: str) -> Markup:
         most = self._limits.characters
@@ -303,8 +303,9 @@ def _plain(value: Any, most: int, depth: int = 0) -> str:  # noqa: PLR0911 - a c
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+    if isinstance(value, float):
+        # Large ones are often times, which six digits would make equal.
+        return f"{value:.6g}" if abs(value) < _LARGE else str(value)
     if isinstance(value, int) and value.bit_length() > 4 * most:
         return f"an integer of {value.bit_length():,} bits"
     if depth > _LINE_DEPTH and isinstance(value, Mapping | list | tuple):

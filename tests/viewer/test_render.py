@@ -1,0 +1,59 @@
+"""Values as HTML: short in a line of a table, whole in a record."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import seekable as sk
+from seekable.viewer.app import make_app
+from seekable.viewer.opened import opened_of
+from seekable.viewer.render import one_line, record_html
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        (1 / 3, "0.333333"),
+        (0.5, "0.5"),
+        (-2e-9 / 3, "-6.66667e-10"),
+        (1700000000.5, "1700000000.5"),
+        (-1e300, "-1e+300"),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        ({"score": 2 / 3}, "{score: 0.666667}"),
+        ([0.1 + 0.2, 3], "[0.3, 3]"),
+    ],
+)
+def test_a_line_has_six_digits_of_a_float(value: object, line: str) -> None:
+    assert one_line(value) == line
+
+
+@pytest.mark.parametrize("value", [1 / 3, 1e-300 / 3, 123456.789012345, 2.0**70, math.nan])
+def test_a_record_has_all_digits_of_a_float(value: float) -> None:
+    shown = re.sub("<[^>]*>", "", str(record_html({"score": value})))
+    assert shown == "{1}score" + repr(value)
+
+
+def test_the_first_values_of_an_array_are_short() -> None:
+    assert "<code>0.1, 0.333333</code>" in record_html(np.array([0.1, 1 / 3], dtype=np.float32))
+
+
+def test_cells_of_one_short_word_are_not_broken(tmp_path: Path) -> None:
+    row = {"id": "0f8fad5b-d9cb-469f-a165-70867728950e", "text": "to be", "long": "x" * 41, "n": 3}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    pages = TestClient(make_app(opened_of({"a": sk.open(tmp_path)})), base_url="http://127.0.0.1")
+    found = pages.get("/d/a/rows").text
+    assert f'<td class="word">{row["id"]}</td>' in found
+    assert "<td>to be</td>" in found
+    assert f"<td>{row['long']}</td>" in found
+    assert '<td class="num">3</td>' in found
