@@ -57,10 +57,19 @@ QUESTIONS = (
         "8 padding", ("g", "train", "4"), "p/train/padding", "main tr:has-text('rank'), main dl:has-text('%')"
     ),
     Question(
+        "8 a packed sequence", ("g", "packed sequence 3"), "p/packed/sequence/3", ".tokens >> text=committee"
+    ),
+    Question(
         "10 two states",
         ("g", "checkpoints", "3"),
         "s/checkpoints/5...15",
         "text=/position was [0-9]+, is [0-9]+/",
+    ),
+    Question(
+        "10 two pipelines",
+        ("g", "compare train other"),
+        "compare",
+        "text=first position with another record",
     ),
     Question(
         "11 the record of an error message",

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["address_of", "go"]
 
 _STEP = re.compile(r"step\s+([\d,]+)(?:\s+rank\s+(\d+))?", re.IGNORECASE)
-_POSITION = re.compile(r"position\s+([\d,]+)", re.IGNORECASE)
+_POSITION = re.compile(r"(position|sequence)\s+([\d,]+)", re.IGNORECASE)
+_COMPARED = re.compile(r"compare\s+(\S+)\s+(\S+)(?:\s+step\s+([\d,]+))?", re.IGNORECASE)
 _ROW = re.compile(r"(?:row\s+)?(-?\d[\d,]*)", re.IGNORECASE)
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _NAMED = re.compile(r"(\S+)(?:\s+(.*))?", re.DOTALL)
@@ -30,8 +31,9 @@ _PLACE = re.compile(r"(.+):(\d+)")
 _MOST_STATES = 200
 _HELP = (
     "write a row (1,234,567 or -1), a share (50%), a step (step 48210 rank 3), a position (position 17), a "
-    "key (key:utt-17), a file and its row (part-00012.jsonl:531, or the message of a corrupt record), a "
-    "state (xxh3:9f3c), or the name of what is open, alone or before one of these"
+    "packed sample (sequence 17), a key (key:utt-17), a file and its row (part-00012.jsonl:531, or the "
+    "message of a corrupt record), a state (xxh3:9f3c), two pipelines (compare old new step 48210), or the "
+    "name of what is open, alone or before one of these"
 )
 
 
@@ -60,12 +62,15 @@ def address_of(opened: Opened, text: str, within: str = "") -> str:
 
 
 def _by_value(opened: Opened, text: str, within: str) -> str | None:  # noqa: PLR0911 - a case for each kind
-    """Return the address of a row, a share, a step, a position, a key or a state; None for other texts."""
+    """Return the address of a row, a step, a key and so on; None for names and places."""
     if found := _STEP.fullmatch(text):
         rank = f"?rank={int(found[2])}" if found[2] else ""
         return f"p/{_pipeline(opened, text, within)}/step/{_number(found[1])}{rank}"
     if found := _POSITION.fullmatch(text):
-        return f"p/{_pipeline(opened, text, within)}/position/{_number(found[1])}"
+        return f"p/{_pipeline(opened, text, within)}/{found[1].lower()}/{_number(found[2])}"
+    if found := _COMPARED.fullmatch(text):
+        step = {"step": _number(found[3])} if found[3] else {}
+        return f"compare?{urlencode({'a': found[1], 'b': found[2], **step})}"
     if found := _ROW.fullmatch(text):
         return f"d/{_dataset(opened, text, within)}/row/{_number(found[1])}"
     if found := _PERCENT.fullmatch(text):
