@@ -24,6 +24,7 @@ from benchmarks.measure import Target, absolute, shown
 import seekable as sk
 from seekable.facts.length_histogram import length_histogram
 from seekable.facts.odd import odd, usual
+from seekable.facts.search import search_all
 from seekable.facts.statistics import statistics as statistics_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _ROUNDS = 15
 _BATCH, _RANKS = 1024, 64
 _DRAWS = 2 * 10**9
 _FAR = 10**6
+_ABSENT = "qzxv"
+_BESIDE = 100
 
 _RUN = f"""
 import sys
@@ -87,6 +90,13 @@ class Client:
             raise RuntimeError(message)
         return seconds, page
 
+    def start(self, address: str) -> str:
+        """Start a job; return the address that shows it."""
+        self.connection.request("POST", f"/{self.token}/{address}")
+        answer = self.connection.getresponse()
+        answer.read()
+        return str(answer.headers["Location"]).rpartition("?")[2]
+
     def private_megabytes(self) -> float:
         """Return the memory of the server that is not of files."""
         with open(f"/proc/{self.process}/status", encoding="ascii") as lines:
@@ -110,6 +120,7 @@ def rows(data: Data) -> Iterator[Row]:
             start = client.private_megabytes()
             yield absolute("viewer: private memory at the start", start, "MB", Target("at most", 60))
         yield from _pages(client, count)
+        yield from _beside_a_search(client, count)
         if os.path.isdir("/proc/self"):
             after = client.private_megabytes()
             yield absolute("viewer: private memory after all of this", after, "MB", Target("at most", 150))
@@ -133,6 +144,17 @@ def _pages(client: Client, count: int) -> Iterator[Row]:
     yield _median("when a row comes, 5 epochs", _each(client, (_when(n) for n in places)), 10)
 
 
+def _beside_a_search(client: Client, count: int) -> Iterator[Row]:
+    """Measure rows while all records are searched for a text that none has."""
+    job = client.start(f"d/corpus/search-all?q={_ABSENT}")
+    places = np.random.default_rng(1).integers(0, count, _BESIDE).tolist()
+    times = [client.get(f"d/corpus/row/{place}")[0] for place in places]
+    still = json.loads(client.get(f"d/corpus/search?{job}&as=json")[1])["job"]["state"]
+    slowest = 1e3 * float(np.percentile(times, 95))
+    name = f"viewer: a row while a search runs, the 95th percentile of {_BESIDE}"
+    yield absolute(name, slowest, "ms", Target("at most", 50), against=f"the search was {still} behind them")
+
+
 def _mixtures(client: Client) -> Iterator[Row]:
     for sources, most in ((2, 20), (20, 60), (500, 1000)):
         stops = (_DRAWS // _BATCH + turn for turn in range(5))
@@ -148,6 +170,11 @@ def _facts(corpus: sk.Dataset, long: sk.Dataset) -> Iterator[Row]:
         taken = statistics.median(_seconds(statistics_of(corpus.node, n=sample)) for _ in range(3))
         name = f"viewer: statistics of {sample:,} rows"
         yield absolute(name, 1e3 * taken, "ms", Target("at most", most))
+    searched = search_all(corpus.node, _ABSENT)
+    began = time.perf_counter()
+    *_, found = searched
+    rate = found.of / (time.perf_counter() - began) / 1e9
+    yield absolute("viewer: search of everything", rate, "GB/s", Target("at least", 0.8))
     node, positions = long.shuffle(seed=1).node, np.arange(_BATCH)
     among = usual(node, [0])
     taken = statistics.median(_seconds(odd(node, positions, among, steps=0)) for _ in range(5))

@@ -56,6 +56,7 @@ QUESTIONS = (
     Question(
         "8 padding", ("g", "train", "4"), "p/train/padding", "main tr:has-text('rank'), main dl:has-text('%')"
     ),
+    Question("9 where a text is", ("g", "corpus", "/", "committee"), "d/corpus/search?q=", "main mark"),
     Question(
         "8 a packed sequence", ("g", "packed sequence 3"), "p/packed/sequence/3", ".tokens >> text=committee"
     ),
@@ -93,7 +94,7 @@ def do(page: Any, actions: tuple[str, ...]) -> None:
         else:
             before = page.url
             page.keyboard.press("Space" if action == " " else action)
-            if action in "r123456789o[]b":
+            if action in "r123456789o[]b/":
                 page.wait_for_url(lambda url, before=before: url != before)
         page.wait_for_load_state()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["PIECE_ROWS", "read_pieces", "read_sample", "sample_rows"]
+__all__ = ["PIECE_ROWS", "read_pieces", "read_rows", "read_sample", "sample_rows"]
 
 PIECE_ROWS = 512
 """The rows of the first piece: some 3 ms of small JSON records in few files, some 80 ms from a cold disk."""
@@ -79,7 +79,7 @@ def read_sample(node: Node, rows: Int64s) -> list[Any]:
     order = np.argsort(rows, kind="stable")
     for start in range(0, order.size, PIECE_ROWS):
         places = order[start : start + PIECE_ROWS]
-        for place, record in zip(places.tolist(), _read(node, rows[places]), strict=True):
+        for place, record in zip(places.tolist(), read_rows(node, rows[places]), strict=True):
             out[place] = record
     return out
 
@@ -102,16 +102,22 @@ def read_pieces(node: Node, rows: Int64s) -> Iterator[tuple[Int64s, list[Any]]]:
     while start < len(rows):
         count = min(max(PIECE_ROWS, start), _LARGEST_PIECE)
         piece = np.sort(rows[start : start + count])
-        yield piece, _read(node, piece)
+        yield piece, read_rows(node, piece)
         start += count
 
 
-def _read(node: Node, rows: Int64s) -> list[Any]:
-    """Return records; where one is corrupt, the halves are read by themselves until it alone is left."""
+def read_rows(node: Node, rows: Int64s) -> list[Any]:
+    """Return the records at some hundreds of rows; a corrupt record is its ``CorruptRecord``.
+
+    Where one is corrupt, the halves are read by themselves until it alone is left.
+
+    Raises:
+        IndexStale: a file was changed after it was indexed.
+    """
     try:
         return node.fetch(rows)
     except CorruptRecord as error:
         if len(rows) == 1:
             return [error]
         half = len(rows) // 2
-        return [*_read(node, rows[:half]), *_read(node, rows[half:])]
+        return [*read_rows(node, rows[:half]), *read_rows(node, rows[half:])]

@@ -1,0 +1,80 @@
+"""The rows with a text: of a sample at once, of all by a job; with their places, and when they come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.testclient import TestClient
+
+import seekable as sk
+from seekable.facts.search import search_all
+from seekable.viewer.app import make_app
+from seekable.viewer.opened import opened_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seekable.viewer.opened import Opened
+
+
+def test_the_rows_of_a_sample(pages: TestClient, shown: Opened) -> None:
+    found = pages.get("/d/corpus/search?q=committee&as=json").json()
+    *_, expected = search_all(shown.dataset("corpus").node, "committee")
+    assert [hit["row"] for hit in found["hits"]] == [hit.row for hit in expected.hits]
+    assert (found["text"], found["found"], found["made_of"]) == (
+        "committee",
+        expected.found,
+        "exact, from all 300 rows",
+    )
+    page = pages.get("/d/corpus/search?q=committee").text
+    hit = expected.hits[0]
+    assert f'<a href="row/{hit.row}">' in page
+    assert "<mark>committee</mark>" in page
+    comes = shown.pipeline("train").loader.when(shown.dataset("corpus").locate([hit.row])[0].path, hit.row)
+    assert f"train: step {comes[0].step}, rank {comes[0].rank}" in page
+    table = pages.get("/d/corpus/search?q=committee&as=jsonl").text.splitlines()
+    assert len(table) == expected.found
+    assert 'rel="next" href="?q=committee&amp;at=50"' in page
+
+
+def test_all_rows_by_a_job(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a <b>cat</b> & dog"}\n' * 7 + '{"text": "bird"}\n' * 93)
+    opened = opened_of({"animals": sk.open(tmp_path / "a.jsonl")}, sample=10)
+    pages = TestClient(make_app(opened), base_url="http://127.0.0.1")
+    page = pages.get("/d/animals/search?q=%3Cb%3Ecat").text
+    assert 'action="search-all?q=%3Cb%3Ecat"' in page
+    assert "of 10 rows" in page
+    answer = pages.post("/d/animals/search-all?q=%3Cb%3Ecat")
+    assert opened.jobs.all()[0].wait(60)
+    found = pages.get(f"{answer.url}&as=json").json()
+    assert (found["job"]["state"], found["found"], [hit["row"] for hit in found["hits"]]) == (
+        "done",
+        7,
+        list(range(7)),
+    )
+    assert found["made_of"].startswith("from all, at ")
+    page = pages.get(str(answer.url)).text
+    assert "<mark>&lt;b&gt;cat</mark>" in page
+    assert "7 rows," in page
+
+
+def test_what_was_not_found(tmp_path: Path, pages: TestClient) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    none = TestClient(
+        make_app(opened_of({"none": sk.open(tmp_path / "none.jsonl")})), base_url="http://127.0.0.1"
+    )
+    assert "none has no records" in none.get("/d/none/search?q=x").text
+    assert "No row of corpus has this text" in pages.get("/d/corpus/search?q=absent").text
+    assert "<mark>" not in pages.get("/d/corpus/search").text
+    assert pages.get("/d/corpus/search?q=" + "x" * 1025).status_code == 400
+    assert pages.post("/d/corpus/search-all").status_code == 400
+    assert pages.get("/d/corpus/search?job=999").status_code == 404
+
+
+def test_a_text_of_half_a_surrogate_pair(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a \\ud800 cat"}\n')
+    pages = TestClient(
+        make_app(opened_of({"odd": sk.open(tmp_path / "a.jsonl")})), base_url="http://127.0.0.1"
+    )
+    assert pages.get("/d/odd/search?q=cat").status_code == 200
+    assert pages.get("/d/odd/search?q=cat&as=json").json()["found"] == 1
