@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.facts.sequence import packed_node_at, packed_sequence
+from seekable.facts.sequence import packed_node_at, packed_sequence, recorded_sequence
 
 FORMS: list[dict[str, Any]] = [
     {},
@@ -94,3 +94,44 @@ def test_what_is_not_packed_has_no_sequence(lists: sk.Dataset) -> None:
     both = sk.concat([packed, lists.select([0])])
     assert packed_node_at(both.node, len(packed)) is None
     assert packed_node_at(packed.batch(2).node, 0) is None
+
+
+def test_a_record_of_a_stream_has_the_segments_that_fill_it(lists: sk.Dataset) -> None:
+    stream = lists.stream(lanes=2, epochs=1).pack(48, key="tokens", align=["loss_mask"], pad=9)
+    found = list(stream)
+    assert len(found) > 20
+    for record in found:
+        sample = recorded_sequence(record, made_of="a test")
+        assert sample is not None
+        assert (sample.made_of, sample.is_of_labels) == ("a test", False)
+        assert sample.tokens.tolist() == record["tokens"].tolist()
+        segments = [number + 1 for number, piece in enumerate(sample.pieces) for _ in range(piece.count)] + [
+            0
+        ] * sample.padding
+        assert segments == record["segment_ids"].tolist()
+        assert sample.used + sample.padding == sum(piece.count for piece in sample.pieces) + sample.padding
+        assert sample.mask is not None
+        assert sample.mask.astype(int).tolist() == record["loss_mask"].tolist()
+        json.dumps(sample.document())
+    assert any(sample["segment_ids"][-1] == 0 for sample in found)
+
+
+def test_what_is_no_packed_sample_is_none() -> None:
+    ids = np.arange(4)
+    for record in (
+        None,
+        [1],
+        {},
+        {"tokens": ids},
+        {"tokens": [1], "segment_ids": [1]},
+        {"tokens": ids, "segment_ids": ids[:3]},
+        {"tokens": ids[None], "segment_ids": ids[None]},
+        {"tokens": ids, "segment_ids": ids / 2},
+    ):
+        assert recorded_sequence(record, made_of="a test") is None
+    empty = recorded_sequence({"tokens": ids[:0], "segment_ids": ids[:0]}, made_of="a test")
+    assert empty is not None
+    assert (empty.pieces, empty.padding, empty.in_loss) == ((), 0, None)
+    padded = recorded_sequence({"tokens": ids, "segment_ids": ids * 0, "loss_mask": ids[:1]}, made_of="x")
+    assert padded is not None
+    assert (padded.pieces, padded.padding, padded.mask) == ((), 4, None)

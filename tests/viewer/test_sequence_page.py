@@ -109,7 +109,7 @@ def test_texts_of_tokens_are_text(tmp_path: Path) -> None:
 def test_a_finite_and_an_endless_pipeline_and_a_stream_that_pack(data: Path) -> None:
     packed = sk.open(data / "tokens").pack(64, seed=3)
     endless = sk.mix([packed, packed.skip(1)], weights=[1, 1], seed=0, stop="never")
-    stream = packed.map(dict).stream(lanes=2).pack(100)
+    stream = packed.map(dict).stream(lanes=2).pack(100, key="tokens")
     targets = {
         "once": sk.Loader(packed, batch_size=4, epochs=1),
         "endless": sk.Loader(endless, batch_size=4),
@@ -123,3 +123,33 @@ def test_a_finite_and_an_endless_pipeline_and_a_stream_that_pack(data: Path) -> 
     assert pages.get("/p/endless/sequence/4001").status_code == 200
     answer = pages.get("/p/stream/sequence/1?as=json")
     assert (answer.status_code, "stream" in answer.json()["error"]) == (404, True)
+
+
+def test_a_replayed_step_of_a_stream_leads_to_its_sequences(data: Path) -> None:
+    stream = sk.open(data / "tokens").stream(lanes=2).pack(40, key="tokens")
+    opened = opened_of({"stream": sk.Loader(stream, batch_size=4, prefetch=0), "other": stream})
+    opened = replace(opened, tokenizer=str(data / "tokenizer.json"))
+    pages = TestClient(make_app(opened), base_url="http://127.0.0.1", follow_redirects=False)
+    assert pages.get("/p/stream/replay/1/sequence/2").headers["location"].endswith("p/stream/replay/1")
+    started = pages.post("/p/stream/replay/1/start", headers={"origin": "http://127.0.0.1"})
+    job = opened.jobs[started.headers["location"].rpartition("=")[2]]
+    assert job.wait(10)
+    steps = pages.get(f"/p/stream/replay/1?job={job.name}").text
+    assert f'href="1/sequence/2?job={job.name}"' in steps
+    assert steps.count("int32 40") == 8
+    with sk.Loader(stream, batch_size=4, collate=list, prefetch=0) as loader:
+        batches = iter(loader)
+        next(batches)
+        record = next(batches)[2]
+    address = f"/p/stream/replay/1/sequence/2?job={job.name}"
+    found = pages.get(f"{address}&as=json").json()
+    assert found["tokens"] == record["tokens"].tolist()
+    assert [piece["count"] for piece in found["pieces"]] == [
+        int((record["segment_ids"] == number + 1).sum()) for number in range(record["segment_ids"].max())
+    ]
+    page = pages.get(address).text
+    assert page.count('<b class="border">') == len(found["pieces"])
+    assert "of its document" not in page
+    assert f'href="3?job={job.name}"' in page
+    for wrong in (address.replace("/2?", "/4?"), address.replace("replay/1", "replay/2")):
+        assert pages.get(wrong).status_code == 404

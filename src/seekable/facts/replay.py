@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Replay", "nearest_state", "replay"]
 
-_MOST_RECORDS = 500
+MOST_RECORDS = 500
+"""The records of a step in its document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,18 @@ class Replay:
     records: tuple[Any, ...] | None
     """The records of the step in their order over all ranks; None before it is made."""
 
+    @property
+    def made_of(self) -> str:
+        """What the records are made of."""
+        return f"exact, replayed from step {self.began:,}"
+
     def document(self) -> dict[str, Any]:
         """Return the fact, JSON-safe: of the first 500 records with their ranks."""
         shown = None
         if self.records is not None:
             shown = [
                 {"rank": at % self.world_size, "record": json_value(record)}
-                for at, record in enumerate(self.records[:_MOST_RECORDS])
+                for at, record in enumerate(self.records[:MOST_RECORDS])
             ]
         return {
             "step": self.step,
@@ -52,7 +58,7 @@ class Replay:
             "unit": "batches",
             "count": None if self.records is None else len(self.records),
             "records": shown,
-            "made_of": f"exact, replayed from step {self.began:,}",
+            "made_of": self.made_of,
         }
 
 

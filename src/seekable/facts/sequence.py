@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["PackedSequence", "Piece", "packed_node_at", "packed_sequence"]
+__all__ = ["PackedSequence", "Piece", "packed_node_at", "packed_sequence", "recorded_sequence"]
 
 _ONE = np.zeros(1, np.int64)
 
@@ -37,16 +38,17 @@ class Piece:
     """The number of its tokens."""
 
     document: int | None
-    """The row of the document in the data that is packed; None for a literal token."""
+    """The row of the document in the data that is packed; None for a literal token, and in a sample of which
+    the record alone is known."""
 
     start: int
     """Its first token in the document."""
 
     document_tokens: int
-    """The number of tokens of the whole document."""
+    """The number of tokens of the whole document; those of the piece where the document is None."""
 
     place: Any
-    """The location of the document; None for a literal token."""
+    """The location of the document; None where the document is None."""
 
     as_label: int
     """1 if one more token of the document ends the sample, as a label alone; else 0."""
@@ -176,3 +178,41 @@ def packed_sequence(node: PackedNode, position: int) -> PackedSequence:
     used = pieces[-1].at + pieces[-1].count if pieces else 0
     mask = record[LOSS_MASK].astype(np.bool_) if has_mask else None
     return PackedSequence(tokens, tuple(pieces), used, mask, is_of_labels=form.labels is not None)
+
+
+def recorded_sequence(record: Any, *, made_of: str) -> PackedSequence | None:
+    """Return the packed sample that a record is, as its own segments say; None if it is no packed sample.
+
+    Args:
+        record: what a pipeline delivered.
+        made_of: where the record comes from.
+
+    Example:
+        >>> record = {"tokens": np.array([5, 6, 7, 0]), "segment_ids": np.array([1, 1, 2, 0])}
+        >>> found = recorded_sequence(record, made_of="exact, computed")
+        >>> [(piece.at, piece.count) for piece in found.pieces], found.padding
+        ([(0, 2), (2, 1)], 1)
+    """
+    tokens, segments, mask = (_flat(record, key) for key in (TOKENS, "segment_ids", LOSS_MASK))
+    if tokens is None or segments is None or tokens.size != segments.size:
+        return None
+    borders = np.flatnonzero(np.diff(segments)) + 1
+    starts = [0, *borders.tolist()] if segments.size else []
+    sizes = np.diff([*starts, segments.size]).tolist()
+    pieces = [
+        Piece(at, size, None, 0, size, None, as_label=0, is_joined=False)
+        for at, size in zip(starts, sizes, strict=True)
+    ]
+    padding = pieces.pop().count if pieces and not segments[-1] else 0
+    in_loss = None if mask is None or mask.size != tokens.size else mask.astype(np.bool_)
+    of_labels = "labels" in record
+    return PackedSequence(
+        tokens, tuple(pieces), tokens.size - padding, in_loss, is_of_labels=of_labels, made_of=made_of
+    )
+
+
+def _flat(record: Any, key: str) -> NDArray[np.integer[Any]] | None:
+    """Return the integers of a field, in one axis; None where a record has no such field."""
+    value = record.get(key) if isinstance(record, Mapping) else None
+    is_flat = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iub"
+    return value if is_flat else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
-from seekable.facts.replay import nearest_state, replay
+from seekable.facts.replay import MOST_RECORDS, Replay, nearest_state, replay
 from seekable.loader.loader import Loader
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.job import shown_of
@@ -32,11 +32,14 @@ def page(opened: Opened, asked: Asked) -> Page:
         "batch": loader.global_batch_size,
         "batches": step - began + 1,
     }
-    shown: dict[str, Any] = {"job": None}
+    shown: dict[str, Any] = {"job": None, "records": None}
     if asked.query.get("job"):
         job = opened.jobs[asked.text("job")]
+        partial = job.partial
+        # As they are and not as in JSON, so that arrays are shown in a line.
+        records = partial.records if isinstance(partial, Replay) else None
         document["job"] = job.document()
-        shown = {"job": document["job"], **shown_of(job)}
+        shown = {"job": document["job"], "records": records and records[:MOST_RECORDS], **shown_of(job)}
     return Page("replay", f"{asked.name}, step {step:,}", document, shown)
 
 

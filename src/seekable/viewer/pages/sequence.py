@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["is_packed", "sequence"]
+__all__ = ["is_packed", "sequence", "shown_tokens", "tokenizer_of"]
 
 _SHOWN = 2048
 _MOST_SHOWN = 8192
@@ -47,8 +47,7 @@ def sequence(opened: Opened, asked: Asked) -> Page:
         )
         raise KeyNotFound(message)
     sample = packed_sequence(*found)
-    at, n = asked.count("at", default=0), asked.count("n", default=_SHOWN, least=1, most=_MOST_SHOWN)
-    engine, why = _engine(opened, sample)
+    engine, why = tokenizer_of(opened, sample)
     source = int(sources_of(node, np.array([position]))[0])
     document = {
         "name": asked.name,
@@ -59,17 +58,18 @@ def sequence(opened: Opened, asked: Asked) -> Page:
         "tokenizer": None if engine is None else engine.library or engine.name,
         **sample.document(),
     }
+    shown, table = shown_tokens(sample, engine, asked)
+    shown |= {"pieces": _pieces(opened, sample), "why": why}
+    return Page("sequence", f"{asked.name}, sequence {position:,}", document, shown, table=table)
+
+
+def shown_tokens(sample: PackedSequence, engine: Engine | None, asked: Asked) -> tuple[dict[str, Any], Table]:
+    """Return what a template needs for the tokens that an address asks for, and the table of these."""
+    at, n = asked.count("at", default=0), asked.count("n", default=_SHOWN, least=1, most=_MOST_SHOWN)
     rows = _rows(sample, at, n)
     blocks = _blocks(sample, rows, engine)
-    more: dict[str, Any] = {
-        "pieces": _pieces(opened, sample),
-        "blocks": blocks,
-        "why": why,
-        "at": at,
-        "n": n,
-    }
     header = ["place", "id", "text", "piece", "document", "token", "in_loss"]
-    return Page("sequence", f"{asked.name}, sequence {position:,}", document, more, table=Table(header, rows))
+    return {"blocks": blocks, "at": at, "n": n}, Table(header, rows)
 
 
 def is_packed(opened: Opened, name: str) -> bool:
@@ -92,7 +92,7 @@ def _step_of(loader: Loader, position: int) -> int | None:
     return None
 
 
-def _engine(opened: Opened, sample: PackedSequence) -> tuple[Engine | None, str | None]:
+def tokenizer_of(opened: Opened, sample: PackedSequence) -> tuple[Engine | None, str | None]:
     """Return the tokenizer that was named, or that of the token store; None and the reason where none is."""
     if opened.tokenizer is not None:
         name = opened.tokenizer
@@ -116,7 +116,8 @@ def _rows(sample: PackedSequence, at: int, n: int) -> list[list[Any]]:
         of_piece: list[Any] = [None, None, None]
         if place < sample.used:
             piece = sample.pieces[number]
-            of_piece = [number + 1, piece.document, piece.start + place - piece.at]
+            token = None if piece.document is None else piece.start + place - piece.at
+            of_piece = [number + 1, piece.document, token]
         in_loss = None if sample.mask is None else bool(sample.mask[place])
         rows.append([place, int(sample.tokens[place]), None, *of_piece, in_loss])
     return rows
