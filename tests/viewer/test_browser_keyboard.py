@@ -56,10 +56,10 @@ QUESTIONS = (
     Question(
         "8 padding", ("g", "train", "4"), "p/train/padding", "main tr:has-text('rank'), main dl:has-text('%')"
     ),
-    Question("9 where a text is", ("g", "corpus", "/", "committee"), "d/corpus/search?q=", "main mark"),
     Question(
         "8 a packed sequence", ("g", "packed sequence 3"), "p/packed/sequence/3", ".tokens >> text=committee"
     ),
+    Question("9 where a text is", ("g", "corpus", "/", "committee"), "d/corpus/search?q=", "main mark"),
     Question(
         "10 two states",
         ("g", "checkpoints", "3"),

@@ -194,3 +194,10 @@ def test_a_step_says_its_loss_and_the_median_of_those_before_it(pages: TestClien
     assert twin(pages, "p/train/step/70")["loss"] is None
     assert pages.get("/p/train/step/61").text.count(">Loss</a>") == 1
     assert pages.get("/p/train/step/70").text.count(">Loss</a>") == 1
+
+
+def test_links_keep_the_query_and_have_none_where_none_is_left(pages: TestClient) -> None:
+    page = pages.get("/d/corpus/row/3?is=00000000-3").text
+    assert 'rel="prev" href="2"' in page
+    assert 'rel="next" href="4"' in page
+    assert 'rel="next" href="4?view=bytes"' in pages.get("/d/corpus/row/3?view=bytes").text
