@@ -80,6 +80,7 @@ QUESTIONS = (
     ),
     Question("12 hear an utterance", ("g", "sounds 1", " "), "d/sounds/row/1", "audio"),
     Question("13 files by their bytes and health", ("g", "corpus", "4"), "d/corpus/files", "text=as indexed"),
+    Question("14 duplicates", ("g", "corpus", "6"), "d/corpus/duplicates", "button:focus"),
     Question("15 the link of what is shown", ("g", "17", "c"), "d/corpus/row/17", "text=Copied"),
 )
 

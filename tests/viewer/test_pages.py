@@ -159,12 +159,13 @@ def test_statistics_of_all_rows_are_counts_of_the_records(pages: TestClient) -> 
     }
     assert pages.get("/d/corpus/stats?n=7&as=json").json()["made_of"] == "from 7 of 300 rows, seed 0"
     few = pages.get("/d/corpus/stats?n=7").text
-    assert "n=1000" in few
-    assert "n=10000" not in few
-    assert "From more rows" not in pages.get("/d/corpus/stats").text
+    assert "From 1,000 rows" in few
+    assert "From 10,000 rows" not in few
+    assert "From " not in pages.get("/d/corpus/stats").text
     lines = pages.get("/d/corpus/stats?as=csv").text.splitlines()
     assert len(lines) == 1 + len(found["keys"])
-    assert pages.get("/d/corpus/stats?n=100001").status_code == 400
+    assert pages.get("/d/corpus/stats?n=2001").status_code == 400
+    assert pages.post("/d/corpus/read-stats?n=100001").status_code == 400
 
 
 def test_a_larger_sample_extends_a_smaller_one(pages: TestClient) -> None:

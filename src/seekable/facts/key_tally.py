@@ -1,4 +1,4 @@
-"""What the values of one key are: counted as records are read, and told as a frozen fact at any time."""
+"""What the values of one key are: counted as records are read, and a frozen fact at any time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.facts.histogram import lengths_in_bins, numbers_in_bins
 from seekable.facts.key_paths import path_text
 from seekable.facts.made_of import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.facts.histogram import Histogram
     from seekable.facts.key_paths import Path
     from seekable.facts.made_of import Share
 
-__all__ = ["KeyFacts", "KeyTally", "Lengths", "Numbers", "TopValue"]
+__all__ = ["KeyFacts", "KeyTally", "Lengths", "Numbers", "TopValue", "type_name"]
 
 _LONGEST_COUNTED = 200
 """The longest texts, in characters, that are counted as values; so memory does not grow with long texts."""
@@ -109,6 +111,16 @@ class KeyFacts:
         }
 
 
+def type_name(value: object) -> str:
+    """Return the name of the type of a value, as facts and pages print it.
+
+    Example:
+        >>> type_name(None), type_name(1.5), type_name((1, 2))
+        ('null', 'float', 'list')
+    """
+    return _NAMES.get(type(value), type(value).__name__)
+
+
 class KeyTally:
     """Counts the values of one key."""
 
@@ -172,6 +184,12 @@ class KeyTally:
             ),
             distinct=None if self._uncounted else distinct,
         )
+
+    def histograms(self) -> tuple[Histogram | None, Histogram | None]:
+        """Return the histograms of the lengths and of the finite numbers; None where there are none."""
+        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
+        numbers = np.concatenate([np.empty(0, np.float64), *self._numbers])
+        return lengths_in_bins(lengths), numbers_in_bins(numbers)
 
     def _measure(self, name: str, values: Sequence[Any]) -> None:
         counts = (

@@ -12,7 +12,7 @@ from typing import Any
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, read_pipeline
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
-from seekable.facts.told_batches import ToldBatches, generation_at, told_batches
+from seekable.facts.state_batches import StateBatches, generation_at, state_batches
 from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
@@ -136,17 +136,17 @@ def _of_saved(
     saved = read_saved(target if generation is None else os.path.join(folder, generation.names[0]))
     rebuilt = rebuild_saved(saved, roots=roots, index_dir=index_dir)
     dataset = Dataset(rebuilt.dataset)
-    told = ToldBatches(None, None)
+    of_states = StateBatches(None, None)
     if found:
-        told = told_batches(folder, size=dataset.node.size, step=step)
-    arguments = _completed(batches, told, saved.state, dataset.node.size)
+        of_states = state_batches(folder, size=dataset.node.size, step=step)
+    arguments = _completed(batches, of_states, saved.state, dataset.node.size)
     loader = _loader(dataset, arguments)
     if saved.state:
         loader.load_state_dict(saved.state.document())
     return Pipeline(loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated)))
 
 
-def _completed(batches: Batches, told: ToldBatches, state: Any, size: int | None) -> Batches:
+def _completed(batches: Batches, found: StateBatches, state: Any, size: int | None) -> Batches:
     """Return the arguments of a loader, with what the saved states tell in place of what is missing.
 
     Raises:
@@ -154,15 +154,15 @@ def _completed(batches: Batches, told: ToldBatches, state: Any, size: int | None
     """
     arguments = dict(batches.given)
     if not batches.has_batch:
-        if told.batch is None:
+        if found.batch is None:
             message = (
                 "the saved states do not tell how many records make a batch (two states of one run do): say "
                 "it with --batch-size, or with --global-batch-size over all ranks"
             )
             raise InvalidArgument(message)
-        arguments["global_batch_size"] = told.batch
-        arguments.setdefault("world_size", told.world_size)
-        if told.batch % (arguments["world_size"] or 1):
+        arguments["global_batch_size"] = found.batch
+        arguments.setdefault("world_size", found.world_size)
+        if found.batch % (arguments["world_size"] or 1):
             arguments["world_size"] = None
     if "epochs" not in arguments and isinstance(state, RunState) and size:
         # The run of the state goes on over the end of its first epoch.

@@ -10,7 +10,6 @@ plain letters that a writer of JSON escapes. Of other formats all records are de
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptRecord, InvalidArgument
+from seekable.facts.file_pieces import bytes_of_records, file_pieces
 from seekable.facts.json_spellings import json_spellings
 from seekable.facts.json_values import json_value
 from seekable.facts.key_paths import path_text
@@ -31,6 +31,7 @@ from seekable.nodes.sources.file_source import FileSource
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
+    from seekable.facts.file_pieces import FilePiece
     from seekable.facts.key_paths import Path
     from seekable.formats.decoding import Decoder
     from seekable.nodes.contract import Node
@@ -43,9 +44,6 @@ MOST_HITS = 1000
 _MOST_BYTES = 1024
 _AROUND = 80
 """The characters that are shown before the text, and behind it."""
-
-_PIECE_BYTES = 4 << 20
-"""Some 2 ms of searching, for which no other thread runs Python."""
 
 _ROWS_AT_ONCE = 512
 
@@ -287,56 +285,27 @@ def _shows_texts(decoder: Decoder) -> bool:
 
 def _by_bytes(source: FileSource, found: _Found) -> Iterator[int]:
     """Yield the bytes of the records of all files, then how many of them were searched."""
-    files, patterns = source.files, _patterns(source.decoder, found)
-    numbers = np.flatnonzero(files.records).tolist()
-    firsts = [files.range(file, 0)[0] for file in numbers]
-    ends = [files.range(file, int(files.records[file]) - 1)[1] for file in numbers]
-    yield sum(ends) - sum(firsts)
-    done = 0
-    for file, first, end in zip(numbers, firsts, ends, strict=True):
-        for searched in _in_file(source, found, file, patterns):
-            yield done + searched
-        done += end - first
-
-
-def _in_file(source: FileSource, found: _Found, file: int, patterns: Sequence[bytes]) -> Iterator[int]:
-    """Yield how many bytes of a file were searched, piece by piece; a record is searched in one piece."""
-    words, at = source.files.file_words(file)
-    count, row = int(source.files.records[file]), 0
-    starts = words[at : at + count + 1]
-    before = int(source.files.starts[file])
-    while row < count:
-        # Pieces end with records, so that no text lies in two of them.
-        last = max(row + 1, bisect_right(starts, starts[row] + _PIECE_BYTES, lo=row) - 1)
-        rows = _candidates(_read(source, file, starts[row], starts[last]), starts, row, last, patterns)
+    patterns, done = _patterns(source.decoder, found), 0
+    yield bytes_of_records(source.files)
+    for piece in file_pieces(source.files):
+        rows = _candidates(piece, patterns)
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
-            some = before + np.array(rows[begin : begin + _ROWS_AT_ONCE], np.int64)
+            some = piece.first + np.array(rows[begin : begin + _ROWS_AT_ONCE], np.int64)
             found.add(some.tolist(), read_rows(source, some))
-        row = last
-        yield starts[row] - starts[0]
+        done += len(piece.raw)
+        yield done
 
 
-def _candidates(raw: bytes, starts: memoryview, row: int, last: int, patterns: Sequence[bytes]) -> list[int]:
-    """Return the rows of a piece in whose bytes one of the patterns is."""
-    rows, base = set[int](), starts[row]
+def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
+    """Return the records of a piece in whose bytes one of the patterns is."""
+    rows, raw, starts = set[int](), piece.raw, piece.starts.data
     for pattern in patterns:
         at = raw.find(pattern)
         while at >= 0:
-            each = bisect_right(starts, base + at, lo=row, hi=last + 1) - 1
-            rows.add(each)
-            at = raw.find(pattern, starts[each + 1] - base)
+            row = bisect_right(starts, at) - 1
+            rows.add(row)
+            at = raw.find(pattern, starts[row + 1])
     return sorted(rows)
-
-
-def _read(source: FileSource, file: int, start: int, end: int) -> bytes:
-    """Return bytes of a file after a check of it."""
-    mapped = source.files.mapped(file)
-    mapped.check()
-    if not isinstance(mapped.view, memoryview):
-        return bytes(mapped.view[start:end])
-    # A read waits for the disk without stopping other threads, which a page fault of the map does not.
-    with open(mapped.path, "rb", buffering=0) as data:
-        return os.pread(data.fileno(), end - start, start)
 
 
 def _patterns(decoder: Decoder, found: _Found) -> list[bytes]:

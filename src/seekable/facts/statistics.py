@@ -15,7 +15,7 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from seekable.facts.key_paths import Path
     from seekable.nodes.contract import Node
@@ -82,7 +82,7 @@ class Statistics:
         }
 
 
-def statistics(node: Node, *, n: int, seed: int = 0) -> Iterator[Statistics]:
+def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
     """Yield the statistics of more and more of a sample; the last ones are of all of it.
 
     Functions of the pipeline are called for the rows of the sample.

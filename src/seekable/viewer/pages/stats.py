@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seekable.facts.statistics import statistics
-from seekable.viewer.page import Page, Table
+from seekable.facts.statistics import Statistics, statistics
+from seekable.viewer.page import Page, Redirect, Table
+from seekable.viewer.pages.job import shown_of
 
 if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["stats"]
+__all__ = ["read", "stats"]
 
 _SIZES = (1_000, 10_000, 100_000)
-"""The samples that the page offers: 6, 44 and 390 ms of reading where the files are in memory."""
+"""The samples that the page offers."""
+
+_AT_ONCE = 2_000
+"""A larger sample is read by a job."""
 
 
 def stats(opened: Opened, asked: Asked) -> Page:
-    """Return the statistics of a sample of a dataset.
+    """Return the statistics of a sample of a dataset, or what the job of the address read so far.
 
     Raises:
         EndlessDataset: the data has no length, so no sample.
+        KeyNotFound: there is no such job.
     """
-    found, seed = opened.dataset(asked.name), asked.count("seed", default=0)
-    n = asked.count("n", default=opened.sample, least=1, most=_SIZES[-1])
-    key = ("statistics", asked.name, n, seed)
-    survey = opened.kept.get(key, lambda: list(statistics(found.node, n=n, seed=seed))[-1])
-    document = {"name": asked.name, "n": n, **survey.document()}
+    document: dict[str, Any] = {"name": asked.name}
+    shown: dict[str, Any] = {"job": None, "survey": None, "larger": []}
+    if asked.query.get("job"):
+        job = opened.jobs[asked.text("job")]
+        survey = job.partial if isinstance(job.partial, Statistics) else None
+        document["job"] = {**job.document(), "result": None}
+        shown |= {"job": document["job"], **shown_of(job)}
+    else:
+        n, seed = _sample(opened, asked, most=_AT_ONCE)
+        work = statistics(opened.dataset(asked.name).node, n=n, seed=seed)
+        survey = opened.kept.get(("statistics", asked.name, n, seed), lambda: list(work)[-1])
+    if survey is None:
+        return Page("stats", f"{asked.name}, statistics", document, shown)
+    document |= {"n": survey.of, **survey.document()}
+    needed = [size for size, smaller in zip(_SIZES, (0, *_SIZES), strict=False) if smaller < survey.size]
+    shown["survey"] = survey
+    shown["larger"] = [size for size in needed if survey.of < min(size, survey.size)]
+    return Page("stats", f"{asked.name}, statistics", document, shown, _table(document))
+
+
+def read(opened: Opened, asked: Asked) -> Redirect:
+    """Start to read a larger sample, and return where its statistics are shown."""
+    n, seed = _sample(opened, asked, most=_SIZES[-1])
+    work = statistics(opened.dataset(asked.name).node, n=n, seed=seed)
+    job = opened.jobs.start("statistics", (asked.name, n, seed), work)
+    return Redirect(f"d/{asked.name}/stats?job={job.name}")
+
+
+def _sample(opened: Opened, asked: Asked, *, most: int) -> tuple[int, int]:
+    n = asked.count("n", default=min(opened.sample, most), least=1, most=most)
+    return n, asked.count("seed", default=0)
+
+
+def _table(document: dict[str, Any]) -> Table:
     rows = [
         [
             each["key"],
@@ -39,7 +73,4 @@ def stats(opened: Opened, asked: Asked) -> Page:
         ]
         for each in document["keys"]
     ]
-    table = Table(("key", "present", "of", "types", "distinct", "p50", "p99", "longest"), rows)
-    needed = [size for size, smaller in zip(_SIZES, (0, *_SIZES), strict=False) if smaller < survey.size]
-    larger = [size for size in needed if survey.done < min(size, survey.size)]
-    return Page("stats", f"{asked.name}, statistics", document, {"survey": survey, "larger": larger}, table)
+    return Table(("key", "present", "of", "types", "distinct", "p50", "p99", "longest"), rows)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.facts.pipelines import Batches, pipeline_of
-from seekable.facts.told_batches import ToldBatches, batch_of, generation_at, told_batches
+from seekable.facts.state_batches import StateBatches, batch_of, generation_at, state_batches
 from seekable.loader.checkpoint_files import Generation
 from seekable.loader.steps import Cursor, Steps
 from seekable.state.document import RunState
@@ -66,11 +66,11 @@ def saved(folder: Path, *, step: int, batch: int, ranks: int) -> None:
 
 def test_the_ranks_are_in_the_names_of_the_files(tmp_path: Path) -> None:
     saved(tmp_path, step=12, batch=24, ranks=3)
-    assert told_batches(str(tmp_path), size=1000) == ToldBatches(24, 3)
+    assert state_batches(str(tmp_path), size=1000) == StateBatches(24, 3)
 
 
 def test_a_folder_without_states_tells_nothing(tmp_path: Path) -> None:
-    assert told_batches(str(tmp_path), size=1000) == ToldBatches(None, None)
+    assert state_batches(str(tmp_path), size=1000) == StateBatches(None, None)
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from seekable.loader.checkpoint_files import Generation
 
-__all__ = ["ToldBatches", "generation_at", "told_batches"]
+__all__ = ["StateBatches", "generation_at", "state_batches"]
 
 _MOST_READ = 16
 """The states that are read at most: those nearest to the step that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToldBatches:
+class StateBatches:
     """What the states of a folder say of the batches of a run."""
 
     batch: int | None
@@ -48,7 +48,7 @@ def generation_at(found: Sequence[Generation], step: int | None) -> Generation |
     return before[-1] if before else next(iter(complete), None)
 
 
-def told_batches(folder: str, *, size: int | None, step: int | None = None) -> ToldBatches:
+def state_batches(folder: str, *, size: int | None, step: int | None = None) -> StateBatches:
     """Return the records of a batch and the ranks at a step, by the states of a folder.
 
     Args:
@@ -63,12 +63,12 @@ def told_batches(folder: str, *, size: int | None, step: int | None = None) -> T
     complete = [generation for generation in generations_in(folder) if generation.complete]
     chosen = generation_at(complete, step)
     if chosen is None:
-        return ToldBatches(None, None)
+        return StateBatches(None, None)
     at = complete.index(chosen)
     near = complete[max(0, at - 1) : at + _MOST_READ]
     found = [read_generation(folder, generation) for generation in near]
     states = [state for state in found if isinstance(state, RunState)]
-    return ToldBatches(batch_of(states, size=size, at=chosen.step), chosen.ranks)
+    return StateBatches(batch_of(states, size=size, at=chosen.step), chosen.ranks)
 
 
 def batch_of(states: Sequence[RunState], *, size: int | None, at: int) -> int | None:

@@ -1,0 +1,80 @@
+"""One key of a dataset's records: types, values, lengths, numbers, and the rows where it is unusual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seekable.charts.histogram import histogram
+from seekable.charts.sheet import THEMES
+from seekable.errors import KeyNotFound
+from seekable.facts.field import EMPTY, MISSING, field
+from seekable.facts.key_paths import path_of, path_text
+from seekable.viewer.page import Page, Svg, Table
+
+if TYPE_CHECKING:
+    from seekable.facts.field import Field
+    from seekable.facts.histogram import Histogram
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+__all__ = ["chart", "page"]
+
+_MOST = 10_000
+_CHARTS = ("lengths", "numbers")
+
+
+def page(opened: Opened, asked: Asked) -> Page:
+    """Return the values of a key in a sample.
+
+    Raises:
+        InvalidArgument: the key is not written as a key.
+    """
+    found = _found(opened, asked)
+    key = found.key
+    table = Table(
+        ("value", "count", "of"), [(each.value, each.share.count, each.share.of) for each in key.top]
+    )
+    kinds = [name for name, _ in key.types]
+    odd = [name for name in (MISSING, EMPTY, *kinds[1:]) if name in found.rows]
+    charts = [name for name in _CHARTS if _histogram(found, name) is not None]
+    shown = {"found": found, "odd": odd, "charts": charts, "key": path_text(key.path)}
+    document = {"name": asked.name, **found.document()}
+    return Page("field", f"{asked.name}, {path_text(key.path)}", document, shown, table)
+
+
+def chart(opened: Opened, asked: Asked) -> Svg:
+    """Return the lengths, or the numbers, of a key as a histogram.
+
+    Raises:
+        KeyNotFound: its values have none.
+    """
+    found, name = _found(opened, asked), asked.choice("of", _CHARTS)
+    bins = _histogram(found, name)
+    key = path_text(found.key.path)
+    if bins is None:
+        message = f"the values of {key} have no {name}"
+        raise KeyNotFound(message)
+    unit = found.key.lengths.unit if name == "lengths" and found.key.lengths is not None else "value"
+    edges = bins.edges if len(set(bins.edges)) > 1 else (bins.edges[0], bins.edges[0] + 1)
+    return Svg(
+        histogram(
+            edges,
+            bins.counts,
+            title=f"{asked.name}: {name} of {key}",
+            x_name=unit,
+            log=bins.scale == "log",
+            theme=asked.choice("theme", THEMES),  # type: ignore[arg-type]  # one of THEMES
+        )
+    )
+
+
+def _histogram(found: Field, name: str) -> Histogram | None:
+    return found.lengths if name == "lengths" else found.numbers
+
+
+def _found(opened: Opened, asked: Asked) -> Field:
+    node, path = opened.dataset(asked.name).node, path_of(asked.text("key"))
+    n = asked.count("n", default=opened.sample, least=1, most=_MOST)
+    seed = asked.count("seed", default=0)
+    work = field(node, path, n=n, seed=seed)
+    return opened.kept.get(("field", asked.name, path, n, seed), lambda: list(work)[-1])

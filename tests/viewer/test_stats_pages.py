@@ -1,0 +1,101 @@
+"""Statistics of larger samples, the values of one key, and duplicates, in their pages."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from starlette.testclient import TestClient
+from tests.viewer.viewed import record
+
+import seekable as sk
+from seekable.facts.field import field
+from seekable.viewer.app import make_app
+from seekable.viewer.opened import opened_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seekable.viewer.opened import Opened
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Opened:
+    """Records of which every third has no text, and some are equal."""
+    lines = [json.dumps({"id": row % 900} | ({"text": "a cat"} if row % 3 else {})) for row in range(1200)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "none.jsonl").write_text("")
+    return opened_of(
+        {"many": sk.open(tmp_path / "a.jsonl"), "none": sk.open(tmp_path / "none.jsonl")}, sample=50
+    )
+
+
+@pytest.fixture
+def of_many(many: Opened) -> TestClient:
+    return TestClient(make_app(many), base_url="http://127.0.0.1")
+
+
+def test_a_larger_sample_is_read_by_a_job(many: Opened, of_many: TestClient) -> None:
+    page = of_many.get("/d/many/stats").text
+    assert 'action="read-stats?n=10000&amp;seed=0"' in page.replace("&seed", "&amp;seed")
+    answer = of_many.post("/d/many/read-stats?n=10000")
+    assert many.jobs.all()[0].wait(60)
+    found = of_many.get(f"{answer.url}&as=json").json()
+    assert (found["job"]["state"], found["made_of"]) == ("done", "exact, from all 1,200 rows")
+    assert {key["key"]: key["present"]["count"] for key in found["keys"]}["text"] == 800
+    assert "From 10,000 rows" not in of_many.get(str(answer.url)).text
+
+
+def test_the_values_of_a_key(pages: TestClient, shown: Opened, of_many: TestClient) -> None:
+    found = pages.get("/d/corpus/field?key=meta.lang&as=json").json()
+    *_, expected = field(shown.dataset("corpus").node, ("meta", "lang"), n=1000)
+    assert {key: found[key] for key in expected.document()} == expected.document()
+    langs = [record(number)["meta"]["lang"] for number in range(300)]
+    assert {each["value"]: each["count"] for each in found["top"]} == {
+        each: langs.count(each) for each in set(langs)
+    }
+    page = of_many.get("/d/many/field?key=text").text
+    assert "without the key" in page
+    rows = of_many.get("/d/many/field?key=text&as=json").json()["examples"]["missing"]
+    assert rows
+    assert all(row % 3 == 0 for row in rows)
+    assert f'<a href="row/{rows[0]}">' in page
+    assert "constant" in page
+    assert 'href="field?key=meta.lang"' in pages.get("/d/corpus/stats").text
+
+
+def test_charts_of_a_key(pages: TestClient) -> None:
+    assert "300 values" in pages.get("/d/corpus/field.svg?key=text").text
+    assert "300 values" in pages.get("/d/corpus/field.svg?key=meta.score&of=numbers").text
+    assert pages.get("/d/corpus/field.svg?key=meta.lang&of=numbers").status_code == 404
+
+
+def test_keys_that_are_not_there(pages: TestClient, of_many: TestClient) -> None:
+    assert "No record of the sample has this key" in pages.get("/d/corpus/field?key=absent").text
+    assert "none has no records" in of_many.get("/d/none/field?key=id").text
+    assert pages.get("/d/corpus/field?key=a[").status_code == 400
+
+
+def test_duplicates_of_records_and_of_a_key(many: Opened, of_many: TestClient) -> None:
+    assert "Find duplicates" in of_many.get("/d/many/duplicates").text
+    answer = of_many.post("/d/many/find-duplicates")
+    assert many.jobs.all()[0].wait(60)
+    found = of_many.get(f"{answer.url}&as=json").json()
+    assert (found["job"]["state"], found["duplicates"]["count"]) == ("done", 300)
+    assert found["groups"][0]["rows"] == [0, 900]
+    page = of_many.get(str(answer.url)).text
+    assert '<a href="row/0">0</a> <a href="row/900">900</a>' in page
+    answer = of_many.post("/d/many/find-duplicates?key=text")
+    assert many.jobs.all()[0].wait(60)
+    found = of_many.get(f"{answer.url}&as=json").json()
+    assert (found["duplicates"]["count"], found["left_out"], found["key"]) == (799, 400, "text")
+    assert of_many.get(f"{answer.url}&as=csv").text.splitlines()[1] == "0,800,1"
+    assert "none has no records" in of_many.get("/d/none/duplicates").text
+    assert of_many.post("/d/many/find-duplicates?key=a[").status_code == 400
+
+
+def test_no_duplicates(pages: TestClient, shown: Opened) -> None:
+    answer = pages.post("/d/corpus/find-duplicates?key=id")
+    assert shown.jobs.all()[0].wait(60)
+    assert "No two rows are equal" in pages.get(f"/{answer.headers['location'].removeprefix('../../')}").text
