@@ -17,6 +17,7 @@ from seekable.formats.fields.decode_argument import checked_decode
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.nodes.sources.sample_source import SampleSource
+from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ class Opening:
     most_bytes: int | None = field(default=None, kw_only=True)
     publish: bool = field(default=False, kw_only=True)
     refresh: bool = field(default=True, kw_only=True)
+    max_open_files: int = field(default=MOST_OPEN_FILES, kw_only=True)
     """True to list stores; False to take the lists that were kept."""
 
     hook: ProgressHook | None = field(default=None, kw_only=True)
@@ -184,6 +186,7 @@ class Opening:
             most_bytes=self.most_bytes,
             publish=self.publish,
             refresh=self.refresh,
+            max_open_files=self.max_open_files,
         )
 
     def _pickled_fields(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,8 +20,8 @@ from seekable.cli.plan import (
     WorldSizeOption,
 )
 
-if TYPE_CHECKING:
-    pass
+_MOST_OPEN_FILES = 1024
+"""The files of each dataset that stay open: pages read from many at once, again and again."""
 
 EPILOG = examples(
     "view corpus/                                  data: rows, keys, lengths, files",
@@ -139,6 +139,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
         "jobs": jobs,
         "quiet": quiet,
         "key": key,
+        "max_open_files": _MOST_OPEN_FILES,
     }
     opened = opened_targets(
         targets or [], batches=given, state=state, roots=root or [], log=log, opening=opening, shown=shown

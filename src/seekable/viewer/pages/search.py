@@ -33,7 +33,7 @@ def search(opened: Opened, asked: Asked) -> Page:
     dataset, text = opened.dataset(asked.name), asked.text("q")
     at, n = (
         asked.count("at", default=0, most=MOST_HITS),
-        asked.count("n", default=opened.sample, most=100_000),
+        asked.count("n", default=opened.sample, most=10_000),
     )
     document: dict[str, Any] = {"name": asked.name, "text": json_value(text)}
     shown: dict[str, Any] = {"rows": dataset.size, "job": None, "job_live": False, "found": None, "hits": []}
