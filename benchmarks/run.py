@@ -46,6 +46,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     workers,
     writing,
 )
+from benchmarks.setting import Setting  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,9 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ["TQDM_DISABLE"] = "1"
     logging.disable(logging.CRITICAL)
     measured = _measure(options.only or list(TOPICS), data.make(data.QUICK if options.quick else data.FULL))
-    print(table.as_json(measured) if options.json else table.as_text(measured))
+    setting = Setting.here()
+    print(table.as_json(measured, setting) if options.json else table.as_text(measured, setting))
     if options.markdown:
-        write_page(PAGE, measured)
+        write_page(PAGE, measured, setting)
     return status(measured)
 
 
@@ -106,13 +108,13 @@ def status(rows: Sequence[Row]) -> int:
     return 1 if missed else 0
 
 
-def write_page(path: str, rows: Sequence[Row]) -> None:
+def write_page(path: str, rows: Sequence[Row], setting: Setting) -> None:
     """Put the table in the place of the one that a page has."""
     with open(path, encoding="utf-8") as file:
         before, _, rest = file.read().partition(BEGIN)
     _, _, after = rest.partition(END)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n{table.as_markdown(rows)}\n\n{END}{after}")
+        file.write(f"{before}{BEGIN}\n{table.as_markdown(rows, setting)}\n\n{END}{after}")
 
 
 def _measure(topics: Sequence[str], files: data.Data) -> list[Row]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.measure import Row
+    from benchmarks.setting import Setting
 
 HEADER = ("what", "figure", "against", "ratio", "target", "")
 _VERDICTS = {True: "ok", False: "MISSED", None: "not told"}
@@ -27,22 +28,22 @@ def _verdict(row: Row) -> str:
     return _VERDICTS[row.ok] if row.target else ""
 
 
-def as_text(rows: Sequence[Row]) -> str:
-    """Return the table for a terminal."""
+def as_text(rows: Sequence[Row], setting: Setting) -> str:
+    """Return the table for a terminal, below what it was measured on."""
     lines = [HEADER, *map(cells, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = (
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
     )
-    return "\n".join(line.rstrip() for line in padded)
+    return "\n".join([setting.in_words(), "", *(line.rstrip() for line in padded)])
 
 
-def as_json(rows: Sequence[Row]) -> str:
-    """Return the rows as a JSON list."""
-    return json.dumps([asdict(row) for row in rows], indent=1)
+def as_json(rows: Sequence[Row], setting: Setting) -> str:
+    """Return the rows, and what they were measured on, as a JSON object."""
+    return json.dumps({"setting": asdict(setting), "rows": [asdict(row) for row in rows]}, indent=1)
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
-    """Return the table for a page."""
+def as_markdown(rows: Sequence[Row], setting: Setting) -> str:
+    """Return the table for a page, below what it was measured on."""
     lines = [HEADER, ("---",) * len(HEADER), *map(cells, rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([setting.in_words() + ".", "", *(f"| {' | '.join(line)} |" for line in lines)])

@@ -6,8 +6,10 @@ import importlib.util
 import itertools
 import json
 import os
+import platform
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +46,7 @@ from benchmarks import (
     writing,
 )
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_core, race, relative
+from benchmarks.setting import Setting
 from tests.remote.servers import nginx
 
 import seekable as sk
@@ -382,8 +385,8 @@ def test_only_a_miss_makes_the_status_1(rows: list[Row], expected: int) -> None:
 def test_what_could_not_be_told_is_named_and_not_passed(capsys: pytest.CaptureFixture[str]) -> None:
     run.status([UNTOLD])
     assert "Somebody 1.0: not installed" in capsys.readouterr().err
-    assert "not told" in table.as_text([UNTOLD])
-    assert json.loads(table.as_json([UNTOLD]))[0]["ok"] is None
+    assert "not told" in table.as_text([UNTOLD], Setting.here())
+    assert json.loads(table.as_json([UNTOLD], Setting.here()))["rows"][0]["ok"] is None
 
 
 def test_what_has_no_target_is_neither_met_nor_missed_nor_untold(capsys: pytest.CaptureFixture[str]) -> None:
@@ -392,14 +395,24 @@ def test_what_has_no_target_is_neither_met_nor_missed_nor_untold(capsys: pytest.
     assert table.cells(TOLD) == ("told", "2 us", "Somebody 1.0", "2.00 x", "", "")
 
 
+def test_the_setting_names_the_day_the_processor_and_versions() -> None:
+    words = Setting.here().in_words()
+    assert words.startswith(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} x ")
+    assert f"numpy {np.__version__}" in words
+    assert f"Python {platform.python_version()}, seekable {sk.__version__}" in words
+    document = json.loads(table.as_json([MET], Setting.here()))
+    assert document["setting"]["versions"]["numpy"] == np.__version__
+
+
 def test_the_page_keeps_its_text_around_a_new_table(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{run.BEGIN}old\n{run.END}after\n", encoding="utf-8")
     for row in (MET, replace(MET, name="newer")):
-        run.write_page(str(page), [row])
+        run.write_page(str(page), [row], Setting.here())
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "newer" in text
     assert "| met |" not in text
+    assert text.count(Setting.here().in_words()) == 1
     assert "old" not in text

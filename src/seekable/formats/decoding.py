@@ -211,7 +211,7 @@ def some_fields(decoder: Decoder, fields: frozenset[str]) -> Decoder:
         {'b': 'hi'}
     """
     is_json = decoder is _DECODERS["json"] or decoder.fields is not None
-    # msgspec 0.21 finds no other names: it takes the key "" for each of them.
+    # msgspec (0.22 for one) finds no other names: it takes the key "" for each of them.
     is_ascii = all(map(str.isascii, fields))
     return _json_fields(fields) if is_json and is_ascii else decoder
 
