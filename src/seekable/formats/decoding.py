@@ -8,22 +8,25 @@ be several lines, and its file's header tells how it is read.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, AnyStr
 
+import msgspec
+
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.json_records import JsonFields, decode_json, decode_loosely
 
 if TYPE_CHECKING:
-    from seekable.formats import csv
+    from seekable.formats import csv, json_fields
     from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi_directory.utterances import Utterances
 else:
     csv = lazy("seekable.formats.csv")
+    json_fields = lazy("seekable.formats.json_fields")
     named_objects = lazy("seekable.formats.kaldi.named_objects")
 
 Decode = str | Callable[[bytes], Any] | Mapping[str, Any]
@@ -249,6 +252,11 @@ def _text(view: memoryview) -> str:
     return line[: _end(line, "\n", "\r")]
 
 
+def _loosely(raw: bytes) -> Any:
+    """Decode JSON as Python's own module does: NaN, Infinity, 1e400, lone surrogates."""
+    return json.loads(str(raw, "utf-8"))
+
+
 @dataclass(frozen=True, slots=True)
 class _OnLine:
     function: Callable[[bytes], Any]
@@ -294,7 +302,7 @@ def _headless(_: memoryview) -> Any:
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)
 def _json_fields(fields: frozenset[str]) -> Decoder:
-    whole, lean = _DECODERS["json"], JsonFields.of(sorted(fields))
+    whole, lean = _DECODERS["json"], json_fields.JsonFields.of(sorted(fields))
     return replace(whole, fast=lean.decode, fields=fields, plain=whole)
 
 
@@ -313,7 +321,7 @@ def _qualified_name(function: Callable[[bytes], Any]) -> str:
 _DECODERS = {
     decoder.name: decoder
     for decoder in (
-        Decoder("json", decode_json, decode_loosely),
+        Decoder("json", msgspec.json.Decoder().decode, _loosely),
         Decoder("text", _text, None),
         Decoder("bytes", _line, None),
     )

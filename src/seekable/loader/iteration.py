@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import ForkUnsafe, StoppedIterator
-from seekable.loader.prefetch import Prefetched, PrefetchedWhenBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,8 +84,7 @@ class BatchIterator:
             raise
         except BaseException:
             # An interrupt ends a generator, but not the run: the same batch comes next.
-            batches = self._batches
-            if not isinstance(batches, Prefetched | PrefetchedWhenBusy) or not batches.outlives_interrupts:
+            if not getattr(self._batches, "outlives_interrupts", False):
                 self._open()
             raise
         self._progress.deliver(batch, waited_seconds=time.perf_counter() - began)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
-from seekable.loader.prefetch import Prefetched, PrefetchedWhenBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from seekable.loader import prefetch as prefetching
     from seekable.loader.batch_sources import Job, JobStart, Source
     from seekable.loader.batches import Batch
     from seekable.loader.states import PipelineState
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seekable.loader.workers import pool as pools
 else:
     pools = lazy("seekable.loader.workers.pool")
+    prefetching = lazy("seekable.loader.prefetch")
 
 
 __all__ = ["Producer", "WorkerOptions", "WorkerType"]
@@ -116,7 +117,7 @@ class Inline:
 
     def ahead(self, batches: Iterator[Batch], *, merges: bool) -> Iterator[Batch]:
         """Return the batches, made ahead once the caller works between them."""
-        return PrefetchedWhenBusy(batches, depth=self.prefetch) if self.prefetch else batches
+        return prefetching.PrefetchedWhenBusy(batches, depth=self.prefetch) if self.prefetch else batches
 
     def close(self) -> None:
         """Do nothing: a thread ends with its run."""
@@ -134,13 +135,13 @@ class Threads:
     def run(self, jobs: Sequence[Job], starts: Sequence[JobStart]) -> list[Iterator[Any]]:
         """Return the results of each job."""
         return [
-            Prefetched(job.results(start), depth=self.prefetch)
+            prefetching.Prefetched(job.results(start), depth=self.prefetch)
             for job, start in zip(jobs, starts, strict=True)
         ]
 
     def ahead(self, batches: Iterator[Batch], *, merges: bool) -> Iterator[Batch]:
         """Return the batches; those that are made of results are made ahead by one more thread."""
-        return Prefetched(batches, depth=self.prefetch) if merges else batches
+        return prefetching.Prefetched(batches, depth=self.prefetch) if merges else batches
 
     def close(self) -> None:
         """Do nothing: threads end with their run."""

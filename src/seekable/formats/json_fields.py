@@ -1,4 +1,4 @@
-"""JSON records, and some fields of them.
+"""Some fields of JSON records.
 
 msgspec checks the syntax of the values that it skips, but neither their UTF-8 nor the range of their numbers.
 Both are checked here, so that a record is refused no matter which fields of it are asked for.
@@ -6,32 +6,19 @@ Both are checked here, so that a record is refused no matter which fields of it 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["JsonFields", "decode_json", "decode_loosely"]
+__all__ = ["JsonFields"]
 
 _MOST_DIGITS = 4300
 """The most digits of an integer that Python and msgspec read."""
 _SOME_DIGITS = 100
-
-decode_json = msgspec.json.Decoder().decode
-"""Returns the value of JSON text."""
-
-
-def decode_loosely(raw: bytes) -> Any:
-    """Return the value of JSON text as Python's own module does: NaN, Infinity, 1e400, lone surrogates.
-
-    Raises:
-        ValueError: it is not JSON.
-    """
-    return json.loads(str(raw, "utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +37,9 @@ class JsonFields:
     """
 
     decoder: msgspec.json.Decoder[dict[str, Any]]
+    whole: Callable[[bytes], Any]
+    """Decodes all fields."""
+
     count: int
     """The number of the fields."""
 
@@ -58,7 +48,7 @@ class JsonFields:
         """Return the decoder of some fields."""
         names = dict.fromkeys(fields, Any)
         kind = TypedDict("kind", names, total=False)  # type: ignore[misc]  # the names are data
-        return cls(msgspec.json.Decoder(kind), len(names))
+        return cls(msgspec.json.Decoder(kind), msgspec.json.Decoder().decode, len(names))
 
     def decode(self, line: bytes | memoryview) -> Any:
         """Return the fields of a line, or the whole of its value.
@@ -72,8 +62,8 @@ class JsonFields:
                 _check_skipped(raw)
             record = self.decoder.decode(raw)
         except (ValueError, msgspec.DecodeError):
-            return decode_json(raw)
-        return record if len(record) == self.count else decode_json(raw)
+            return self.whole(raw)
+        return record if len(record) == self.count else self.whole(raw)
 
 
 def _check_skipped(raw: bytes) -> None:
