@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 from hypothesis import given
@@ -10,6 +11,10 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.facts.comparison import LOOKED_AT, compare_pipelines, first_difference
+from seekable.facts.pipelines import Batches, pipeline_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROWS = sk.from_sequence(range(50), version="rows")
 OTHER = sk.from_sequence(range(30), version="other")
@@ -56,6 +61,24 @@ def test_a_comparison_is_that_of_places_one_by_one(
         assert found.first_different == expected
         assert bool(found.differences)
     json.dumps(found.document(), allow_nan=False)
+
+
+def test_the_bytes_of_a_step_are_those_of_its_records_also_of_a_rebuilt_run(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(f'"{"x" * row}"\n' for row in range(40)))
+    loader = sk.Loader(sk.open(tmp_path / "a.jsonl").shuffle(seed=1), batch_size=8, collate=list, prefetch=0)
+    loader.skip_batches(2)
+    sk.save_state(tmp_path / "states", loader)
+    rebuilt = pipeline_of(
+        str(tmp_path / "states"), Batches({"batch_size": 8}), state=None, roots=[], index_dir=None
+    ).loader
+    found = compare_pipelines(rebuilt, loader, step=3)
+    wanted = sum(record.place.length for record in loader.plan(step=3).records)
+    assert (found.old.bytes, found.new.bytes) == (wanted, wanted)
+    (tmp_path / "a.jsonl").unlink()
+    gone = pipeline_of(
+        str(tmp_path / "states"), Batches({"batch_size": 8}), state=None, roots=[], index_dir=None
+    ).loader
+    assert compare_pipelines(gone, gone, step=3).old.bytes is None
 
 
 def test_what_differs_late_or_never_is_said_with_what_was_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.facts.mixture import mixture
+from seekable.facts.pipelines import Batches, pipeline_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,24 +79,74 @@ def test_nested_mixtures_and_parts_without_weights() -> None:
     assert np.abs(fact.delivered - fact.planned).max() < 8
 
 
+def write_lines(folder: Path, name: str, lengths: list[int]) -> None:
+    # The end of a line is read with its record.
+    lines = [json.dumps("x" * (length - 3)) + "\n" for length in lengths]
+    (folder / f"{name}.jsonl").write_text("".join(lines))
+
+
 def test_bytes_and_tokens_are_records_times_means(tmp_path: Path) -> None:
-    for name, length, rows in (("a", 10, 50), ("b", 100, 1500)):
-        (tmp_path / f"{name}.jsonl").write_text(
-            "".join(json.dumps("x" * (length - 2)) + "\n" for _ in range(rows))
-        )
+    write_lines(tmp_path, "a", [11] * 50)
+    write_lines(tmp_path, "b", [101] * 1500)
     parts = {name: sk.open(tmp_path / f"{name}.jsonl").shuffle(seed=1) for name in "ab"}
     loader = loader_of(sk.mix(parts, weights={"a": 1, "b": 1}, seed=0, stop="never"), 64)
     given: Any = {"start": 0, "stop": 8, "places": 1}
-    # The end of a line is read with its record.
     fact = mixture(loader, **given, unit="bytes")
-    assert fact.delivered.tolist() == [[256 * 11, 256 * 101]]
-    assert fact.made_of == "exact records, times the mean of the lengths of 1,000 rows of each source, seed 0"
+    assert fact.delivered.tolist() == fact.planned.tolist() == [[256 * 11, 256 * 101]]
     tokens = mixture(loader, **given, unit="tokens", tokens_per_byte={"a": 0.5, "b": 0.25})
     assert tokens.delivered.tolist() == [[128 * 11, 64 * 101]]
     with pytest.raises(sk.InvalidArgument, match="not given: 'b'"):
         mixture(loader, **given, unit="tokens", tokens_per_byte={"a": 0.5})
     with pytest.raises(sk.InvalidArgument, match="not given: any source"):
         mixture(loader, **given, unit="tokens")
+
+
+def test_bytes_of_few_steps_are_those_of_their_records_and_of_many_by_the_mean_of_all(tmp_path: Path) -> None:
+    lengths = {"a": [5 + 3 * row % 700 for row in range(2000)], "b": [200] * 1999 + [90_000]}
+    for name, own in lengths.items():
+        write_lines(tmp_path, name, own)
+    parts = {name: sk.open(tmp_path / f"{name}.jsonl").shuffle(seed=1) for name in "ab"}
+    dataset = sk.mix(parts, weights={"a": 1, "b": 3}, seed=0, stop="never")
+    loader = loader_of(dataset, 64)
+    fact = mixture(loader, start=5, stop=25, places=3, unit="bytes")
+    assert fact.made_of == "exact, from the index"
+    for at, (first, last) in enumerate(itertools.pairwise(fact.steps.tolist())):
+        places = dataset.node.plan(np.arange(64 * first, 64 * last)).locate()
+        held = Counter[str]()
+        for place in places:
+            held[place.path[-7]] += place.length + 1
+        assert fact.delivered[at].tolist() == [held["a"], held["b"]]
+    means = [sum(each) / 2000 for each in lengths.values()]
+    assert fact.planned.sum(axis=0) == pytest.approx([320 * means[0], 960 * means[1]])
+    many = mixture(loader, start=0, stop=2000, places=1, unit="bytes")
+    assert many.made_of == "exact records, times the mean length of the source, from the index"
+    assert many.delivered[0] == pytest.approx([32_000 * means[0], 96_000 * means[1]])
+
+
+def test_bytes_of_a_rebuilt_run_are_those_of_its_files(tmp_path: Path) -> None:
+    write_lines(tmp_path, "a", [11, 31, 21] * 20)
+    write_lines(tmp_path, "b", [101, 100] * 50)
+    parts = {name: sk.open(tmp_path / f"{name}.jsonl").shuffle(seed=1) for name in "ab"}
+    loader = loader_of(sk.mix(parts, weights={"a": 1, "b": 1}, seed=0, stop="never"), 8)
+    loader.skip_batches(3)
+    sk.save_state(tmp_path / "states", loader)
+    rebuilt = pipeline_of(
+        str(tmp_path / "states"), Batches({"batch_size": 8}), state=None, roots=[], index_dir=None
+    ).loader
+    for stop in (4, 20_000):
+        found, wanted = (
+            mixture(each, start=0, stop=stop, places=2, unit="bytes") for each in (rebuilt, loader)
+        )
+        assert wanted.delivered.min() > 0
+        assert found.document() == wanted.document()
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").unlink()
+    gone = pipeline_of(
+        str(tmp_path / "states"), Batches({"batch_size": 8}), state=None, roots=[], index_dir=None
+    ).loader
+    assert mixture(gone, start=0, stop=4).delivered.sum() == 32
+    with pytest.raises(sk.DataNotFound, match="--root"):
+        mixture(gone, start=0, stop=4, unit="bytes")
 
 
 @pytest.mark.parametrize("wrong", [{"start": -1}, {"stop": 1}, {"places": 0}, {"unit": "words"}])

@@ -9,6 +9,7 @@ from seekable.cli.progress_output import StatusLine
 from seekable.cli.view_targets import loss_log_of, name_of
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
+from seekable.facts.as_in_files import as_in_files, sources_in_files
 from seekable.facts.file_sizes import file_sizes
 from seekable.facts.length_histogram import length_histogram
 from seekable.facts.loss_log import spikes
@@ -18,14 +19,13 @@ from seekable.facts.pipelines import made_by, pipeline_of
 from seekable.facts.position_lengths import index_unit
 from seekable.facts.record_measure import record_measure
 from seekable.facts.schedule import schedule
-from seekable.facts.source_counts import source_names, source_nodes
+from seekable.facts.source_counts import source_names
 from seekable.facts.token_rates import token_rates
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.remote.paths import exists
 from seekable.viewer import figures
 from seekable.viewer.opened import OpenPipeline
-from seekable.viewer.pages.odd import as_in_files
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import Opening
@@ -156,7 +156,7 @@ def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Fi
         return _padding(plotted, loader, start, window.stop, quiet=quiet)
     unit, rates = window.unit or "records", None
     if unit == "tokens":
-        sources = zip(source_names(node), source_nodes(node), strict=True)
+        sources = zip(source_names(node), sources_in_files(node), strict=True)
         rates = token_rates(sources, plotted.tokenizer, text_key=plotted.text_key)
     stop = usual_stop(loader, start=start) if window.stop is None else window.stop
     found = mixture(loader, start=start, stop=stop, unit=unit, tokens_per_byte=rates)

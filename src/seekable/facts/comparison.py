@@ -40,7 +40,8 @@ class StepSide:
 
     batch: int
     records: int
-    bytes: int
+    bytes: int | None
+    """The bytes of its records in their files; None if the index has not their lengths."""
     sources: tuple[tuple[str, int], ...]
     """The name of each source, and its records in the step."""
 
@@ -179,5 +180,8 @@ def _side(node: Node, planned: StepPlan) -> StepSide:
     names = source_names(node)
     owners = Counter(sources_of(node, positions).tolist() if positions.size else ())
     sources = tuple((name, owners[at]) for at, name in enumerate(names) if owners[at])
-    size = int(node.plan(positions).bytes) if positions.size else 0
+    sizes: list[Any] = [
+        getattr(place, "length", None) for each in planned.records for place in places_of(each.place)
+    ]
+    size = None if None in sizes else sum(sizes)
     return StepSide(planned.batch, len(planned.records), size, sources)

@@ -1,7 +1,8 @@
 """What each source gives to a run over time, as it is planned by the weights and as it is delivered.
 
-Records are exact. Bytes are records times the mean length of the source's records, which the index has, and
-tokens are these bytes times the tokens in a byte, which the caller has estimated.
+Records are exact. Bytes are the lengths of all records of the steps where these are few; of more they are
+records times the mean length of the source's records. Both have line ends in them and are from the index.
+Tokens are these bytes times the tokens in a byte, which the caller has estimated.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
-from seekable.facts.made_of import COMPUTED
+from seekable.facts.as_in_files import sources_in_files
+from seekable.facts.made_of import COMPUTED, FROM_INDEX
+from seekable.facts.position_lengths import index_unit, position_lengths
 from seekable.facts.sample import sample_rows
-from seekable.facts.source_counts import source_counts, source_names, source_nodes
+from seekable.facts.source_counts import source_counts, source_names, sources_of
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.mix import Mix
+from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +44,10 @@ _USUAL_STEPS = 1000
 _MOST_USUAL_STEPS = 10**6
 
 _SAMPLED = 1000
-"""The rows of each source whose lengths are looked up: some milliseconds."""
+"""The rows of a source without lengths of lines that are planned for its mean: some milliseconds."""
+
+_MOST_LOOKED_UP = 100_000
+"""The records whose lengths are looked up one by one, which takes some 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +101,12 @@ def mixture(
         start: the first step.
         stop: the step after the last one.
         places: the most intervals.
-        unit: records, exact; or bytes or tokens, estimated.
+        unit: records or bytes, from the index; or tokens, estimated.
         tokens_per_byte: the tokens in a byte of each source, by name, where the unit is tokens.
 
     Raises:
         InvalidArgument: a number is out of range, or the tokens in a byte of a source are not given.
+        DataNotFound: the unit is not records, and the files of a rebuilt pipeline are not on this machine.
 
     Example:
         >>> import seekable as sk
@@ -120,9 +128,17 @@ def mixture(
     positions = np.array([loader.position_of(step) for step in steps.tolist()], dtype=np.int64)
     delivered = np.diff(source_counts(node, positions), axis=0).astype(np.float64)
     planned = np.diff(_planned(node, positions.astype(np.float64)), axis=0)
-    each, made_of = _each_record(node, names, unit, tokens_per_byte)
-    batch = loader.global_batch_size
-    return Mixture(names, unit, made_of, batch, steps, delivered * each, planned * each)
+    made_of = COMPUTED
+    if unit != "records":
+        means, made_of = _mean_lengths(node)
+        planned *= means
+        found = _looked_up(node, positions)
+        delivered, made_of = (delivered * means, made_of) if found is None else (found, FROM_INDEX)
+    if unit == "tokens":
+        rates = _rates(names, tokens_per_byte)
+        delivered, planned = delivered * rates, planned * rates
+        made_of += ", times the tokens in a sampled byte"
+    return Mixture(names, unit, made_of, loader.global_batch_size, steps, delivered, planned)
 
 
 def usual_stop(loader: Loader, *, start: int) -> int:
@@ -169,26 +185,51 @@ def _share(node: Mix, slot: int, positions: Float64s) -> Float64s:
     return share
 
 
-def _each_record(
-    node: Node, names: tuple[str, ...], unit: Unit, tokens_per_byte: Mapping[str, float] | None
-) -> tuple[Float64s, str]:
-    """Return the units of a mean record of each source, and what these are made of."""
-    if unit == "records":
-        return np.ones(len(names)), COMPUTED
-    means, sampled = [], 0
-    for source in source_nodes(node):
-        rows = np.sort(sample_rows(source.size or 0, _SAMPLED, 0))
-        sampled += rows.size < (source.size or 0)
+def _looked_up(node: Node, positions: Int64s) -> Float64s | None:
+    """Return the bytes of each source between the positions; None where that takes long or is not known."""
+    if positions[-1] - positions[0] > _MOST_LOOKED_UP or index_unit(node) != "bytes":
+        return None
+    every = np.arange(positions[0], positions[-1])
+    owners, width = sources_of(node, every), len(source_names(node))
+    intervals = np.repeat(np.arange(positions.size - 1), np.diff(positions))
+    cells = intervals * width + owners
+    size = (positions.size - 1) * width
+    held = np.bincount(cells, position_lengths(node, every).held, size)
+    return held.astype(np.float64).reshape(-1, width)
+
+
+def _mean_lengths(node: Node) -> tuple[Float64s, str]:
+    """Return the mean length in bytes of the records of each source, and what bytes are made of then."""
+    means, sampled = [], False
+    for source in sources_in_files(node):
+        size = source.size or 0
+        if isinstance(source, FileSource) and size:
+            means.append(_span(source) / size)
+            continue
+        rows = np.sort(sample_rows(size, _SAMPLED, 0))
+        sampled |= rows.size < size
         means.append(source.plan(rows).bytes / rows.size if rows.size else 0.0)
-    each = np.array(means, dtype=np.float64)
-    lengths = (
-        f"the lengths of {_SAMPLED:,} rows of each source, seed 0" if sampled else "the lengths of all rows"
-    )
-    if unit == "bytes":
-        return each, f"exact records, times the mean of {lengths}"
-    if tokens_per_byte is None or (missing := [name for name in names if name not in tokens_per_byte]):
-        lacking = "any source" if tokens_per_byte is None else ", ".join(map(repr, missing))
+    lengths = f"of {_SAMPLED:,} rows of each source, seed 0" if sampled else "of the source, from the index"
+    return np.array(means, dtype=np.float64), f"exact records, times the mean length {lengths}"
+
+
+def _span(source: FileSource) -> int:
+    """Return the bytes from the first record to the end of the last one, of all files of a source."""
+    numbers = np.flatnonzero(source.files.records)
+    starts, _ = source.files.ranges(numbers, np.zeros_like(numbers))
+    _, ends = source.files.ranges(numbers, source.files.records[numbers] - 1)
+    return int(ends.astype(np.int64).sum() - starts.astype(np.int64).sum())
+
+
+def _rates(names: tuple[str, ...], tokens_per_byte: Mapping[str, float] | None) -> Float64s:
+    """Return the tokens in a byte of each source.
+
+    Raises:
+        InvalidArgument: some are not given.
+    """
+    given = tokens_per_byte or {}
+    if missing := [name for name in names if name not in given]:
+        lacking = ", ".join(map(repr, missing)) if given else "any source"
         message = f"unit='tokens' needs tokens_per_byte= of each source (not given: {lacking})"
         raise InvalidArgument(message)
-    ratios = np.array([tokens_per_byte[name] for name in names], dtype=np.float64)
-    return each * ratios, f"exact records, times the mean of {lengths}, times the tokens in a sampled byte"
+    return np.array([given[name] for name in names], dtype=np.float64)

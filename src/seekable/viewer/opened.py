@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import re
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import KeyNotFound, WrongType
+from seekable.facts.as_in_files import data_of
 from seekable.facts.source_counts import source_names, source_nodes
-from seekable.formats.decoding import decoder_named
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.contract import Leaf
-from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.indexed_sources import DataSource
-from seekable.resume.placeholders import PlaceholderSource
 from seekable.stream.stream import Stream
 from seekable.viewer.jobs import Jobs
 from seekable.viewer.media_roots import MediaRoots
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.viewer.jobs import Job
 
-__all__ = ["OpenPipeline", "Opened", "StillOpening", "data_of", "opened_of", "safe_name"]
+__all__ = ["OpenPipeline", "Opened", "StillOpening", "opened_of", "safe_name"]
 
 T = TypeVar("T")
 
@@ -246,17 +244,6 @@ def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
                 known.add(leaf.fingerprint)
                 own = name if name != "data" else _source_name(leaf)
                 datasets[_free_name(safe_name(own), datasets)] = Dataset(leaf)
-
-
-def data_of(leaf: Any) -> DataSource | None:
-    """Return the source of the data of a leaf; None where there is none, or its files were not found."""
-    if not isinstance(leaf, PlaceholderSource):
-        return leaf if isinstance(leaf, DataSource) else None
-    found = leaf.files
-    if isinstance(found, FileSource) and isinstance(leaf.described.get("decode"), str):
-        # The records of a rebuilt source are bytes; here they are decoded as in the run.
-        return replace(found, decoder=decoder_named(leaf.described["decode"], found.format))
-    return found
 
 
 def _source_name(leaf: Any) -> str:

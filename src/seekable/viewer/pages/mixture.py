@@ -8,6 +8,7 @@ import numpy as np
 
 from seekable.charts.sheet import THEMES
 from seekable.errors import InvalidArgument
+from seekable.facts.as_in_files import sources_in_files
 from seekable.facts.mixture import UNITS, mixture, usual_stop
 from seekable.facts.source_counts import source_counts, source_names, source_nodes
 from seekable.facts.token_rates import token_rates
@@ -60,7 +61,7 @@ def _found(opened: Opened, asked: Asked) -> Mixture:
         rates = None
         if unit == "tokens":
             rates = token_rates(
-                zip(source_names(node), source_nodes(node), strict=True),
+                zip(source_names(node), sources_in_files(node), strict=True),
                 opened.tokenizer,
                 text_key=opened.text_key,
             )

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import DataNotFound
+from seekable.facts.as_in_files import as_in_files
 from seekable.facts.odd import odd, usual
 from seekable.facts.source_counts import sources_of
-from seekable.nodes.bases import leaves_of, with_leaves
 from seekable.nodes.traits import calls_functions
-from seekable.resume.placeholders import PlaceholderSource
-from seekable.viewer.opened import data_of
 from seekable.viewer.page import Redirect
 
 if TYPE_CHECKING:
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["around", "as_in_files", "oddness_of", "records_of", "runs_functions", "why"]
+__all__ = ["around", "oddness_of", "records_of", "runs_functions", "why"]
 
 _AROUND = 10
 _RARE = 98.0
@@ -105,17 +102,3 @@ def records_of(opened: Opened, name: str) -> Node:
     return opened.kept.get(
         ("as in files", name), lambda: as_in_files(opened.pipeline(name).loader.dataset.node)
     )
-
-
-def as_in_files(node: Node) -> Node:
-    """Return the order of a pipeline over records as in the files; itself where they are grouped.
-
-    Raises:
-        DataNotFound: the files of a source are not on this machine.
-    """
-    for leaf in leaves_of(node):
-        if isinstance(leaf, PlaceholderSource) and data_of(leaf) is None:
-            message = "the files of the run are not here: start the viewer with --root and their folder"
-            raise DataNotFound(message)
-    changed = with_leaves(node, lambda leaf: data_of(leaf) or leaf, past_records=True)
-    return node if changed is None else changed
