@@ -59,7 +59,7 @@ def test_a_record_is_that_of_the_command(pages: TestClient, data: Path) -> None:
         ("key:k5", "d/corpus/key?key=k5"),
         ("key:a/../b%&c", "d/corpus/key?key=a%2F..%2Fb%25%26c"),
         ("part-1.jsonl:5", "d/corpus/row/105"),
-        ("code/part-1.jsonl:5", "d/corpus/at?file=code%2Fpart-1.jsonl&row=5"),
+        ("code/part-1.jsonl:5", "d/code/row/105"),
         ("{data}/code/part-1.jsonl:5", "d/code/row/105"),
         ("{data}/code/part-1.jsonl: record 5 at byte 99 (7 bytes) cannot be\ndecoded", "d/code/row/105"),
         ("'part-2.jsonl':5", "d/corpus/row/205"),
@@ -133,12 +133,33 @@ def test_links_without_a_query_end_in_their_path(pages: TestClient) -> None:
         ("go?to=xxh3:00000000", 400, "no state of a pipeline with the fingerprint xxh3:00000000"),
         ("go?to=,", 400, "',' cannot be read"),
         ("nowhere", 404, "there is no page"),
+        ("p/train/when?file=other.jsonl&row=1", 404, "the pipeline reads no file 'other.jsonl'"),
+        (
+            "p/train/when?file=corpus/part-0.jsonl&row=100",
+            404,
+            "'corpus/part-0.jsonl' has 100 rows, and no row",
+        ),
     ],
 )
 def test_what_cannot_be_shown_says_why(pages: TestClient, address: str, status: int, says: str) -> None:
     answer = twin(pages, address)
     assert (answer["status"], says in answer["error"]) == (status, True), answer
     assert pages.get(f"/{address}").status_code == status
+
+
+def test_when_a_row_comes_is_said_of_each_file_that_the_name_may_mean(pages: TestClient, data: Path) -> None:
+    whole = twin(pages, f"p/train/when?file={data}/corpus/part-1.jsonl&row=7&epochs=9")["comes"]
+    assert len(whole) > 1
+    assert twin(pages, "p/train/when?file=corpus/part-1.jsonl&row=7&epochs=9")["comes"] == whole
+    both = twin(pages, "p/train/when?file=part-1.jsonl&row=7&epochs=9")
+    assert both["paths"] == [f"{data}/{source}/part-1.jsonl" for source in ("corpus", "code")]
+    assert {each["path"] for each in both["comes"]} == {*both["paths"]}
+    assert [each["position"] for each in both["comes"]] == sorted(each["position"] for each in both["comes"])
+
+
+def test_a_row_says_nothing_of_pipelines_that_do_not_read_its_file(pages: TestClient) -> None:
+    assert {each["pipeline"] for each in twin(pages, "d/corpus/row/3")["training"]} == {"train", "other"}
+    assert twin(pages, "d/sounds/row/0")["training"] == []
 
 
 def test_rows_are_tables_too(pages: TestClient) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
 from seekable.facts.documents import json_safe, place_as_json
 from seekable.facts.json_values import json_value
+from seekable.facts.named_files import has_row
 from seekable.facts.raw_records import raw_record
 from seekable.viewer.page import Page
 from seekable.viewer.places import value_at
@@ -97,13 +98,15 @@ def check_row(dataset: Dataset, number: int, name: str) -> None:
 
 
 def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
-    """Return when a row comes in each open pipeline: the next steps, with positions, epochs and ranks."""
+    """Return when a row comes in each pipeline that reads its file: steps, positions, epochs and ranks."""
     out: list[dict[str, Any]] = []
     if isinstance(place, list | tuple):
         return out
     for name, each in opened.pipelines.items():
         try:
             loader = each.loader
+            if not has_row(loader.dataset.node, place.path, place.row):
+                continue
             epoch = loader.epoch
             found = loader.when(place.path, place.row, epochs=range(epoch, epoch + _MOST_COMINGS))
         except (SeekableError, NotImplementedError):

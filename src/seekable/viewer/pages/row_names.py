@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
 from seekable.facts.documents import json_safe, place_as_json
+from seekable.facts.named_files import files_named
 from seekable.nodes.contract import Leaf
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.viewer.page import Page, Redirect
@@ -99,15 +100,13 @@ def row_of_place(dataset: Dataset, name: str, number: int) -> int:
         if rows:
             return rows[0]
     files = getattr(dataset.node, "files", None)
-    names = files.names() if files is not None else []
-    found = [at for at, each in enumerate(names) if each == name or each.endswith("/" + name)]
-    found = found or [at for at, each in enumerate(names) if os.path.basename(each) == name]
+    found = files_named(files, name) if files is not None else []
     if files is None or not found:
         message = f"there is no file {name!r}"
         raise KeyNotFound(message)
     first, records = int(files.starts[found[0]]), int(files.records[found[0]])
     if number >= records:
-        message = f"{names[found[0]]} has {records:,} rows, 0 to {records - 1:,} (asked for: {number:,})"
+        message = f"{files.name(found[0])} has {records:,} rows, 0 to {records - 1:,} (asked for: {number:,})"
         raise KeyNotFound(message)
     return first + number
 
