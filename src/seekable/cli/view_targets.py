@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ from seekable.facts.loss_log import read_loss_log
 from seekable.facts.pipelines import Batches, made_by, pipeline_of
 from seekable.loader.checkpoint_files import generations_in
 from seekable.remote.paths import exists
-from seekable.viewer.opened import Opened, OpenPipeline, opened_of, safe_name
+from seekable.viewer.opened import Opened, OpenPipeline, free_name, opened_of, safe_name
 from seekable.viewer.opening import open_soon
 
 if TYPE_CHECKING:
@@ -48,24 +48,47 @@ def opened_targets(
         opening: the options with which data is opened.
         shown: further fields of `Opened`.
     """
-    found: dict[str, Any] = {}
-    later: dict[str, Opening] = {}
-    paths: dict[str, str] = {}
-    for target in targets:
-        name, path = _named(target)
-        place = {"state": state, "roots": roots, "index_dir": opening["index_dir"]}
-        for each, value in _opened(name, path, Batches(batches), place, opening).items():
-            free = each if each not in paths else f"{each}-{len(paths) + 1}"
-            paths[free] = path
-            if isinstance(value, Opening):
-                later[free] = value
-            else:
-                found[free] = value
+    place = {"state": state, "roots": roots, "index_dir": opening["index_dir"]}
+    found = _Found()
+    for name, path, is_given in (named := list(map(_named, targets))):
+        if not os.path.isdir(path) or not generations_in(path):
+            found.add(name, path, _opened(path, Batches(batches), place, opening))
+            continue
+        folder = free_name(name, found.folders)
+        found.folders[folder] = path
+        run, why = _run(path, Batches(batches), place)
+        if run is None:
+            found.unopened[folder] = why
+        else:
+            is_train = not is_given and "train" not in {each for each, _, _ in named}
+            found.add("train" if is_train else name, path, run)
+    later = {name: value for name, value in found.targets.items() if isinstance(value, Opening)}
     data = Opened({}, {}, {}, openers={name: _opener(each) for name, each in later.items()})
     for name in later:
         open_soon(data, name)
     given = {each: getattr(data, each) for each in ("datasets", "openers", "opening", "jobs", "kept")}
-    return opened_of(found, paths=paths, log=None if log is None else loss_log_of(log), **given, **shown)
+    given |= {"paths": found.paths, "folders": found.folders, "unopened": found.unopened}
+    ready = {name: value for name, value in found.targets.items() if name not in later}
+    return opened_of(ready, log=None if log is None else loss_log_of(log), **given, **shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the targets are, by the names that they have in addresses."""
+
+    targets: dict[str, Any] = field(default_factory=dict)
+    """Data that is still to be opened, pipelines, and what functions return."""
+
+    paths: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
+    """Folders of states, which may have the names of their pipelines."""
+
+    unopened: dict[str, str] = field(default_factory=dict)
+    """Why there is no pipeline of a folder of states."""
+
+    def add(self, name: str, path: str, target: Any) -> None:
+        free = free_name(name, self.targets)
+        self.targets[free], self.paths[free] = target, path
 
 
 def _opener(data: Opening) -> Callable[[ProgressHook], Dataset]:
@@ -76,7 +99,8 @@ def loss_log_of(log: str) -> LossLog:
     """Return the losses of ``FILE`` or ``FILE:STEP,LOSS``."""
     path, _, fields = log.rpartition(":")
     step, comma, loss = fields.partition(",")
-    if not path or not comma or "/" in fields:
+    # The names of fields may have slashes: "train/loss".
+    if not path or not comma or exists(log):
         return read_loss_log(log)
     return read_loss_log(path, step=step, loss=loss)
 
@@ -86,12 +110,12 @@ def place_of(place: str | None) -> str:
     return "" if place is None else f"go?to={quote(place)}"
 
 
-def _named(target: str) -> tuple[str, str]:
-    """Return the name and the path of a target."""
+def _named(target: str) -> tuple[str, str, bool]:
+    """Return the name and the path of a target, and whether the user gave the name."""
     name, equals, path = target.partition("=")
     if equals and name and "/" not in name and not exists(target):
-        return safe_name(name), path
-    return safe_name(name_of(target)), target
+        return safe_name(name), path, True
+    return safe_name(name_of(target)), target, False
 
 
 def name_of(target: str) -> str:
@@ -110,29 +134,25 @@ def name_of(target: str) -> str:
     return last.partition(".")[0] or base
 
 
-def _opened(
-    name: str, path: str, batches: Batches, place: dict[str, Any], opening: dict[str, Any]
-) -> dict[str, Any]:
-    """Return what a target opens, by name."""
-    if os.path.isdir(path) and generations_in(path):
-        return _run(name, path, batches, place)
+def _opened(path: str, batches: Batches, place: dict[str, Any], opening: dict[str, Any]) -> Any:
+    """Return what a target opens that is no folder of states."""
     if exists(path) and is_pipeline_file(path):
-        return {name: _pipeline(path, batches, place)}
+        return _pipeline(path, batches, place)
     if ":" in path and "://" not in path and not exists(path):
         made = made_by(path)
         is_one = isinstance(made, Dataset) and batches.has_batch
-        return {name: pipeline_of(path, batches, **place).loader if is_one else made}
-    return {name: Opening(path, progress=False, **opening)}
+        return pipeline_of(path, batches, **place).loader if is_one else made
+    return Opening(path, progress=False, **opening)
 
 
-def _run(name: str, folder: str, batches: Batches, place: dict[str, Any]) -> dict[str, Any]:
-    """Return a folder of states and the pipeline of the newest; the folder alone if it cannot be rebuilt."""
+def _run(folder: str, batches: Batches, place: dict[str, Any]) -> tuple[OpenPipeline | None, str]:
+    """Return the pipeline of the newest state of a folder; None and the reason if it cannot be rebuilt."""
     try:
-        return {"train": _pipeline(folder, batches, place), name: folder}
-    except SeekableError:
+        return _pipeline(folder, batches, place), ""
+    except SeekableError as error:
         if batches.given:
             raise
-        return {name: folder}
+        return None, str(error)
 
 
 def _pipeline(path: str, batches: Batches, place: dict[str, Any]) -> OpenPipeline:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import InvalidArgument
+from seekable.errors import DataNotFound, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def read_loss_log(path: str | os.PathLike[str], *, step: str = "step", loss: str
 
     Raises:
         InvalidArgument: no line has both.
-        FileNotFoundError: there is no such file.
+        DataNotFound: there is no such file.
 
     Example:
         >>> import pathlib, tempfile
@@ -104,6 +104,9 @@ def read_loss_log(path: str | os.PathLike[str], *, step: str = "step", loss: str
         [2.5, 2.25]
     """
     shown = os.fspath(path)
+    if not os.path.exists(path):
+        message = f"there is no log of losses {shown!r}"
+        raise DataNotFound(message)
     by_step: dict[int, float] = {}
     left_out, first = 0, None
     with open(path, encoding="utf-8", errors="replace", newline="") as file:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.viewer.jobs import Job
 
-__all__ = ["OpenPipeline", "Opened", "StillOpening", "opened_of", "safe_name"]
+__all__ = ["OpenPipeline", "Opened", "StillOpening", "free_name", "opened_of", "safe_name"]
 
 T = TypeVar("T")
 
@@ -112,6 +112,9 @@ class Opened:
     paths: Mapping[str, str] = field(default_factory=dict)
     """What the user named each dataset."""
 
+    unopened: Mapping[str, str] = field(default_factory=dict)
+    """Why there is no pipeline of a folder of states, by the name of the folder."""
+
     log: LossLog | None = None
     text_key: str | None = None
     tokenizer: str | None = None
@@ -174,7 +177,11 @@ class Opened:
 
 
 def opened_of(
-    targets: Mapping[str, Any], *, datasets: dict[str, Dataset] | None = None, **more: Any
+    targets: Mapping[str, Any],
+    *,
+    datasets: dict[str, Dataset] | None = None,
+    folders: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> Opened:
     """Return what is open, of datasets, streams, loaders and folders of states by name.
 
@@ -183,6 +190,7 @@ def opened_of(
     Args:
         targets: the objects, and the paths of folders of states.
         datasets: data that is open already; it is added to.
+        folders: more folders of states, which may have the names of their pipelines.
         more: further fields of ``Opened``.
 
     Raises:
@@ -190,7 +198,7 @@ def opened_of(
     """
     datasets = {} if datasets is None else datasets
     pipelines: dict[str, OpenPipeline] = {}
-    states: dict[str, str] = {}
+    states = {name: os.path.abspath(folder) for name, folder in (folders or {}).items()}
     for given, target in targets.items():
         name = safe_name(given)
         if isinstance(target, Dataset) and _is_data(target):
@@ -243,7 +251,7 @@ def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
             if leaf is not None and leaf.fingerprint not in known:
                 known.add(leaf.fingerprint)
                 own = name if name != "data" else _source_name(leaf)
-                datasets[_free_name(safe_name(own), datasets)] = Dataset(leaf)
+                datasets[free_name(safe_name(own), datasets)] = Dataset(leaf)
 
 
 def _source_name(leaf: Any) -> str:
@@ -253,7 +261,13 @@ def _source_name(leaf: Any) -> str:
     return name.partition(".")[0] or name
 
 
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+def free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """Return a name, with a number behind it if it is taken.
+
+    Example:
+        >>> free_name("web", {"web": 0, "web-2": 0})
+        'web-3'
+    """
     number, free = 1, name
     while free in taken:
         number += 1

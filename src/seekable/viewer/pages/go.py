@@ -135,7 +135,8 @@ def _state_of(opened: Opened, digits: str) -> str:
 
 def _pipeline(opened: Opened, text: str, within: str) -> str:
     if not opened.pipelines:
-        message = f"{text!r} names a step, and no pipeline is open: seekable view CHECKPOINTS opens one"
+        why = "; ".join(opened.unopened.values()) or "seekable view CHECKPOINTS opens one"
+        message = f"{text!r} names a step, and no pipeline is open: {why}"
         raise InvalidArgument(message)
     return within if within in opened.pipelines else next(iter(opened.pipelines))
 

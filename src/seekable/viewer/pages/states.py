@@ -32,7 +32,13 @@ def states(opened: Opened, asked: Asked) -> Page:
         }
         for generation in reversed(generations_in(folder))
     ]
-    document = {"name": asked.name, "path": json_safe(folder), "generations": found}
+    why = opened.unopened.get(asked.name)
+    document = {
+        "name": asked.name,
+        "path": json_safe(folder),
+        "generations": found,
+        "pipeline_unknown": None if why is None else json_safe(why),
+    }
     return Page("states", asked.name, document)
 
 
