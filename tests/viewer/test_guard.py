@@ -141,7 +141,7 @@ def test_no_address_answers_without_the_token(viewer: Server) -> None:
         assert status in (400, 403), path
         assert "corpus" not in text, path
         assert token not in text, path
-    assert ask(viewer, f"/{token}")[0] == 200
+    assert ask(viewer, f"/{token}/")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -205,3 +205,13 @@ def test_refusals_have_the_headers_too(viewer: Server) -> None:
         assert headers["Content-Security-Policy"].startswith("default-src 'none'")
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
+
+
+def test_the_link_without_its_last_slash_leads_to_it_also_behind_a_prefix(viewer: Server) -> None:
+    status, headers, _ = ask(viewer, f"/{viewer.token}")
+    assert (status, headers["Location"]) == (307, f"{viewer.token}/")
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    for address in ("d/corpus", "p/train", "s/checkpoints"):
+        status, headers, _ = ask(viewer, f"/{viewer.token}/{address}")
+        assert (status, headers["Location"]) == (303, f"../{address}/")
+    assert ask(viewer, "/" + "0" * 32)[0] == 403

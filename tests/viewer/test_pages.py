@@ -133,6 +133,10 @@ def test_links_without_a_query_end_in_their_path(pages: TestClient) -> None:
         ("go?to=xxh3:00000000", 400, "no state of a pipeline with the fingerprint xxh3:00000000"),
         ("go?to=,", 400, "',' cannot be read"),
         ("nowhere", 404, "there is no page"),
+        (f"d/corpus/row/{'9' * 5000}", 404, "there is no page"),
+        (f"p/train/step/{10**30}", 404, "there is no page"),
+        (f"p/train/step/{10**15 - 1}?rank=2", 400, "rank= takes a number from 0 to 1"),
+        (f"d/corpus/row/{10**15 - 1}", 404, "there is no row 999,999,999,999,999"),
         ("p/train/when?file=other.jsonl&row=1", 404, "the pipeline reads no file 'other.jsonl'"),
         (
             "p/train/when?file=corpus/part-0.jsonl&row=100",
@@ -145,6 +149,21 @@ def test_what_cannot_be_shown_says_why(pages: TestClient, address: str, status: 
     answer = twin(pages, address)
     assert (answer["status"], says in answer["error"]) == (status, True), answer
     assert pages.get(f"/{address}").status_code == status
+
+
+def test_a_redirect_keeps_the_form_that_is_asked_for(pages: TestClient) -> None:
+    assert pages.get("/d/corpus/key/k3?as=json").headers["location"] == "../../../d/corpus/row/3?as=json"
+    assert pages.get("/go?to=50%25&as=csv").headers["location"] == "d/corpus/rows?at=150&as=csv"
+
+
+def test_a_page_without_the_form_that_is_asked_for_says_which_it_has(pages: TestClient) -> None:
+    answer = pages.get("/d/corpus/row/3?as=csv")
+    assert (answer.status_code, "this page is there as json (asked for: as=csv)" in answer.text) == (
+        400,
+        True,
+    )
+    answer = pages.get("/d/corpus/rows?as=xml")
+    assert (answer.status_code, "json, csv and jsonl" in answer.text) == (400, True)
 
 
 def test_when_a_row_comes_is_said_of_each_file_that_the_name_may_mean(pages: TestClient, data: Path) -> None:

@@ -36,7 +36,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "web.jsonl").write_text("".join(json.dumps({"id": row}) + "\n" for row in range(80)))
     rows = sk.open("web.jsonl").shuffle(seed=1)
-    runs: dict[str, Any] = {"monday": rows, "tuesday": rows.skip(1), "streamed": rows.stream(lanes=1).filter(is_long)}
+    runs: dict[str, Any] = {
+        "monday": rows,
+        "tuesday": rows.skip(1),
+        "streamed": rows.stream(lanes=1).filter(is_long),
+    }
     for name, data in runs.items():
         loader = sk.Loader(data, batch_size=4, prefetch=0)
         for _ in range(2):

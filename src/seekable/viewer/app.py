@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as WebRoute
 
-from seekable.errors import KeyNotFound
+from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.facts.documents import SCHEMA
 from seekable.storage.memory import bytes_in_words
 from seekable.viewer.error_page import error_page
@@ -32,7 +35,23 @@ if TYPE_CHECKING:
 
 __all__ = ["make_app"]
 
+_OVERVIEW = re.compile(r"/[dps]/[^/]+")
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+class _Number(Convertor[int]):
+    """Numbers in addresses: so long that no product with a batch is beyond 64 bits."""
+
+    regex = "[0-9]{1,15}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("number", _Number())
 
 
 def make_app(opened: Opened) -> Starlette:
@@ -90,8 +109,11 @@ class _Answers:
         return self._opened.pipeline(name).pipeline.step  # type: ignore[union-attr]  # only of loaders
 
     def missing(self, request: Request) -> Response:
-        """Answer a request for an address that no route has."""
-        made = error_page(KeyNotFound(f"there is no page {request.url.path!r}"), self._opened)
+        """Answer a request for an address that no route has; lead on from one without its last slash."""
+        path = request.url.path
+        made: Page | Redirect = error_page(KeyNotFound(f"there is no page {path!r}"), self._opened)
+        if _OVERVIEW.fullmatch(path):
+            made = Redirect(f"{path.removeprefix('/')}/")
         return self._response(made, request, Asked({}, dict(request.query_params)))
 
     def _response(self, made: Any, request: Request, asked: Asked) -> Response:
@@ -99,7 +121,10 @@ class _Answers:
         if isinstance(made, Response):
             return made
         if isinstance(made, Redirect):
-            return RedirectResponse(up + made.to if up or made.to else "./", status_code=303)
+            to = up + made.to if up or made.to else "./"
+            if "as" in asked.query:
+                to += f"{'&' if '?' in to else '?'}{urlencode({'as': asked.query['as']})}"
+            return RedirectResponse(to, status_code=303)
         if isinstance(made, Svg):
             return Response(
                 made.text, media_type="image/svg+xml", headers={"Content-Security-Policy": _SVG_POLICY}
@@ -113,6 +138,10 @@ class _Answers:
         if wanted in _TABLES and made.table is not None:
             make, kind = _TABLES[wanted]
             return Response(make(made.table), media_type=kind)
+        if wanted != "html" and made.status == HTTPStatus.OK:
+            has = "json, csv and jsonl" if made.table is not None else "json"
+            error = InvalidArgument(f"this page is there as {has} (asked for: as={wanted[:40]})")
+            made = error_page(error, self._opened)
         return self._page(made, request, asked, {"up": up or "./", "identity": identity, "changed": changed})
 
     def _page(self, made: Page, request: Request, asked: Asked, more: Mapping[str, Any]) -> Response:

@@ -68,6 +68,12 @@ class Guard:
         if why is not None:
             await _refuse(why, send, self._headers)
             return
+        if "/" not in scope["path"].removeprefix("/"):
+            # Links are relative to a slash behind the token. This one is too, so prefixes of proxies stay.
+            own = [(b"location", self._token + b"/"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 307, "headers": [*own, *self._headers]})
+            await send({"type": "http.response.body", "body": b""})
+            return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
