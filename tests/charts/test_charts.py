@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.charts.areas import areas
+from seekable.charts.areas import MOST_AREAS, areas
 from seekable.charts.bars import MOST_BARS, bars
 from seekable.charts.frame import Frame
 from seekable.charts.histogram import histogram
@@ -72,3 +73,27 @@ def test_a_logarithmic_axis_has_some_ticks_within_its_ends(low: int, high: int) 
     assert 2 <= len(marks) <= 12
     assert all(low <= mark <= high for mark in marks)
     assert marks == sorted(marks)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=MOST_AREAS + 4))
+def test_names_beside_areas_are_in_their_order_and_do_not_collide(shares: list[int]) -> None:
+    row = np.array([shares], float)
+    names = [f"name-{number}" for number in range(len(shares))]
+    root = ET.fromstring(areas(names, [0, 10], row, row, title="delivered"))
+    named = [
+        each
+        for each in root.iter(f"{SVG}text")
+        if "name-" in str(each.text) or str(each.text).endswith(" others")
+    ]
+    heights = [float(each.get("y", 0)) for each in named]
+    assert len(heights) == min(len(shares), MOST_AREAS)
+    assert all(below - above >= 15 for below, above in itertools.pairwise(heights))
+    assert 34 < heights[-1] <= heights[0] <= 260 - 34
+
+
+def test_counts_have_whole_ticks() -> None:
+    root = ET.fromstring(histogram([0, 1, 2], [1, 2], title="t", x_name="value"))
+    assert {"0", "1", "2"} <= {str(each.text) for each in root.iter(f"{SVG}text")}
+    assert not any(
+        "." in str(each.text) for each in root.iter(f"{SVG}text") if each.get("text-anchor") == "end"
+    )

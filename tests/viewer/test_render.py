@@ -57,3 +57,27 @@ def test_cells_of_one_short_word_are_not_broken(tmp_path: Path) -> None:
     assert "<td>to be</td>" in found
     assert f"<td>{row['long']}</td>" in found
     assert '<td class="num">3</td>' in found
+
+
+def test_a_corrupt_row_of_a_table_has_its_error_across_all_keys(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"id": 0, "text": "to be"}\n{"id":\n')
+    pages = TestClient(make_app(opened_of({"a": sk.open(tmp_path)})), base_url="http://127.0.0.1")
+    for address in ("/d/a/", "/d/a/rows", "/d/a/file/0"):
+        found = pages.get(address).text
+        assert found.count('<td class="wrong" colspan="2">') == 1, address
+        assert '<th scope="col" class="num">id</th>' in found, address
+
+
+def test_a_page_of_many_datasets_names_only_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 0}')
+    named = {f"data{number}": sk.open(tmp_path) for number in range(7)}
+    loader = sk.Loader(named["data0"], batch_size=1, prefetch=0)
+    pages = TestClient(make_app(opened_of({**named, "train": loader})), base_url="http://127.0.0.1")
+    head = pages.get("/d/data3/").text.partition("</nav>")[0]
+    assert '<a href="../../#datasets">7 datasets</a>' in head
+    assert '<a href="../../d/data3/" aria-current="page">data3</a>' in head
+    assert "data4" not in head
+    assert (
+        '<a href="../../p/train/" aria-current="page">' in pages.get("/p/train/").text.partition("</nav>")[0]
+    )
+    assert 'id="datasets"' in pages.get("/").text

@@ -20,8 +20,14 @@ __all__ = ["MOST_AREAS", "areas"]
 
 _WIDTH, _HEIGHT = 860, 260
 
-_LETTERS = 15
-"""The letters of 11 pixels that a name beside the areas has room for, before its share."""
+_RIGHT = 200
+"""The pixels of the names and shares beside the areas."""
+
+_LETTERS = 16
+"""The letters of 11 pixels that a name has room for, before its share."""
+
+_LINE = 15.5
+"""The pixels from one name to the next, at least."""
 
 MOST_AREAS = 12
 """Beyond so many, the largest are drawn, and the others together."""
@@ -42,7 +48,8 @@ def areas(
     Args:
         names: the name of each area.
         steps: the places, ascending, one more than there are rows.
-        shares: what each area has from one place to the next, shape (rows, areas); each row is scaled to 1.
+        shares: what each area has from one place to the next, shape (rows, areas); each row is scaled
+            to 100 %.
         planned: the same as planned; a line at the upper end of each area.
         title: what is shown.
         x_name: what the places are.
@@ -58,7 +65,7 @@ def areas(
     names, shares, planned = _largest(names, shares, planned)
     upper, plan = (np.cumsum(_scaled(each), axis=1) for each in (shares, planned))
     totals = _scaled(shares.sum(axis=0, keepdims=True))[0]
-    seen = ", ".join(f"{name} {100 * total:.1f} %" for name, total in zip(names, totals, strict=True))
+    seen = ", ".join(f"{name} {total:.1f} %" for name, total in zip(names, totals, strict=True))
     sheet = Sheet(
         title,
         f"Shares from {x_name} {steps[0]:,} to {steps[-1]:,}: {seen}",
@@ -66,19 +73,41 @@ def areas(
         height=_HEIGHT,
         theme=theme,
     )
-    frame = Frame(_WIDTH, _HEIGHT, (steps[0], 0), (steps[-1], 1), right=170)
+    frame = Frame(_WIDTH, _HEIGHT, (steps[0], 0), (steps[-1], 100), right=_RIGHT, least=(1, 0), unit=" %")
     below = np.zeros(len(upper))
-    for number, name in enumerate(names):
+    for number in range(len(names)):
         top = upper[:, number]
         sheet.area([*_steps(frame, steps, top), *reversed(_steps(frame, steps, below))], tint=number)
         below = top
-        y = 48 + 17 * number
-        sheet.cell(_WIDTH - 158, y - 9, 11, 11, tint=number)
-        sheet.text(_WIDTH - 140, y, f"{_cut(name)} {100 * totals[number]:.1f} %", kind="small")
     for number in range(len(names) - 1):
-        sheet.curve(_steps(frame, steps, plan[:, number]), kind="over")
+        sheet.curve(_steps(frame, steps, upper[:, number]), kind="edge", width=0.6)
+        sheet.curve(_steps(frame, steps, plan[:, number]), kind="over", width=1.2)
+    _names(sheet, frame, names, totals, upper[-1])
     frame.draw(sheet, title=title, x_name=x_name)
     return str(sheet)
+
+
+def _names(
+    sheet: Sheet, frame: Frame, names: Sequence[str], totals: NDArray[np.float64], upper: NDArray[np.float64]
+) -> None:
+    """Write each name and share beside the end of its area, in the order of the areas."""
+    middles = [frame.y(each) for each in (upper - np.diff(upper, prepend=0) / 2).tolist()]
+    left = _WIDTH - _RIGHT + 12
+    for number, y in enumerate(_apart(middles, frame.y(100) + 4, frame.y(0) - 4)):
+        sheet.cell(left, round(y - 5.5, 1), 11, 11, tint=number)
+        sheet.text(left + 18, round(y + 4, 1), _cut(names[number]), kind="small")
+        sheet.text(_WIDTH - 8, round(y + 4, 1), f"{totals[number]:.1f} %", anchor="end", kind="small")
+
+
+def _apart(middles: Sequence[float], top: float, bottom: float) -> list[float]:
+    """Return places near some others, from the lowest on the sheet up, a line apart and between two ends."""
+    places: list[float] = []
+    for middle in reversed(middles):
+        places.append(max(middle, places[-1] + _LINE if places else top))
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], bottom)
+        bottom = places[number] - _LINE
+    return places[::-1]
 
 
 def _cut(name: str) -> str:
@@ -94,8 +123,9 @@ def _steps(frame: Frame, steps: Sequence[int], values: NDArray[np.float64]) -> l
 
 
 def _scaled(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows in percent of their sums."""
     sums = rows.sum(axis=1, keepdims=True)
-    return rows / np.where(sums > 0, sums, 1)
+    return 100 * rows / np.where(sums > 0, sums, 1)
 
 
 def _largest(

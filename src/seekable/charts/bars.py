@@ -54,7 +54,7 @@ def bars(
     for row, (name, value) in enumerate(zip(names[:shown], values[:shown], strict=True)):
         y, length = _TOP + _ROW * row, round(value * scale, 1)
         sheet.text(_NAMES, y + 13, _cut(name), anchor="end", kind="small")
-        sheet.cell(_NAMES + 8, y + 2, max(length, 0.5), _ROW - 5, tint=0)
+        sheet.bar(_NAMES + 8, y + 2, max(length, 0.5), _ROW - 5)
         sheet.text(_NAMES + 14 + length, y + 13, f"{value:,}", kind="small")
     if rest:
         sheet.text(_NAMES, _TOP + _ROW * shown + 13, f"and {rest:,} others", anchor="end", kind="small")

@@ -35,6 +35,12 @@ class Frame:
     right: int = RIGHT
     """The pixels that are free at the right."""
 
+    least: tuple[float, float] = (0.0, 0.0)
+    """The least step between ticks of x, and of y: 1 where values are whole."""
+
+    unit: str = ""
+    """Stands behind each tick of y."""
+
     def x(self, value: float) -> float:
         """Return the pixel of a value of x."""
         low, high, value = (self._scaled(each) for each in (self.low[0], self.high[0], value))
@@ -46,11 +52,18 @@ class Frame:
         span = (self.high[1] - self.low[1]) or 1.0
         return self.height - BOTTOM - (value - self.low[1]) / span * (self.height - TOP - BOTTOM)
 
+    def grid(self, sheet: Sheet) -> None:
+        """Draw a faint line at each tick of y, before what lies over it."""
+        sheet.grid(
+            LEFT, self.width - self.right - LEFT, (round(self.y(value), 1) for value in self._y_ticks())
+        )
+
     def draw(self, sheet: Sheet, *, title: str, x_name: str) -> None:
         """Draw the title and both axes."""
         sheet.text(LEFT, 20, title, kind="bold")
-        for value in ticks(self.low[1], self.high[1], most=4):
-            sheet.text(LEFT - 8, self.y(value) + 4, tick_text(value), anchor="end", kind="small")
+        for value in self._y_ticks():
+            words = tick_text(value) + self.unit
+            sheet.text(LEFT - 8, self.y(value) + 4, words, anchor="end", kind="small")
             sheet.line((LEFT - 4, self.y(value)), (LEFT, self.y(value)))
         for value in self._x_ticks():
             sheet.text(
@@ -62,9 +75,12 @@ class Frame:
             (LEFT, TOP - 6), (LEFT, self.height - BOTTOM), (self.width - self.right, self.height - BOTTOM)
         )
 
+    def _y_ticks(self) -> list[float]:
+        return ticks(self.low[1], self.high[1], most=5, least=self.least[1])
+
     def _x_ticks(self) -> list[float]:
         if not self.log:
-            return ticks(self.low[0], self.high[0])
+            return ticks(self.low[0], self.high[0], least=self.least[0])
         low, high = max(self.low[0], 1.0), self.high[0]
         first, last = math.floor(math.log10(low)), math.ceil(self._scaled(high))
         powers = [10.0**power for power in range(first, last + 1)]
@@ -72,7 +88,7 @@ class Frame:
         if len(inside) > _FEW:
             return inside
         finer = [step * power for power in powers for step in (1, 2, 5) if low <= step * power <= high]
-        return finer if len(finer) > _FEW else ticks(low, high)
+        return finer if len(finer) > _FEW else ticks(low, high, least=self.least[0])
 
     def _scaled(self, value: float) -> float:
         return math.log10(max(value, 1.0)) if self.log else value

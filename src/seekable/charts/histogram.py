@@ -49,16 +49,12 @@ def histogram(
     if most:
         seen += f"; most, {most:,}, are from {tick_text(edges[at])} to {tick_text(edges[at + 1])} {x_name}"
     sheet = Sheet(title, seen, width=_WIDTH, height=_HEIGHT, theme=theme)
-    frame = Frame(_WIDTH, _HEIGHT, (edges[0], 0), (edges[-1], most), log=log)
+    frame = Frame(_WIDTH, _HEIGHT, (edges[0], 0), (edges[-1], most), log=log, least=(float(log), 1))
+    frame.grid(sheet)
     for (start, stop), count in zip(pairwise(edges), counts, strict=True):
         left, right, top = frame.x(start), frame.x(stop), frame.y(count)
         if count:
-            sheet.cell(
-                round(left, 1),
-                round(top, 1),
-                round(max(right - left - 1, 1), 1),
-                round(frame.y(0) - top, 1),
-                tint=0,
-            )
+            width, height = max(right - left - 1, 1), max(frame.y(0) - top, 1)
+            sheet.bar(round(left, 1), round(frame.y(0) - height, 1), round(width, 1), round(height, 1))
     frame.draw(sheet, title=title, x_name=x_name)
     return str(sheet)

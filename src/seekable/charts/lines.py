@@ -61,7 +61,9 @@ def lines(
     seen += f", between {values.min():.4g} and {values.max():.4g}; {len(marks)} marks"
     sheet = Sheet(title, seen, width=_WIDTH, height=_HEIGHT, theme=theme)
     low, high = 0.0 if from_zero else float(values.min()), float(values.max())
-    frame = Frame(_WIDTH, _HEIGHT, (int(steps[0]), low), (int(steps[-1]), high if high > low else low + 1))
+    ends = (int(steps[0]), low), (int(steps[-1]), high if high > low else low + 1)
+    frame = Frame(_WIDTH, _HEIGHT, *ends, least=(1, 0))
+    frame.grid(sheet)
     at = _kept(values)
     columns = zip(steps[at].tolist(), values[at].tolist(), strict=True)
     sheet.curve([(frame.x(step), frame.y(value)) for step, value in columns], kind="dots", width=1.4)

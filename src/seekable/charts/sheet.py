@@ -35,9 +35,13 @@ TINTS = (
 _LIGHT = (
     ".paper{fill:#fff}text{fill:#1f2328;font:12px system-ui,sans-serif}.small{font-size:11px}\n"
     ".bold{font-weight:600}.on{fill:#15181c}.line{stroke:#57606a;fill:none}.dots{stroke:#0b6bb8;fill:none}"
-    ".over{stroke:#15181c;fill:none}\n"
+    ".over{stroke:#15181c;stroke-dasharray:6 3;fill:none}.edge{stroke:#15181c;stroke-opacity:.4;fill:none}\n"
+    ".bar{fill:#3b82b8}.grid{stroke:#57606a;stroke-opacity:.2;fill:none}\n"
 )
-_DARK = ".paper{fill:#15181c}text{fill:#e6e8ea}.on{fill:#15181c}\n.line{stroke:#9aa4ae}.dots{stroke:#6cb6ff}"
+_DARK = (
+    ".paper{fill:#15181c}text{fill:#e6e8ea}.on{fill:#15181c}\n.line{stroke:#9aa4ae}.dots{stroke:#6cb6ff}"
+    ".bar{fill:#5aa3d8}.grid{stroke:#9aa4ae}"
+)
 _STYLES: dict[str, str] = {
     "auto": f"\n{_LIGHT}@media(prefers-color-scheme:dark){{{_DARK}}}\n",
     "light": f"\n{_LIGHT}",
@@ -93,6 +97,10 @@ class Sheet:
         if label != "":
             self.text(x + width / 2, y + height / 2 + 4, label, anchor="middle", kind="on small")
 
+    def bar(self, x: float, y: float, width: float, height: float) -> None:
+        """Draw a bar of a chart of one colour."""
+        self._body.append(f'<rect class="bar" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>')
+
     def line(self, *points: tuple[float, float], width: float = 1) -> None:
         """Draw a line through some points."""
         path = "L".join(f"{x:g} {y:g}" for x, y in points)
@@ -110,6 +118,11 @@ class Sheet:
         """Draw a dot at each of some points."""
         path = "".join(f"M{x:g} {y:g}h0" for x, y in points)
         self._body.append(f'<path class="dots" d="{path}" stroke-width="{width:g}" stroke-linecap="round"/>')
+
+    def grid(self, x: float, width: float, y: Iterable[float]) -> None:
+        """Draw a faint line across at each of some heights."""
+        path = "".join(f"M{x:g} {at:g}h{width:g}" for at in y)
+        self._body.append(f'<path class="grid" d="{path}"/>')
 
     def ticks(self, x: Iterable[float], y: float, height: float) -> None:
         """Draw a short upright line at each of some places."""

@@ -22,7 +22,7 @@ from seekable.viewer.error_page import error_page
 from seekable.viewer.identity import identity_of
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, Redirect, Svg, Table
-from seekable.viewer.render import one_line, record_html, text_html
+from seekable.viewer.render import file_name, one_line, record_html, text_html
 from seekable.viewer.routes import ROUTES, STATIC
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class _Answers:
             "size": bytes_in_words,
             "text": text_html,
             "line": one_line,
+            "file_name": file_name,
             "record": record_html,
             "part": lambda text: quote(str(text), safe=""),
         }
@@ -147,10 +148,13 @@ class _Answers:
     def _page(self, made: Page, request: Request, asked: Asked, more: Mapping[str, Any]) -> Response:
         template = self._templates.get_template(f"{made.template}.html")
         path = request.url.path.removeprefix("/")
+        kind, named = _names(request)
         body = template.render(
             page=made,
             doc=made.document,
             here=path.rpartition("/")[2],
+            kind=kind,
+            named=named,
             query=asked.query,
             with_query=lambda **changes: _with_query(asked.query, changes),
             **more,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from seekable.viewer.media_roots import MediaRoots
 
-__all__ = ["Limits", "Links", "one_line", "record_html", "text_html"]
+__all__ = ["Limits", "Links", "file_name", "one_line", "record_html", "text_html"]
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
@@ -41,6 +41,7 @@ _FIRST_VALUES = 8
 _HEX_BYTES = 16
 _LINE_DEPTH = 4
 _LARGE = 1e6
+_NAME_LETTERS = 33
 _ELEMENTS = {
     "image": Markup('<img class="media" src="{}" alt="image at {}" loading="lazy">'),
     "audio": Markup('<audio controls preload="none" src="{}" aria-label="audio at {}"></audio>'),
@@ -99,6 +100,17 @@ def one_line(value: Any, *, most: int = 120) -> Markup:
     text = value if isinstance(value, str) else _plain(value, most)
     cut = text[:most].replace("\n", " ").replace("\t", " ")
     return text_html(cut) + (Markup('<span class="more">…</span>') if len(text) > most else Markup(""))
+
+
+def file_name(path: str) -> Markup:
+    """Return the last part of a path for a cell of a table: of a long one the end, in which files differ.
+
+    Example:
+        >>> str(file_name("corpus/part-0.jsonl")), str(file_name("s/" + "long-" * 9 + "00017.jsonl"))
+        ('part-0.jsonl', '…-long-long-long-long-00017.jsonl')
+    """
+    name = path.rpartition("/")[2]
+    return text_html(name if len(name) <= _NAME_LETTERS else f"…{name[1 - _NAME_LETTERS :]}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def file(opened: Opened, asked: Asked) -> Page:
     entry = found.entry(number)
     first, records = int(found.starts[number]), int(found.records[number])
     numbers = np.arange(first, first + min(records, 20))
-    table, _ = table_of(opened.dataset(asked.name), numbers)
+    table, rows = table_of(opened.dataset(asked.name), numbers)
     document: dict[str, Any] = {
         "name": asked.name,
         "file": number,
@@ -99,9 +99,8 @@ def file(opened: Opened, asked: Asked) -> Page:
         "content": entry.content_digest,
         "made_of": FROM_INDEX,
     }
-    return Page(
-        "file", f"{asked.name}, file {number:,}", document, {"table": table, "count": len(found)}, table=table
-    )
+    shown = {"table": table, "rows": rows, "count": len(found)}
+    return Page("file", f"{asked.name}, file {number:,}", document, shown, table=table)
 
 
 def _files(opened: Opened, name: str) -> FileSet:
