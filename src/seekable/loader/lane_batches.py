@@ -19,6 +19,7 @@ from seekable.loader.lane_deltas import LaneDeltas
 from seekable.nodes.hole import HOLE
 from seekable.stream.lane import LaneIterator
 from seekable.stream.partly_delivered import splitting_lineage
+from seekable.stream.runs import ITEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -65,9 +66,6 @@ class LaneReader:
         self._iterators = {lane: LaneIterator(stream.stage, lane) for lane in lanes.stages}
         for lane, iterator in self._iterators.items():
             iterator.load(lanes.stages[lane])
-        self._sources = [
-            each for iterator in self._iterators.values() for each in iterator.walk() if not each.inputs
-        ]
         self._holes = 0
         """The number of holes that were reported so far."""
         self._ended = set(lanes.ended)
@@ -81,18 +79,13 @@ class LaneReader:
         Raises:
             NothingPassed: a lane has no item at all to fill its slots with.
         """
-        count, items, fresh = self._stream.lanes, [], 0
+        count, fresh = self._stream.lanes, 0
+        items: list[tuple[int, Any]] = []
         before = frozenset(self._ended)
-        touched: set[int] = set()
-        for base in range(first - first % count, stop, count):
-            for lane in self._iterators:
-                slot = base + lane
-                if first <= slot < stop and lane not in self._over:
-                    touched.add(lane)
-                    item = self._next(lane)
-                    if item is not _END:
-                        items.append((slot, item))
-                        fresh += lane not in self._ended
+        slots = {lane: range(first + (lane - first) % count, stop, count) for lane in self._iterators}
+        touched = [lane for lane, wanted in slots.items() if wanted and lane not in self._over]
+        for lane in touched:
+            fresh += self._fill(lane, slots[lane], items)
         items.sort(key=itemgetter(0))
         stages = {lane: self._iterators[lane].deltas() for lane in touched}
         given, self._given = self._given, {}
@@ -105,8 +98,23 @@ class LaneReader:
         )
 
     def _holes_since(self) -> int:
-        before, self._holes = self._holes, sum(source.holes for source in self._sources)
+        before, self._holes = self._holes, sum(iterator.holes for iterator in self._iterators.values())
         return self._holes - before
+
+    def _fill(self, lane: int, slots: range, items: list[tuple[int, Any]]) -> int:
+        """Add the items for the slots of a lane, and return how many of them are no padding."""
+        fresh = 0
+        if lane not in self._ended and self._lineage is None:
+            found = list(itertools.islice(self._iterators[lane], len(slots)))
+            items += zip(slots, map(ITEM, found), strict=False)
+            fresh = len(found)
+        for slot in slots[fresh:]:
+            item = self._next(lane)
+            if item is _END:
+                break
+            items.append((slot, item))
+            fresh += lane not in self._ended
+        return fresh
 
     def _next(self, lane: int) -> Any:
         """Return the next item of a lane, or of its padding; `_END` if the lane has ended."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken
 from seekable.state.functions import describe_function
 from seekable.stream.rebuild import add_token
+from seekable.stream.runs import END, ITEM, Runs, Trail, called
 from seekable.stream.shapes import SameTokens
 from seekable.stream.stall import CHECK_EVERY, StallDetector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from seekable.stream.runs import Cut, Pairs
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
@@ -43,7 +46,12 @@ class FilterItems(SameTokens):
         return f"{inputs[0]}.filter({describe_function(self.fn, self.version)['name']})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
-        """Call the function on each item, and yield the items that pass."""
+        """Call the function on each item, and return the iterator over the items that pass."""
+        if lane.inputs[0].has_runs:
+            return lane.in_runs(_Passed(self, lane))
+        return self._one_by_one(lane)
+
+    def _one_by_one(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         fn = self.fn
         stall, dropped = StallDetector(self, lane), 0
         for pair in lane.inputs[0]:
@@ -70,3 +78,51 @@ class FilterItems(SameTokens):
             message = f"the item of token {token!r} is one that {self!r} does not pass"
             raise BadToken(message)
         return items[0]
+
+
+@final
+class _Passed(Runs):
+    """The items that pass the function, in one lane."""
+
+    def __init__(self, stage: FilterItems, lane: Lane) -> None:
+        self._stage, self._input = stage, lane.inputs[0]
+        self._trail = Trail(0)
+        self._stall, self._dropped = StallDetector(stage, lane), 0
+        self._error: Exception | None = None
+
+    def take(self, count: int, behind: int) -> Pairs:
+        """Return the items that pass of the next run of the input with any."""
+        trail = self._trail
+        trail.keep(behind)
+        while self._error is None:
+            pairs = self._input.take(count, trail.taken - trail.needed)
+            passes = self._passes(pairs)
+            ends = itertools.compress(itertools.count(trail.taken + 1), passes)
+            trail.add(ends, taken=trail.taken + len(pairs))
+            passed = list(itertools.compress(pairs, passes))
+            if passed or not pairs:
+                self._dropped = 0
+                return passed
+            self._dropped = self._stall.after(self._dropped, len(passes))
+            if trail.taken - trail.needed > CHECK_EVERY:
+                # What the input keeps for states must not grow with the items that do not pass.
+                trail.freeze(lambda end: self._input.cut(trail.taken - end))
+        raise self._error
+
+    def _passes(self, pairs: Pairs) -> list[bool]:
+        """Return for each item whether it passes, up to one for which the function raises an error."""
+        passes, self._error = called(bool, len(pairs), map(self._stage.fn, map(ITEM, pairs)))
+        if self._error is not None:
+            add_token(self._error, self._stage, pairs[len(passes)][0])
+        return passes
+
+    def values(self, behind: int) -> dict[str, Any]:
+        """Return nothing: the stage has no state."""
+        return {}
+
+    def below(self, behind: int) -> tuple[int | Cut]:
+        """Return how many of the input's items were taken after the last one that passed."""
+        taken = self._trail.at(behind)
+        if behind == END:
+            return (END,)
+        return (self._trail.taken - taken if isinstance(taken, int) else taken,)

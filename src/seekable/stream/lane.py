@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -11,11 +13,13 @@ import msgspec
 from seekable.errors import CorruptState
 from seekable.stream.buffer import TokenBuffer, replayed
 from seekable.stream.rebuild import rebuilt
+from seekable.stream.runs import END, RunLength
 from seekable.stream.token import all_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from seekable.stream.runs import Cut, Pairs, Runs
     from seekable.stream.stage import Stage
     from seekable.stream.token import Token
 
@@ -115,10 +119,16 @@ class LaneIterator:
         self.number = number
         self.inputs = tuple(LaneIterator(source, number) for source in stage.inputs)
         self.state: dict[str, Any] = {}
+        """The values of the stage; those of a stage that makes runs are of the last call of ``settle``."""
         self._buffer: TokenBuffer | None = None
         self._waiting = StageState()
         """The tokens and notes of a buffer that was loaded and not used yet."""
         self._iterator: Iterator[tuple[Token, Any]] | None = None
+        self._runs: Runs | None = None
+        self._left: Iterator[tuple[Token, Any]] | None = None
+        """The items of the last run that are not delivered yet; None if the stage above takes the runs."""
+        self._behind = 0
+        """The number of items that are taken and not delivered, as of the last ``settle``."""
         self._holes = 0
         """The holes that were counted before the last restart, less those of the state that was loaded."""
 
@@ -138,39 +148,67 @@ class LaneIterator:
         return self._buffer
 
     @property
+    def has_runs(self) -> bool:
+        """True if the items of the stage can be taken in runs."""
+        iter(self)
+        return self._runs is not None
+
+    def in_runs(self, runs: Runs) -> Iterator[tuple[Token, Any]]:
+        """Return the iterator over the items of runs; the stage above may take the runs themselves."""
+        self._runs = runs
+        return itertools.chain.from_iterable(self._delivered())
+
+    def take(self, count: int, behind: int) -> Pairs:
+        """Return the next run of the stage; see ``Runs.take``."""
+        assert self._runs is not None
+        self._behind = 0
+        return self._runs.take(count, behind)
+
+    def cut(self, behind: int) -> Cut:
+        """Return the values of this stage and all below it as they were so many items ago."""
+        self._settle(behind)
+        return [dict(each.state) for each in self.walk()]
+
+    @property
     def epochs(self) -> int:
         """The number of epochs that every source below has completed, or fewer; 0 if that is unknown."""
+        self.settle()
         return self.stage.epochs_done(self)
 
     @property
     def holes(self) -> int:
-        """The number of records that this stage left out since the iterator was made or loaded."""
-        return self._holes + int(self.state.get("holes", 0))
+        """The number of records that the sources left out since the iterator was made or loaded.
+
+        It is as of the last call of ``settle``, ``states`` or ``deltas``.
+        """
+        return sum(each._own_holes() for each in self.walk())  # noqa: SLF001 - of this class
 
     def restart(self) -> None:
         """Start again at the first item, with empty states here and below."""
-        self._holes = self.holes
-        self.state.clear()
-        self._buffer = self._iterator = None
-        self._waiting = StageState()
-        for below in self.inputs:
-            below.restart()
+        self.settle()
+        for each in self.walk():
+            each._holes = each._own_holes()  # noqa: SLF001 - of this class
+            each.state.clear()
+            each._waiting = StageState()  # noqa: SLF001
+            each._forget()  # noqa: SLF001
 
     def pause(self) -> None:
         """Release what was read ahead, here and below; the states stay, and the next item is the same."""
-        state = self.own_state()
-        self._waiting = StageState({}, state.tokens, state.notes)
-        self._buffer = self._iterator = None
-        for below in self.inputs:
-            below.pause()
+        self.settle()
+        for each in self.walk():
+            state = each._own_state()  # noqa: SLF001 - of this class
+            each._waiting = StageState({}, state.tokens, state.notes)  # noqa: SLF001
+            each._forget()  # noqa: SLF001
 
     def states(self) -> list[StageState]:
         """Return the states of this stage and all stages below, in the order of ``walk``."""
-        return [each.own_state() for each in self.walk()]
+        self.settle()
+        return [each._own_state() for each in self.walk()]  # noqa: SLF001 - of this class
 
     def deltas(self) -> list[StageDelta]:
         """Return how these states have changed since the last call, in the order of ``walk``."""
-        return [each.own_delta() for each in self.walk()]
+        self.settle()
+        return [each._own_delta() for each in self.walk()]  # noqa: SLF001 - of this class
 
     def load(self, states: Sequence[StageState]) -> None:
         """Set the states of this stage and all stages below; ``states`` is not changed, and nothing is read.
@@ -183,25 +221,7 @@ class LaneIterator:
             message = f"the state of a lane must have {len(iterators)} stages (got {len(states)})"
             raise CorruptState(message)
         for each, state in zip(iterators, states, strict=True):
-            each.load_own(state)
-
-    def own_state(self) -> StageState:
-        """Return the state of this stage alone."""
-        if self._buffer is None:
-            return StageState(_copied(self.state), list(self._waiting.tokens), list(self._waiting.notes))
-        return StageState(_copied(self.state), self._buffer.tokens(), list(self._buffer.notes))
-
-    def own_delta(self) -> StageDelta:
-        """Return how the state of this stage alone has changed since the last call."""
-        journal = None if self._buffer is None else self._buffer.changes()
-        state = self.own_state() if journal is None else StageState(_copied(self.state))
-        return StageDelta(state.values, journal, state.tokens, state.notes)
-
-    def load_own(self, state: StageState) -> None:
-        """Set the state of this stage alone."""
-        self.state = _copied(state.values)
-        self._holes = -int(self.state.get("holes", 0))
-        self._waiting = StageState({}, list(state.tokens), list(state.notes))
+            each._load_own(state)  # noqa: SLF001 - of this class
 
     def walk(self) -> Iterator[LaneIterator]:
         """Yield this iterator and all those below: a stage before its inputs, inputs in their order."""
@@ -213,6 +233,54 @@ class LaneIterator:
         if self._iterator is None:
             self._iterator = self.stage.items(self)
         return self._iterator
+
+    def settle(self) -> None:
+        """Set the values of the stages that make runs to those after the last item that was delivered."""
+        self._settle(self._behind if self._left is None else operator.length_hint(self._left))
+
+    def _delivered(self) -> Iterator[Iterator[tuple[Token, Any]]]:
+        """Yield the items of one run after another."""
+        assert self._runs is not None
+        length = RunLength()
+        while pairs := length.take(self._runs.take, 0):
+            self._left = iter(pairs)
+            yield self._left
+        self._left, self._behind = None, END
+
+    def _settle(self, behind: int | Cut) -> None:
+        if not isinstance(behind, int):
+            for each, values in zip(self.walk(), behind, strict=True):
+                each.state = dict(values)
+        elif self._runs is None:
+            for below in self.inputs:
+                below.settle()
+        else:
+            self._behind, self.state = behind, self._runs.values(behind)
+            for below, left in zip(self.inputs, self._runs.below(behind), strict=True):
+                below._settle(left)  # noqa: SLF001 - of this class
+
+    def _forget(self) -> None:
+        """Let go of the iterator, and of what was read ahead; the next item is made from the state."""
+        self._buffer = self._iterator = self._runs = self._left = None
+        self._behind = 0
+
+    def _own_holes(self) -> int:
+        return self._holes + int(self.state.get("holes", 0))
+
+    def _own_state(self) -> StageState:
+        if self._buffer is None:
+            return StageState(_copied(self.state), list(self._waiting.tokens), list(self._waiting.notes))
+        return StageState(_copied(self.state), self._buffer.tokens(), list(self._buffer.notes))
+
+    def _own_delta(self) -> StageDelta:
+        journal = None if self._buffer is None else self._buffer.changes()
+        state = self._own_state() if journal is None else StageState(_copied(self.state))
+        return StageDelta(state.values, journal, state.tokens, state.notes)
+
+    def _load_own(self, state: StageState) -> None:
+        self.state = _copied(state.values)
+        self._holes = -int(self.state.get("holes", 0))
+        self._waiting = StageState({}, list(state.tokens), list(state.notes))
 
 
 def _copied(values: dict[str, Any]) -> dict[str, Any]:

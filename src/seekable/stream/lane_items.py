@@ -86,7 +86,6 @@ class StageRun:
         self._iterator = LaneIterator(stage, lane)
         if state is not None:
             self._iterator.load([StageState.parse(one) for one in state])
-        self._sources = [each for each in self._iterator.walk() if not each.inputs]
 
     def __iter__(self) -> Iterator[tuple[Token, Any]]:
         return iter(self._iterator)
@@ -94,7 +93,8 @@ class StageRun:
     @property
     def holes(self) -> int:
         """The number of records that the sources left out since the run began."""
-        return sum(source.holes for source in self._sources)
+        self._iterator.settle()
+        return self._iterator.holes
 
     def state(self) -> list[Any]:
         """Return the state of each stage after the last item, JSON-safe."""

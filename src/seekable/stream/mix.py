@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
@@ -11,21 +11,22 @@ from seekable._cached import cached
 from seekable.nodes.display import listed
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture
+from seekable.stream.draws import FIRST_DRAWS, MOST_DRAWS
+from seekable.stream.mixed_runs import MixedRuns
+from seekable.stream.mixed_sources import MixedSources, joint_graph
 from seekable.stream.shapes import SeveralInputs, numbered
 from seekable.stream.stage import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seekable.nodes.compile import CompiledGraph
     from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
 __all__ = ["MixBounded", "MixItems"]
 
 _KIND = kind_key("mix")
-_FIRST_DRAWS, _MOST_DRAWS = 1024, 4096
-"""Draws that are labelled together. The first array is smaller, so that the first item comes soon."""
-
 Schedule = tuple[tuple[int, tuple[int, ...]], ...]
 """Weights of the parts, each after the draw of a lane from which they hold; the first of these is 0."""
 
@@ -67,13 +68,20 @@ class MixItems(SeveralInputs):
         return f"mix([{listed(inputs)}], weights={given}, seed={self.seed}, stop={self.stop!r})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
-        """Draw each item from the part that the mixture's order names."""
+        """Return the iterator over items that are drawn from the parts that the mixture's order names."""
+        if self._joint is not None:
+            return lane.in_runs(MixedSources(self, self._joint, lane))
+        if all(part.has_runs for part in lane.inputs):
+            return lane.in_runs(MixedRuns(self, lane))
+        return self._one_by_one(lane)
+
+    def _one_by_one(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         state = lane.state
         draw = state.get("draw", 0)
         nexts = [iter(source).__next__ for source in lane.inputs]
-        count = _FIRST_DRAWS
+        count = FIRST_DRAWS
         while (labels := self.labels(state, lane.number, draw, count)) is not None:
-            count = _MOST_DRAWS
+            count = MOST_DRAWS
             for label in labels:
                 try:
                     token, item = nexts[label]()
@@ -103,7 +111,7 @@ class MixItems(SeveralInputs):
         return items[0]
 
     def labels(
-        self, state: dict[str, Any], lane: int, draw: int, count: int = _FIRST_DRAWS
+        self, state: dict[str, Any], lane: int, draw: int, count: int = FIRST_DRAWS
     ) -> list[int] | None:
         """Return the numbers of the parts of the next draws; None if all parts have ended.
 
@@ -149,6 +157,14 @@ class MixItems(SeveralInputs):
     def _columns(self) -> list[tuple[int, ...]]:
         """The weights of each part, one for each entry of the schedule."""
         return list(zip(*(weights for _, weights in self.schedule), strict=True))
+
+    @cached
+    def _joint(self) -> CompiledGraph | None:
+        return joint_graph(self.parts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was computed from the fields."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached
     def _mixtures(self) -> dict[tuple[frozenset[int], int], Mixture | None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -11,23 +13,25 @@ from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import lane_positions, num_lane_rows, num_lane_rows_before
+from seekable.stream.runs import ITEM, Runs, Trail
 from seekable.stream.stage import Leaf
-from seekable.stream.stall import CHECK_EVERY, StallDetector
+from seekable.stream.stall import StallDetector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.stream.runs import Pairs
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
-__all__ = ["FromDataset"]
+__all__ = ["FIRST_READ", "MOST_READ", "FromDataset"]
 
 _FIRST_POSITIONS, _MOST_POSITIONS = 256, 4096
 """Positions whose order is computed together. The first array is small, so that the first item comes soon."""
 
-_FIRST_READ, _MOST_READ = 16, 128
+FIRST_READ, MOST_READ = 16, 128
 """Records that are read together. The first reads are small, because each of many sources in a mixture would
 hold records long before it delivers them; later reads stay small enough for the processor's cache."""
 
@@ -95,27 +99,8 @@ class FromDataset(Leaf):
         return f"{self.dataset.expression()}.stream({', '.join(given)})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
-        """Yield the lane's records; holes are left out, and counted in the state.
-
-        Raises:
-            NothingPassed: the stream never ends, and the dataset is empty or gives holes alone.
-        """
-        if self.dataset.size == 0 and self.endless:
-            message = f"a stream without end needs records, and there are none in {self.dataset!r}"
-            raise NothingPassed(message)
-        state, done = lane.state, lane.state.get("at", 0)
-        stall, holes = StallDetector(self, lane), 0
-        for tokens, records in self._reads(lane.number, done):
-            for pair in zip(tokens, records, strict=True):
-                state["at"] = done = done + 1
-                if pair[1] is not HOLE:
-                    holes = 0
-                    yield pair
-                    continue
-                state["holes"] = state.get("holes", 0) + 1
-                holes += 1
-                if not holes % CHECK_EVERY:
-                    stall.check(holes)
+        """Return the iterator over the lane's records; holes are left out, and counted in the state."""
+        return lane.in_runs(_Records(self, lane))
 
     def epochs_done(self, lane: Lane) -> int:
         """Return the number of times that the lane went through its rows."""
@@ -144,20 +129,27 @@ class FromDataset(Leaf):
         """The first position that the stream reads."""
         return self.start if self.begin is None else self.begin
 
-    def _reads(self, lane: int, done: int) -> Iterator[tuple[list[int], list[Any]]]:
-        """Yield positions and their records, some at a time, from number ``done`` of a lane on."""
-        at_once = _FIRST_READ
+    def reads(self, lane: int, done: int) -> Iterator[tuple[list[int], list[Any]]]:
+        """Yield positions and their records, some at a time, from number ``done`` of a lane on.
+
+        Raises:
+            NothingPassed: the stream never ends, and the dataset is empty.
+        """
+        if self.dataset.size == 0 and self.endless:
+            message = f"a stream without end needs records, and there are none in {self.dataset!r}"
+            raise NothingPassed(message)
+        at_once = FIRST_READ
         for tokens, plan, ahead in reads_ahead(self._planned(lane, done)):
             first = 0
             while first < len(tokens):
                 last = min(first + at_once, len(tokens))
                 ahead.read_to(last)
                 yield tokens[first:last], plan.slice(first, last).read()
-                first, at_once = last, min(2 * at_once, _MOST_READ)
+                first, at_once = last, min(2 * at_once, MOST_READ)
 
     def _planned(self, lane: int, done: int) -> Iterator[tuple[list[int], Plan]]:
         """Yield the positions of a lane from number ``done`` on, and their plans."""
-        size, (begin, end) = self.dataset.size, self._bounds(lane)
+        size, (begin, end) = self.dataset.size, self.bounds(lane)
         at, count = begin + done, _FIRST_POSITIONS
         while at < end and self._rows(lane) != 0:
             numbers = np.arange(at, min(end, at + count), dtype=np.int64)
@@ -171,7 +163,7 @@ class FromDataset(Leaf):
         size = self.dataset.size
         return None if size is None else num_lane_rows(size, self.lanes, lane)
 
-    def _bounds(self, lane: int) -> tuple[int, int]:
+    def bounds(self, lane: int) -> tuple[int, int]:
         """Return the first of a lane's own numbers, and the one behind the last."""
         size = self.dataset.size
         begin = num_lane_rows_before(self.first, size, self.lanes, lane)
@@ -187,3 +179,56 @@ class FromDataset(Leaf):
             message = f"a token of {self!r} is a position of at least {self.first}{last} (got {token!r})"
             raise BadToken(message)
         return token
+
+
+@final
+class _Records(Runs):
+    """The records of one lane; holes are left out."""
+
+    def __init__(self, source: FromDataset, lane: Lane) -> None:
+        done, self._holes = lane.state.get("at", 0), lane.state.get("holes", 0)
+        self._reads = source.reads(lane.number, done)
+        self._trail = Trail(done)
+        self._lane, self._stall, self._holes_in_row = lane, StallDetector(source, lane), 0
+        self._read: list[tuple[Token, Any]] = []
+        """Records that were read together, with their positions, holes among them."""
+        self._next = 0
+
+    def take(self, count: int, behind: int) -> Pairs:
+        """Return the next records; what was read together is given out in parts."""
+        self._trail.keep(behind)
+        while True:
+            if self._next == len(self._read):
+                positions, records = next(self._reads, ((), ()))
+                self._read, self._next = list(zip(positions, records, strict=True)), 0
+            pairs = self._read[self._next : self._next + count]
+            self._next += len(pairs)
+            there = self._without_holes(pairs)
+            if there or not pairs:
+                return there
+
+    def _without_holes(self, pairs: Pairs) -> Pairs:
+        """Return the pairs with records, and note how many of all they are."""
+        taken = self._trail.taken
+        if not any(map(is_, map(ITEM, pairs), itertools.repeat(HOLE))):
+            self._trail.add(range(taken + 1, taken + len(pairs) + 1), taken=taken + len(pairs))
+            self._holes_in_row = 0
+            return pairs
+        numbered = [(taken + at, pair) for at, pair in enumerate(pairs, 1) if pair[1] is not HOLE]
+        self._trail.add([number for number, _ in numbered], taken=taken + len(pairs))
+        self._holes += len(pairs) - len(numbered)
+        # The detector looks at the epochs that were read, and the state is settled only when records come.
+        self._lane.state["at"] = self._trail.taken
+        self._holes_in_row = 0 if numbered else self._stall.after(self._holes_in_row, len(pairs))
+        return [pair for _, pair in numbered]
+
+    def values(self, behind: int) -> dict[str, Any]:
+        """Return the number of the lane's records that were read, and how many of them are holes."""
+        read = self._trail.at(behind)
+        assert isinstance(read, int)
+        holes = self._holes - (self._trail.taken - read - max(behind, 0))
+        return {name: number for name, number in (("at", read), ("holes", holes)) if number}
+
+    def below(self, behind: int) -> tuple[()]:
+        """Return nothing: a source has no inputs."""
+        return ()

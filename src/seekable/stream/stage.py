@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.stream.buffer import TokenBuffer
+    from seekable.stream.runs import Cut, Pairs, Runs
     from seekable.stream.token import Token
 
 __all__ = ["Inner", "Lane", "LaneInput", "Leaf", "Stage", "described", "expression"]
@@ -59,6 +60,19 @@ class LaneInput(Protocol):
 
     def pause(self) -> None:
         """Release what the input has read ahead; its state stays, and the next item is the same."""
+        ...
+
+    @property
+    def has_runs(self) -> bool:
+        """True if the input makes runs, which ``take`` returns in the place of single items."""
+        ...
+
+    def take(self, count: int, behind: int) -> Pairs:
+        """Return the next run of an input that makes runs; see ``seekable.stream.runs.Runs.take``."""
+        ...
+
+    def cut(self, behind: int) -> Cut:
+        """Return the values of the input and all below it as they were so many items of runs ago."""
         ...
 
 
@@ -90,6 +104,13 @@ class Lane(Protocol):
         Args:
             prepare: turns an item of the input into the item that waits, when the buffer is restored from
                 tokens. Pass the same function on every call.
+        """
+        ...
+
+    def in_runs(self, runs: Runs) -> Iterator[tuple[Token, Any]]:
+        """Return the iterator over the items of runs; the stage above may take the runs themselves.
+
+        The library takes the stage's values from the runs and not from ``state``, where they begin.
         """
         ...
 

@@ -31,7 +31,7 @@ class StallDetector:
         """Check an endless stage after each ``CHECK_EVERY`` items in a row that did not pass.
 
         Args:
-            dropped: the number of items in a row that did not pass, a multiple of ``CHECK_EVERY``.
+            dropped: the number of items in a row that did not pass.
 
         Raises:
             NothingPassed: all sources completed a whole epoch since the first of these checks.
@@ -39,7 +39,7 @@ class StallDetector:
         if not self._stage.endless:
             return
         epochs = self._stage.epochs_done(self._lane)
-        if dropped == CHECK_EVERY:
+        if dropped < 2 * CHECK_EVERY:
             self._since = epochs
         elif epochs - self._since >= _WHOLE:
             message = (
@@ -47,3 +47,17 @@ class StallDetector:
                 f"sources ({dropped:,} items): look at its function, or at the data"
             )
             raise NothingPassed(message)
+
+    def after(self, dropped: int, more: int) -> int:
+        """Return the number of items in a row that did not pass after some more; check it now and then.
+
+        Args:
+            dropped: the number before.
+            more: the number of further items that did not pass, less than ``CHECK_EVERY``.
+
+        Raises:
+            NothingPassed: as of ``check``.
+        """
+        if (dropped + more) // CHECK_EVERY > dropped // CHECK_EVERY:
+            self.check(dropped + more)
+        return dropped + more

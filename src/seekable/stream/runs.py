@@ -1,0 +1,152 @@
+"""Items that stages without memory make many at a time, with the state after each of them.
+
+A stage that keeps no item may make *runs*, lists of items with their tokens, in the place of single items.
+The items of a run are delivered later, one by one. So a state is computed when it is asked for, from the
+number of items that are *behind*: taken, and not delivered yet. Where memory lies between two stages, such as
+a buffer, the upper one takes single items.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from seekable.stream.token import Token
+
+    Pairs = list[tuple[Token, Any]]
+    Cut = Sequence[dict[str, Any]]
+    """The values of a stage and of all those below it after some item, in the order of ``walk``."""
+
+__all__ = ["END", "ITEM", "TOKEN", "RunLength", "Runs", "Trail", "called"]
+
+TOKEN, ITEM = itemgetter(0), itemgetter(1)
+
+END: Final = -1
+"""In the place of a number of items that are behind: all were delivered, and the end was seen."""
+
+_MOST: Final = 128
+"""The most items of a run. More of them do not stay in the processor's cache until they are delivered."""
+
+_QUICK: Final = 0.001
+"""The seconds that a run may take before its first item is delivered."""
+
+
+class Runs(ABC):
+    """Makes the items of one stage in one lane."""
+
+    @abstractmethod
+    def take(self, count: int, behind: int) -> Pairs:
+        """Return the next items, each after its token: at most ``count``, and none only at the end.
+
+        An error of a function is raised where its item would be the first one of a run.
+
+        Args:
+            count: the number of items.
+            behind: how many items of earlier runs are not delivered yet; states before them are not needed.
+        """
+
+    @abstractmethod
+    def values(self, behind: int) -> dict[str, Any]:
+        """Return the values of the stage, a new dict, as of an item that was taken, or as of the end."""
+
+    @abstractmethod
+    def below(self, behind: int) -> Iterable[int | Cut]:
+        """Return how many items of each input are behind then, or the values of the input and all below."""
+
+
+@final
+class RunLength:
+    """The number of items that are made together: small at first, and where they take long.
+
+    So the first item comes soon, and no function is called far ahead if each call takes time.
+    """
+
+    __slots__ = ("_count",)
+
+    def __init__(self) -> None:
+        self._count = 1
+
+    def take(self, source: Callable[[int, int], Pairs], behind: int) -> Pairs:
+        """Return the next run of a source; its time decides how long the one after it is."""
+        begun = time.perf_counter()
+        pairs = source(self._count, behind)
+        is_quick = time.perf_counter() - begun < _QUICK
+        self._count = min(2 * self._count, _MOST) if is_quick else max(1, self._count // 2)
+        return pairs
+
+
+@final
+class Trail:
+    """How much a stage had taken of its input when it made each of its last items.
+
+    Example:
+        >>> trail = Trail(0)
+        >>> trail.add([3, 4, 9], taken=12)
+        >>> [trail.at(behind) for behind in (3, 2, 1, 0, END)]
+        [0, 3, 4, 9, 12]
+    """
+
+    __slots__ = ("_ends", "_start", "needed", "taken")
+
+    def __init__(self, taken: int) -> None:
+        self.taken = self.needed = taken
+        """All that was taken; and what had been taken at the first of the items that are told by numbers."""
+        self._start: int | Cut = taken
+        self._ends: list[int | Cut] = []
+
+    def keep(self, behind: int) -> None:
+        """Forget all items but the last ones."""
+        count = len(self._ends) - behind
+        if count > 0:
+            self._start = self._ends[count - 1]
+            del self._ends[:count]
+            if isinstance(self._start, int):
+                self.needed = self._start
+
+    def add(self, ends: Iterable[int], *, taken: int) -> None:
+        """Add items, each by what had been taken when it was made, and all that was taken."""
+        self._ends.extend(ends)
+        self.taken = taken
+
+    def at(self, behind: int) -> int | Cut:
+        """Return what had been taken before so many of the last items were made; all of it at the end."""
+        if behind == END:
+            return self.taken
+        count = len(self._ends) - behind
+        return self._ends[count - 1] if count else self._start
+
+    def freeze(self, cut: Callable[[int], Cut]) -> None:
+        """Replace the numbers by what the input was then, so that it may forget all that was taken."""
+        frozen = [cut(end) if isinstance(end, int) else end for end in (self._start, *self._ends)]
+        self._start, self._ends[:] = frozen[0], frozen[1:]
+        self.needed = self.taken
+
+
+def called(
+    fn: Callable[..., Any], count: int, *arguments: Iterable[Any]
+) -> tuple[list[Any], Exception | None]:
+    """Return what a function returns for one item after another, and the error that it raised.
+
+    Args:
+        fn: the function of a user. Nothing is called after an error.
+        count: the number of items.
+        arguments: iterables of its arguments, as many of each as there are items.
+
+    Example:
+        >>> called(int, 3, ["1", "2", "x"])[0]
+        [1, 2]
+    """
+    results: list[Any] = []
+    try:
+        # The results before an error stay in the list.
+        results.extend(map(fn, *arguments))
+    except Exception as error:  # noqa: BLE001 - a user's function raises anything; the caller raises it in its turn
+        return results, error
+    if len(results) < count:
+        return results, RuntimeError("a function raised StopIteration, which would end the stream")
+    return results, None
