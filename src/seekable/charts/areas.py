@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.charts.frame import Frame
+from seekable.charts.names import shortened
 from seekable.charts.sheet import TINTS, Sheet
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _names(
     left = _WIDTH - _RIGHT + 12
     for number, y in enumerate(_apart(middles, frame.y(100) + 4, frame.y(0) - 4)):
         sheet.cell(left, round(y - 5.5, 1), 11, 11, tint=number)
-        sheet.text(left + 18, round(y + 4, 1), _cut(names[number]), kind="small")
+        sheet.text(left + 18, round(y + 4, 1), shortened(names[number], _LETTERS), kind="small")
         sheet.text(_WIDTH - 8, round(y + 4, 1), f"{totals[number]:.1f} %", anchor="end", kind="small")
 
 
@@ -108,10 +109,6 @@ def _apart(middles: Sequence[float], top: float, bottom: float) -> list[float]:
         places[number] = min(places[number], bottom)
         bottom = places[number] - _LINE
     return places[::-1]
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
 
 
 def _steps(frame: Frame, steps: Sequence[int], values: NDArray[np.float64]) -> list[tuple[float, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seekable.charts.names import shortened
 from seekable.charts.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -53,16 +54,12 @@ def bars(
     scale = (_WIDTH - _NAMES - 14 - _NUMBERS) / (max(values, default=0) or 1)
     for row, (name, value) in enumerate(zip(names[:shown], values[:shown], strict=True)):
         y, length = _TOP + _ROW * row, round(value * scale, 1)
-        sheet.text(_NAMES, y + 13, _cut(name), anchor="end", kind="small")
+        sheet.text(_NAMES, y + 13, shortened(name, _LETTERS, keeps_end=True), anchor="end", kind="small")
         sheet.bar(_NAMES + 8, y + 2, max(length, 0.5), _ROW - 5)
         sheet.text(_NAMES + 14 + length, y + 13, f"{value:,}", kind="small")
     if rest:
         sheet.text(_NAMES, _TOP + _ROW * shown + 13, f"and {rest:,} others", anchor="end", kind="small")
     return str(sheet)
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _LETTERS else f"…{name[1 - _LETTERS :]}"
 
 
 def _seen(names: Sequence[str], values: Sequence[float], unit: str) -> str:
