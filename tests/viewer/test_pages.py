@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from starlette.testclient import TestClient
 from tests.cli.command import run
 from tests.viewer.viewed import record
 
+from seekable.viewer import app
 from seekable.viewer.routes import ROUTES
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from starlette.testclient import TestClient
 
     from seekable.viewer.opened import Opened
 
@@ -242,3 +243,26 @@ def test_links_keep_the_query_and_have_none_where_none_is_left(pages: TestClient
     assert 'rel="prev" href="2"' in page
     assert 'rel="next" href="4"' in page
     assert 'rel="next" href="4?view=bytes"' in pages.get("/d/corpus/row/3?view=bytes").text
+
+
+@pytest.mark.parametrize(
+    ("name", "tabs"), [("stream", ["Overview", "Loss"]), ("even", ["Overview", "Steps", "Loss"])]
+)
+def test_a_stream_has_tabs_for_what_is_known_of_it_and_its_loss(
+    pages: TestClient, name: str, tabs: list[str]
+) -> None:
+    for address in (f"/p/{name}/", f"/p/{name}/loss"):
+        answer = pages.get(address)
+        assert answer.status_code == 200
+        shown = answer.text.partition('<nav class="tabs"')[2].partition("</nav>")[0]
+        assert re.findall(r">([A-Z][\w ]+)</a>", shown) == tabs
+
+
+def test_an_error_of_a_template_is_a_page_too(shown: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: Any, **__: Any) -> str:
+        raise ValueError("no such part")
+
+    monkeypatch.setattr(app, "record_html", fails)
+    broken = TestClient(app.make_app(shown), base_url="http://127.0.0.1")
+    answer = broken.get("/d/corpus/row/3")
+    assert (answer.status_code, "ValueError: no such part" in answer.text) == (500, True)

@@ -147,9 +147,9 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     server = Server(
         opened, port=port, host=host, hosts=allow_host or (), frames=frame_from or (), token=token
     )
-    _announce(server, place_of(go_to), as_json=as_json, quiet=quiet, browser=not no_browser)
     # The server ends by itself on Ctrl-C, and then raises the interrupt again.
     with suppress(KeyboardInterrupt):
+        _announce(server, place_of(go_to), as_json=as_json, quiet=quiet, browser=not no_browser)
         server.run()
 
 

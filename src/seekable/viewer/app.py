@@ -96,9 +96,9 @@ class _Answers:
             query, byte_range = dict(request.query_params), request.headers.get("range")
             asked = Asked(dict(request.path_params), query, byte_range)
             try:
-                made = route.page(self._opened, asked)
+                return self._response(route.page(self._opened, asked), request, asked)
             except StillOpening as waiting:
-                made = Redirect(f"opening/{waiting.name}")
+                made: Page | Redirect = Redirect(f"opening/{waiting.name}")
             except Exception as error:  # noqa: BLE001 - functions of the user run in some pages and raise anything
                 made = error_page(error, self._opened, *_names(request))
             return self._response(made, request, asked)
@@ -106,8 +106,8 @@ class _Answers:
         return answer
 
     def _step(self, name: str) -> int:
-        """Return the next step of a pipeline, for a link."""
-        return self._opened.pipeline(name).pipeline.step  # type: ignore[union-attr]  # only of loaders
+        """Return the next step of a pipeline, for a link; 0 of a stream without batches."""
+        return getattr(self._opened.pipeline(name).pipeline, "step", 0)
 
     def missing(self, request: Request) -> Response:
         """Answer a request for an address that no route has; lead on from one without its last slash."""
