@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 from tests.cli.command import run
-from tests.viewer.viewed import record
+from tests.viewer.viewed import BATCH, pipeline, record
 
 from seekable.viewer import app
 from seekable.viewer.routes import ROUTES
@@ -266,3 +268,11 @@ def test_an_error_of_a_template_is_a_page_too(shown: Opened, monkeypatch: pytest
     broken = TestClient(app.make_app(shown), base_url="http://127.0.0.1")
     answer = broken.get("/d/corpus/row/3")
     assert (answer.status_code, "ValueError: no such part" in answer.text) == (500, True)
+
+
+def test_two_states_say_what_each_source_delivered_between_them(pages: TestClient, data: Path) -> None:
+    found = twin(pages, "s/checkpoints/5...15")["delivered"]
+    places = pipeline(data).node.plan(np.arange(5 * BATCH, 15 * BATCH)).locate()
+    came = Counter("web" if "/corpus/" in place.path else "code" for place in places)
+    assert {each["source"]: each["rows"] for each in found} == came
+    assert "Delivered since" in pages.get("/s/checkpoints/5...15").text

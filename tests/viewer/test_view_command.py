@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 COMMAND = [sys.executable, "-m", "seekable", "view", "corpus.jsonl", "--port", "0"]
 
 
+def test_ctrl_c_right_after_the_link_ends_with_0_too(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"id": 1}\n')
+    with subprocess.Popen(
+        [*COMMAND, "--no-browser"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert (process.returncode, b"interrupted" in said) == (0, False)
+
+
 @pytest.mark.parametrize("options", [["--no-browser"], ["--json", "--token", "mine"]], ids=["link", "json"])
 def test_the_command_prints_its_link_and_ends_with_0(tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "corpus.jsonl").write_text('{"id": 1}\n')

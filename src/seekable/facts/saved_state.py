@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.checkpoint_files import Generation, Saved
 
-__all__ = ["pipeline_differences", "place_differences", "state_document"]
+__all__ = ["consumed_between", "pipeline_differences", "place_differences", "state_document"]
 
 
 def pipeline_differences(was: Saved, now: Saved) -> list[str]:
@@ -43,6 +43,21 @@ def place_differences(was: Saved, now: Saved) -> list[str]:
         for name in names
         if name != "fingerprint" and before.get(name) != after.get(name)
     ]
+
+
+def consumed_between(was: Saved, now: Saved) -> list[dict[str, Any]] | None:
+    """Return the rows of each source that a pipeline took between two states; None if it is not known."""
+    if was.fingerprint != now.fingerprint:
+        return None
+    before, after = (_progress_of(each).get("progress") for each in (was, now))
+    if not before or not after:
+        return None
+    pairs = [
+        (new["source"], old["consumed"], new["consumed"]) for old, new in zip(before, after, strict=True)
+    ]
+    if any(None in (old, new) for _, old, new in pairs):
+        return None
+    return [{"source": source, "rows": new - old} for source, old, new in pairs]
 
 
 def state_document(path: str, saved: Saved, generations: list[Generation]) -> dict[str, Any]:

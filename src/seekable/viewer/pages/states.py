@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
 from seekable.facts.documents import json_safe
-from seekable.facts.saved_state import pipeline_differences, place_differences, state_document
+from seekable.facts.saved_state import (
+    consumed_between,
+    pipeline_differences,
+    place_differences,
+    state_document,
+)
 from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.state.descriptions import outline
 from seekable.viewer.page import Page
@@ -53,7 +58,7 @@ def state(opened: Opened, asked: Asked) -> Page:
 
 
 def compared(opened: Opened, asked: Asked) -> Page:
-    """Return the differences of two states, as ``seekable state diff`` prints them."""
+    """Return the differences of two states, as ``seekable state diff`` prints them, and what came between."""
     old, new = int(asked.path["old"]), int(asked.path["new"])
     was, now = _saved(opened, asked.name, old), _saved(opened, asked.name, new)
     pipeline, place = pipeline_differences(was, now), place_differences(was, now)
@@ -64,6 +69,7 @@ def compared(opened: Opened, asked: Asked) -> Page:
         "same": not pipeline and not place,
         "same_pipeline": not pipeline,
         "differences": [*pipeline, *place],
+        "delivered": consumed_between(was, now),
     }
     return Page("compared", f"{asked.name}, steps {old:,} and {new:,}", document)
 
