@@ -8,9 +8,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -19,9 +20,13 @@ from tests.resume.datasets import Batches, mixed, ordered, pipeline, rows_in, so
 from tests.resume.streams import stages, stamped, stamps_in, stream
 
 import seekable as sk
+from seekable.stream import SameItems
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from seekable.stream import Lane, Token
 
 UNSHRUNK = settings(deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
@@ -231,9 +236,26 @@ PULLED = Counter[str]()
 """Of each source the rows that streams have drawn."""
 
 
-def counted(record: str) -> tuple[str, int]:
-    PULLED[record[0]] += 1
-    return stamped(record)
+@dataclass(frozen=True, eq=False, repr=False)
+class Counted(SameItems):
+    """Counts the records that pass; it takes single items, and so draws none that are not delivered."""
+
+    kind: ClassVar[str] = "tests.counted"
+
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        for token, stamp in lane.inputs[0]:
+            PULLED[stamp[0][0]] += 1
+            yield token, stamp
+
+    def arguments(self) -> dict[str, Any]:
+        return {}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        return f"{inputs[0]}.then(Counted())"
+
+
+def counted(source: sk.Stream) -> sk.Stream:
+    return source.map(stamped).then(Counted())
 
 
 @UNSHRUNK
@@ -244,11 +266,11 @@ def test_rows_in_flight_are_those_that_were_drawn_and_not_delivered(seed: int) -
     parts = {name: ordered(source(name, size), random) for name, size in sizes.items()}
     lanes = random.choice([1, 1, 2, 3])
     if len(parts) > 1 and random.random() < 0.5:
-        streams = {name: part.stream(lanes=lanes).map(counted) for name, part in parts.items()}
+        streams = {name: counted(part.stream(lanes=lanes)) for name, part in parts.items()}
         made = sk.mix(streams, seed=3, weights={name: random.choice([1, 2, 3]) for name in parts})
     else:
         dataset = mixed(parts, random) if len(parts) > 1 else next(iter(parts.values()))
-        made = dataset.stream(lanes=lanes).map(counted)
+        made = counted(dataset.stream(lanes=lanes))
     made = stages(made, random)
     PULLED.clear()
     loader = loader_of(made, batch_size=random.randint(1, 5))
