@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -99,3 +99,29 @@ def test_no_duplicates(pages: TestClient, shown: Opened) -> None:
     answer = pages.post("/d/corpus/find-duplicates?key=id")
     assert shown.jobs.all()[0].wait(60)
     assert "No two rows are equal" in pages.get(f"/{answer.headers['location'].removeprefix('../../')}").text
+
+
+def test_statistics_say_how_many_tokens_there_are(data: Path) -> None:
+    def found(tokenizer: str | None) -> tuple[dict[str, Any], str]:
+        shown = opened_of({name: sk.open(data / name) for name in ("code", "tokens")}, tokenizer=tokenizer)
+        pages = TestClient(make_app(shown), base_url="http://127.0.0.1")
+        texts = [pages.get(f"/d/{name}/stats").text for name in ("code", "tokens")]
+        both = [pages.get(f"/d/{name}/stats?as=json").json()["tokens"] for name in ("code", "tokens")]
+        return dict(zip(("code", "tokens"), both, strict=True)), texts[0]
+
+    words = sum(len(record["text"].split()) for record in sk.open(data / "code"))
+    estimates, page = found(str(data / "tokenizer.json"))
+    assert estimates["code"] == {
+        "count": words,
+        "low": words,
+        "high": words,
+        "made_of": "exact, from all 200 rows",
+    }
+    assert f"{words:,} tokens in all, " in page
+    stored = int(sk.open(data / "tokens").lengths.sum())
+    assert (estimates["tokens"]["count"], estimates["tokens"]["made_of"]) == (stored, "exact, from the index")
+    estimates, page = found(None)
+    assert (estimates["code"], "--tokenizer" in page) == (None, True)
+    estimates, page = found(str(data / "none.json"))
+    assert estimates["code"]["count"] is None
+    assert "The tokens cannot be counted: " in page

@@ -17,6 +17,7 @@ from seekable.errors import InvalidArgument
 from seekable.facts.as_in_files import sources_in_files
 from seekable.facts.made_of import COMPUTED, FROM_INDEX
 from seekable.facts.position_lengths import index_unit, position_lengths
+from seekable.facts.record_lengths import bytes_of_records
 from seekable.facts.sample import sample_rows
 from seekable.facts.source_counts import source_counts, source_names, sources_of
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
@@ -204,21 +205,13 @@ def _mean_lengths(node: Node) -> tuple[Float64s, str]:
     for source in sources_in_files(node):
         size = source.size or 0
         if isinstance(source, FileSource) and size:
-            means.append(_span(source) / size)
+            means.append(bytes_of_records(source) / size)
             continue
         rows = np.sort(sample_rows(size, _SAMPLED, 0))
         sampled |= rows.size < size
         means.append(source.plan(rows).bytes / rows.size if rows.size else 0.0)
     lengths = f"of {_SAMPLED:,} rows of each source, seed 0" if sampled else "of the source, from the index"
     return np.array(means, dtype=np.float64), f"exact records, times the mean length {lengths}"
-
-
-def _span(source: FileSource) -> int:
-    """Return the bytes from the first record to the end of the last one, of all files of a source."""
-    numbers = np.flatnonzero(source.files.records)
-    starts, _ = source.files.ranges(numbers, np.zeros_like(numbers))
-    _, ends = source.files.ranges(numbers, source.files.records[numbers] - 1)
-    return int(ends.astype(np.int64).sum() - starts.astype(np.int64).sum())
 
 
 def _rates(names: tuple[str, ...], tokens_per_byte: Mapping[str, float] | None) -> Float64s:

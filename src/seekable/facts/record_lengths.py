@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.fileset import FileSet
+    from seekable.nodes.sources.file_source import FileSource
 
-__all__ = ["PERCENTILES", "RecordLengths", "bin_of", "least_of", "record_lengths"]
+__all__ = ["PERCENTILES", "RecordLengths", "bin_of", "bytes_of_records", "least_of", "record_lengths"]
 
 PERCENTILES = (50, 95, 99)
 
@@ -68,6 +69,14 @@ def record_lengths(files: FileSet) -> RecordLengths | None:
         longest,
         {percent: max(length, shortest) for percent, length in found.items()},
     )
+
+
+def bytes_of_records(source: FileSource) -> int:
+    """Return the bytes from the first record to the end of the last one, over all files of a source."""
+    numbers = np.flatnonzero(source.files.records)
+    starts, _ = source.files.ranges(numbers, np.zeros_like(numbers))
+    _, ends = source.files.ranges(numbers, source.files.records[numbers] - 1)
+    return int(ends.astype(np.int64).sum() - starts.astype(np.int64).sum())
 
 
 def bin_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seekable.errors import SeekableError
+from seekable.facts.documents import json_safe
+from seekable.facts.made_of import FROM_INDEX
 from seekable.facts.statistics import Statistics, statistics
+from seekable.facts.token_estimate import token_estimate
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
+from seekable.viewer.pages.lengths import lengths_of
 
 if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
@@ -42,10 +48,30 @@ def stats(opened: Opened, asked: Asked) -> Page:
     if survey is None:
         return Page("stats", f"{asked.name}, statistics", document, shown)
     document |= {"n": survey.of, **survey.document()}
+    document["tokens"] = _tokens(opened, asked.name)
     needed = [size for size, smaller in zip(_SIZES, (0, *_SIZES), strict=False) if smaller < survey.size]
     shown["survey"] = survey
     shown["larger"] = [size for size in needed if survey.of < min(size, survey.size)]
     return Page("stats", f"{asked.name}, statistics", document, shown, _table(document))
+
+
+def _tokens(opened: Opened, name: str) -> dict[str, Any] | None:
+    """Return how many tokens all records have: by the index of token files, else by the tokenizer, if any."""
+    node = opened.dataset(name).node
+    if isinstance(node, TokenSource):
+        lengths = lengths_of(opened, name)
+        total = None if lengths is None or lengths.done < lengths.of else lengths.total
+        return None if total is None else {"count": total, "low": total, "high": total, "made_of": FROM_INDEX}
+    if opened.tokenizer is None:
+        return None
+
+    def make() -> dict[str, Any]:
+        try:
+            return token_estimate(node, opened.tokenizer, text_key=opened.text_key).document()
+        except SeekableError as error:
+            return {"count": None, "unknown": json_safe(str(error))}
+
+    return opened.kept.get(("tokens", name), make)
 
 
 def read(opened: Opened, asked: Asked) -> Redirect:
