@@ -25,7 +25,7 @@ _RIGHT = 200
 """The pixels of the names and shares beside the areas."""
 
 _LETTERS = 16
-"""The letters of 11 pixels that a name has room for, before its share."""
+"""The letters of 11 pixels that a name has room for, behind its share."""
 
 _LINE = 15.5
 """The pixels from one name to the next, at least."""
@@ -96,8 +96,8 @@ def _names(
     left = _WIDTH - _RIGHT + 12
     for number, y in enumerate(_apart(middles, frame.y(100) + 4, frame.y(0) - 4)):
         sheet.cell(left, round(y - 5.5, 1), 11, 11, tint=number)
-        sheet.text(left + 18, round(y + 4, 1), shortened(names[number], _LETTERS), kind="small")
-        sheet.text(_WIDTH - 8, round(y + 4, 1), f"{totals[number]:.1f} %", anchor="end", kind="small")
+        sheet.text(left + 60, round(y + 4, 1), f"{totals[number]:.1f} %", anchor="end", kind="small")
+        sheet.text(left + 68, round(y + 4, 1), shortened(names[number], _LETTERS), kind="small")
 
 
 def _apart(middles: Sequence[float], top: float, bottom: float) -> list[float]:
