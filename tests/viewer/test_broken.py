@@ -270,3 +270,44 @@ def test_a_state_without_a_description_says_what_it_knows_and_the_way_out(
     assert "seekable view module:function" in page
     assert pages.get("/s/states/3...6").status_code == 200
     assert pages.get("/").status_code == pages.get("/s/states/").status_code == 200
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The folder of a run on two ranks, over data beside it."""
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {row}}}\n' for row in range(40)))
+    for rank in range(2):
+        loader = sk.Loader(
+            sk.open(tmp_path / "a.jsonl").shuffle(seed=1),
+            global_batch_size=4,
+            rank=rank,
+            world_size=2,
+            prefetch=0,
+        )
+        for _ in range(2):
+            loader.skip_batches(2)
+            sk.save_state(tmp_path / "states", loader)
+    return tmp_path
+
+
+def test_a_run_without_its_data_has_files_and_rows_by_name(run: Path) -> None:
+    whole = twin(asks(command(run / "states")), "p/train/step/3")
+    (run / "a.jsonl").unlink()
+    pages = asks(command(run / "states"))
+    found = twin(pages, "p/train/step/3")
+    rows = [[each["location"]["row"] for each in step["records"]] for step in (found, whole)]
+    assert rows[0] == rows[1]
+    page = pages.get("/p/train/step/3")
+    assert (page.status_code, "a.jsonl" in page.text, "around" in page.text) == (200, True, False)
+    assert "--root" in twin(pages, "p/train/step/3?by=odd")["error"]
+
+
+def test_states_say_which_ranks_are_missing_and_which_is_corrupt(run: Path) -> None:
+    (run / "states" / "state-000000000004-00001-of-00002.json").unlink()
+    (run / "states" / "state-000000000002-00000-of-00002.json").write_text("{")
+    pages = asks(command(run / "states"))
+    assert [each["missing"] for each in twin(pages, "s/states/")["generations"]] == [[1], []]
+    assert "rank 1 of 2 missing" in pages.get("/s/states/").text
+    answer = pages.get("/s/states/2")
+    assert (answer.status_code, "<h1>A corrupt state" in answer.text) == (422, True)
+    assert "is not JSON" in answer.text

@@ -13,7 +13,7 @@ from seekable.facts.odd import odd, usual
 from seekable.facts.pipelines import Batches, pipeline_of
 from seekable.viewer.app import make_app
 from seekable.viewer.opened import Opened, OpenPipeline, opened_of
-from seekable.viewer.pages.odd import runs_functions
+from seekable.viewer.pages.odd import can_rank
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,16 +63,16 @@ def test_the_same_text_in_a_step_around_is_found_by_a_job() -> None:
 
 def test_functions_of_a_pipeline_do_not_run_for_records_one_by_one() -> None:
     opened = opened_of({"train": sk.Loader(DATA.map(refused), batch_size=8, collate=list, prefetch=0)})
-    assert not runs_functions(opened, "train")
+    assert can_rank(opened, "train")
     found = twin(client_of(opened), "p/train/step/0?by=odd")["odd"]
     assert found == next(odd(DATA.node, np.arange(8), usual(DATA.node, [0]), steps=0)).document()
 
 
 def test_lists_of_records_are_measured_as_they_are_made() -> None:
     lists = opened_of({"train": sk.Loader(DATA.batch(4), batch_size=8, collate=list, prefetch=0)})
-    assert not runs_functions(lists, "train")
+    assert can_rank(lists, "train")
     mapped = opened_of({"train": sk.Loader(DATA.map(str).batch(4), batch_size=8, collate=list, prefetch=0)})
-    assert runs_functions(mapped, "train")
+    assert not can_rank(mapped, "train")
     page = client_of(mapped).get("/p/train/step/0").text
     assert "data-fetch" not in page
     assert "data-fetch" in client_of(lists).get("/p/train/step/0").text

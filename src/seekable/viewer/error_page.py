@@ -10,6 +10,7 @@ from seekable.errors import (
     AmbiguousKey,
     BadValue,
     CorruptRecord,
+    CorruptState,
     DataNotFound,
     IndexStale,
     InvalidArgument,
@@ -41,6 +42,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (CorruptRecord, 422),
     (AccessDenied, 403),
     (BadValue, 422),
+    (CorruptState, 422),
+    (OverflowError, 400),
 )
 _HEADINGS = {
     404: "Not found",
@@ -74,7 +77,8 @@ def error_page(error: Exception, opened: Opened, kind: str = "", name: str = "")
         shown["reopens"] = name if name in opened.openers else None
     elif isinstance(error, OutOfRange) and dataset is not None and dataset.size:
         shown["last"] = dataset.size - 1
-    return Page("error", _HEADINGS.get(status, "An error"), document, shown, status=status)
+    heading = "A corrupt state" if isinstance(error, CorruptState) else _HEADINGS.get(status, "An error")
+    return Page("error", heading, document, shown, status=status)
 
 
 def _sources(opened: Opened, kind: str, name: str) -> list[Any]:

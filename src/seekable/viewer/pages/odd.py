@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.errors import DataNotFound
 from seekable.facts.as_in_files import as_in_files
 from seekable.facts.odd import odd, usual
 from seekable.facts.source_counts import sources_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["around", "oddness_of", "records_of", "runs_functions", "why"]
+__all__ = ["around", "can_rank", "oddness_of", "records_of", "why"]
 
 _AROUND = 10
 _RARE = 98.0
@@ -53,9 +54,12 @@ def oddness_of(opened: Opened, name: str, positions: Int64s) -> Oddness:
     return found
 
 
-def runs_functions(opened: Opened, name: str) -> bool:
-    """Return True if records cannot be had as they are in the files, so that the user's functions run."""
-    return calls_functions(records_of(opened, name))
+def can_rank(opened: Opened, name: str) -> bool:
+    """Return True if records can be had as they are in the files: these are here, and no function runs."""
+    try:
+        return not calls_functions(records_of(opened, name))
+    except DataNotFound:
+        return False
 
 
 def why(record: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
@@ -13,16 +14,18 @@ from seekable.facts.saved_state import (
     place_differences,
     state_document,
 )
-from seekable.loader.checkpoint_files import generations_in, read_saved
+from seekable.loader.checkpoint_files import generations_in, read_saved, state_name
 from seekable.state.descriptions import outline
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:
-    from seekable.loader.checkpoint_files import Saved
+    from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
 __all__ = ["compared", "state", "states"]
+
+_MOST_MISSING = 10
 
 
 def states(opened: Opened, asked: Asked) -> Page:
@@ -34,6 +37,7 @@ def states(opened: Opened, asked: Asked) -> Page:
             "ranks": generation.ranks,
             "present": len(generation.names),
             "complete": generation.complete,
+            "missing": _missing(generation),
         }
         for generation in reversed(generations_in(folder))
     ]
@@ -45,6 +49,15 @@ def states(opened: Opened, asked: Asked) -> Page:
         "pipeline_unknown": None if why is None else json_safe(why),
     }
     return Page("states", asked.name, document)
+
+
+def _missing(generation: Generation) -> list[int]:
+    """Return the first ranks without a file, at most ten."""
+    step, ranks = generation.step, generation.ranks
+    lacking = (
+        rank for rank in range(ranks) if state_name(step, rank=rank, ranks=ranks) not in generation.names
+    )
+    return list(islice(lacking, _MOST_MISSING))
 
 
 def state(opened: Opened, asked: Asked) -> Page:

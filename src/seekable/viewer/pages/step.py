@@ -18,7 +18,7 @@ from seekable.loader.step_plan import places_of
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.beginnings import add_texts
 from seekable.viewer.pages.job import shown_of
-from seekable.viewer.pages.odd import oddness_of, runs_functions, why
+from seekable.viewer.pages.odd import can_rank, oddness_of, why
 from seekable.viewer.pages.sequence import is_packed
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _shown(opened: Opened, asked: Asked, rows: list[dict[str, Any]]) -> dict[str
         "count": len(rows),
         "first": first,
         "n": n,
-        "fetches_odd": opened.scans and not runs_functions(opened, asked.name),
+        "fetches_odd": opened.scans and can_rank(opened, asked.name),
         "bytes": sum(sizes) if len(sizes) == len(rows) else None,
         "made_of": COMPUTED,
         "packed": is_packed(opened, asked.name),
