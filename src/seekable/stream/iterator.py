@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.state.canonical import plain_json
@@ -33,6 +33,7 @@ class StreamIterator:
     def __init__(self, stage: Stage, lanes: Sequence[int] | None = None) -> None:
         """Begin before the first item of some lanes; of all lanes if ``lanes`` is left out."""
         self._stage = stage
+        self._stage_lanes = stage.lanes
         self._lanes = range(stage.lanes) if lanes is None else lanes
         self._begin({lane: LaneIterator(stage, lane) for lane in self._lanes})
         self._lineage = splitting_lineage(stage)
@@ -59,29 +60,38 @@ class StreamIterator:
             Exception: what a function of a stage raised, with a note that names the stage and the item. After
                 any error the iterator raises the same error again.
         """
-        if self._failed is not None:
-            raise self._failed
-        nexts, slot = self._nexts, self._slot
-        lanes = len(nexts)
         try:
-            while slot - self._slot < lanes:
-                following = nexts[slot % lanes]
-                slot += 1
-                if following is not None:
-                    try:
-                        self._token, item = following()
-                    except StopIteration:
-                        nexts[(slot - 1) % lanes] = None
-                        continue
-                    self._slot = slot
-                    self._count += 1
-                    if self._lineage is not None:
-                        self._note((slot - 1) % lanes)
-                    return item
+            pair = self._nexts[self._slot % self._stage_lanes]()
+        except StopIteration:
+            pair = self._from_the_next_lane()
         except BaseException as error:
-            # The generator that raised is finished: the next call would take its lane for one that has ended.
-            self._failed = error
+            self._fail(error)
             raise
+        self._token, item = pair
+        self._slot += 1
+        self._count += 1
+        if self._lineage is not None:
+            self._note((self._slot - 1) % self._stage_lanes)
+        return item
+
+    def _from_the_next_lane(self) -> tuple[Token, Any]:
+        """Return the item of the next slot whose lane has one, where that of the present slot has ended.
+
+        Raises:
+            StopIteration: all lanes have ended.
+        """
+        self._nexts[self._slot % self._stage_lanes] = _ENDED
+        for slot in range(self._slot + 1, self._slot + self._stage_lanes):
+            try:
+                pair = self._nexts[slot % self._stage_lanes]()
+            except StopIteration:
+                self._nexts[slot % self._stage_lanes] = _ENDED
+                continue
+            except BaseException as error:
+                self._fail(error)
+                raise
+            self._slot = slot
+            return pair
         raise StopIteration
 
     def state_dict(self, *, rows: bool = True) -> dict[str, Any]:
@@ -150,11 +160,25 @@ class StreamIterator:
         self._partly_delivered.add(lane, self._lineage.rows(self._token), self._iterators[lane].states)
 
     def _begin(self, iterators: dict[int, LaneIterator]) -> None:
-        """Set the lanes that run; other lanes are None."""
+        """Set the lanes that run; the other ones give nothing."""
         self._iterators = iterators
-        self._nexts: list[Callable[[], tuple[Token, Any]] | None] = [
-            iter(iterators[lane]).__next__ if lane in iterators else None for lane in range(self._stage.lanes)
+        self._nexts: list[Callable[[], tuple[Token, Any]]] = [
+            iter(iterators[lane]).__next__ if lane in iterators else _ENDED
+            for lane in range(self._stage_lanes)
         ]
+
+    def _fail(self, error: BaseException) -> None:
+        """Let each further call raise the error: what raised it is finished, and would seem to have ended."""
+        self._failed = error
+        self._nexts = [self._raise_again] * self._stage_lanes
+
+    def _raise_again(self) -> tuple[Token, Any]:
+        assert self._failed is not None
+        raise self._failed
+
+
+_ENDED: Final = iter(()).__next__
+"""The next item of a lane that has none."""
 
 
 def check_stream(stage: Stage, state: StreamState, lanes: Sequence[int]) -> None:
