@@ -70,8 +70,8 @@ def _graph(data: Data) -> Iterator[Row]:
     name, ours = "stream: 2 sources shuffled, mixed, filtered (half), mapped", times.median("ours") * 1e6
     against = f"map slice + msgspec {times.median('floor') * 1e6:.2f}"
     ratio = times.ratio("ours", "floor")
-    yield relative(name, ours, "us", Target("at most", 1.8), against=against, ratio=ratio)
-    target = Target("at least", 10)
+    yield relative(name, ours, "us", Target("at most", 1.5), against=against, ratio=ratio)
+    target = Target("at least", 11)
     if lhotse:
         against = f"{lhotse.name}, the same graph {times.median('lhotse') * 1e6:.2f}"
         yield relative(name, ours, "us", target, against=against, ratio=1 / times.ratio("ours", "lhotse"))
@@ -93,7 +93,7 @@ def _sources(data: Data) -> Iterator[Row]:
         f"stream: {len(data.small)} sources, each a file",
         times.median("many") * 1e6,
         "us",
-        Target("at most", 1.5),
+        Target("at most", 1.4),
         against=f"2 sources {times.median('few') * 1e6:.2f}",
         ratio=times.ratio("many", "few"),
     )
