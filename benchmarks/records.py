@@ -39,7 +39,7 @@ def rows(data: Data) -> Iterator[Row]:
     else:
         yield missing(name, _microseconds(times, "batches"), "us", target, peer=competitors.FORAGER)
 
-    name, target = "random records, ds[i]", Target("at most", 3)
+    name, target = "random records, ds[i]", Target("at most", 1.9)
     yield _row(name, times, "single", target, over="single floor", against="map slice + msgspec")
     target = Target("at least", 2)
     if lhotse:
