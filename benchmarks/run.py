@@ -28,6 +28,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     index,
     kaldi,
     keys,
+    layers,
     loaders,
     opening,
     order,
@@ -78,6 +79,7 @@ TOPICS = {
     "writing": writing.rows,
     "viewer": viewer.rows,
     "cold": cold.rows,
+    "layers": layers.rows,
 }
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
 BEGIN, END = "<!-- table: make bench ARGS=--markdown -->\n", "<!-- end of table -->\n"

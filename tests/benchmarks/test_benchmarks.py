@@ -26,6 +26,7 @@ from benchmarks import (
     formats,
     index,
     kaldi,
+    layers,
     loaders,
     opening,
     order,
@@ -135,6 +136,17 @@ def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     for row in rows:
         assert row.value > 0
         assert (row.ok is None) == row.against.endswith("not installed")
+
+
+def test_layers_of_each_way_add_up_to_it(tiny: data.Data) -> None:
+    rows = list(layers.rows(tiny))
+    ways = itertools.groupby(rows, key=lambda row: row.name.partition(":")[0])
+    found = {way: list(each) for way, each in ways}
+    assert len(found) == 5
+    for each in found.values():
+        assert each[0].ratio == 1
+        whole = float(each[-1].against.removeprefix("up to here "))
+        assert sum(row.value for row in each) == pytest.approx(whole, abs=0.01)
 
 
 @pytest.mark.filterwarnings("ignore:.*keep .* open at a time:seekable.CacheTooSmall")
