@@ -249,7 +249,7 @@ def test_a_rank_reads_each_state_once_and_writes_one(
         assert os.path.getsize(path) < 200
     assert not read
     assert sk.load_state(tmp_path, loaders[-1])
-    assert len(read) == len(set(read)) == ranks + 2  # and the description and the sources
+    assert len(read) == len(set(read)) == ranks  # and neither the description nor the sources
 
 
 PEAK = """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -251,6 +253,33 @@ def test_the_description_is_written_once(tmp_path: Path) -> None:
     sk.save_state(tmp_path, loader)
     assert description.stat().st_mtime_ns == written.st_mtime_ns
     assert description.stat().st_ino == written.st_ino
+
+
+def test_the_description_is_read_only_to_say_what_differs(tmp_path: Path) -> None:
+    saved_after(tmp_path, 1)
+    (description,) = tmp_path.glob("pipeline-*.json")
+    description.write_bytes(b"{")
+    loader = loader_of()
+    assert sk.load_state(tmp_path, loader)
+    assert loader.step == 1
+    with pytest.raises(sk.CorruptState, match=description.name):
+        sk.load_state(tmp_path, loader_of(shuffled(38)))
+
+
+def test_loading_a_state_of_a_dataset_loads_no_code_of_streams_and_other_sources(tmp_path: Path) -> None:
+    """A run that resumes waits for each module that it imports."""
+    path, folder = tmp_path / "a.jsonl", tmp_path / "run"
+    path.write_text('{"id": 1}\n{"id": 2}\n')
+    saved_after(folder, 1, dataset=sk.open(str(path)), batch_size=1)
+    code = (
+        "import sys, seekable as sk\n"
+        f"loader = sk.Loader(sk.open({str(path)!r}), batch_size=1)\n"
+        f"assert sk.load_state({str(folder)!r}, loader)\n"
+        "print([name for name in sys.modules if name.startswith(('seekable.stream', 'seekable.resume'))\n"
+        "       or name.endswith(('tables', 'token_source', 'shar_source', 'evaluated'))])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout == "[]\n"
 
 
 def mixed(weights: list[float], *, seed: int = 1) -> sk.Dataset:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from seekable._lazy import lazy
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
 from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import file_size, folder_exists, list_names, output_path, read_file
-from seekable.resume.from_description import has_schedule
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
 from seekable.state.stream_document import State, StreamState, merged, parse_state
@@ -24,6 +24,10 @@ from seekable.storage.abandoned import abandoned_at_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from seekable.resume import from_description
+else:
+    from_description = lazy("seekable.resume.from_description")
 
 __all__ = [
     "Generation",
@@ -37,9 +41,11 @@ __all__ = [
     "read_generation",
     "read_json",
     "read_saved",
+    "read_state",
     "source_paths_name",
     "state_name",
     "whole_description",
+    "with_files_beside",
 ]
 
 _NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
@@ -124,10 +130,13 @@ class Saved:
     state: State | None
     """The state; None if the file is a description."""
 
-    description: Mapping[str, Any] | None
+    folder: str
+    """The folder of the files beside it."""
+
+    description: Mapping[str, Any] | None = None
     """The description of the pipeline, if the state carries one or one lies beside it."""
 
-    noted: Mapping[str, Any] | None
+    noted: Mapping[str, Any] | None = None
     """The paths of the sources, if these lie beside the state; see `seekable.loader.checkpoints`."""
 
     @property
@@ -147,6 +156,11 @@ def read_saved(path: str | os.PathLike[str], storage_options: Mapping[str, Any] 
         DataNotFound: there is no such path, or the folder has no complete generation.
         CorruptState: the file cannot be read, or holds something else.
     """
+    return with_files_beside(read_state(path, storage_options))
+
+
+def read_state(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Saved:
+    """Return what `read_saved` does, but for what lies beside the state, which is large for many files."""
     path = output_path(path, storage_options)
     is_file = file_size(path) is not None and not os.path.isdir(path)
     if not is_file and folder_exists(path):
@@ -154,16 +168,14 @@ def read_saved(path: str | os.PathLike[str], storage_options: Mapping[str, Any] 
         if not complete:
             message = f"there is no complete saved state in {shown(path)!r}: sk.save_state writes them"
             raise DataNotFound(message)
-        return _beside(path, path, read_generation(path, complete[-1]))
+        return Saved(path, read_generation(path, complete[-1]), path)
     if not is_file:
         message = f"there is no {shown(path)!r}: a state is a file, or a folder that sk.save_state wrote into"
         raise DataNotFound(message)
     document, folder = read_json(path), os.path.dirname(path)
     if "kind" in document:
-        return Saved(
-            path, None, document, _read_if_there(folder, source_paths_name(fingerprint_of(document)))
-        )
-    return _beside(path, folder, _parsed(document, path))
+        return Saved(path, None, folder, document)
+    return Saved(path, _parsed(document, path), folder)
 
 
 def generations_in(folder: str) -> list[Generation]:
@@ -247,11 +259,15 @@ def has_other_description(names: Iterable[str], fingerprint: str) -> bool:
     return any(name != own and _DESCRIPTION.fullmatch(name) for name in names)
 
 
-def _beside(path: str, folder: str, state: State) -> Saved:
-    description = _read_if_there(folder, description_name(state.fingerprint))
-    if description is None and state.pipeline is not None:
-        description = dict(Description.parse(state.pipeline).tree)
-    return Saved(path, state, description, _read_if_there(folder, source_paths_name(state.fingerprint)))
+def with_files_beside(saved: Saved) -> Saved:
+    """Return a saved state with the description of its pipeline and the paths of its sources, where known."""
+    state, description = saved.state, saved.description
+    if state is not None:
+        description = _read_if_there(saved.folder, description_name(state.fingerprint))
+        if description is None and state.pipeline is not None:
+            description = dict(Description.parse(state.pipeline).tree)
+    noted = _read_if_there(saved.folder, source_paths_name(saved.fingerprint))
+    return replace(saved, description=description, noted=noted)
 
 
 def _read_if_there(folder: str, name: str) -> dict[str, Any] | None:
@@ -283,7 +299,7 @@ def whole_description(saved: Saved) -> Mapping[str, Any]:
         raise InvalidArgument(message)
     # The description beside a state ends with the weights at its position; sources-...json has all weights.
     carried = saved.state is not None and saved.state.pipeline is not None
-    if whole is None and saved.noted is None and not carried and has_schedule(description):
+    if whole is None and saved.noted is None and not carried and from_description.has_schedule(description):
         message = (
             "the description has a schedule of weights only as far as it had come, so no step can be "
             "found from it alone: sources-...json beside it has all of it. Or give the pipeline itself, as "

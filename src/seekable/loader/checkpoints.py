@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
-from seekable.errors import CorruptState
+from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.checkpoint_files import (
     description_name,
@@ -25,16 +25,15 @@ from seekable.loader.checkpoint_files import (
     has_other_description,
     is_of_rank,
     read_json,
-    read_saved,
+    read_state,
     source_paths_name,
     state_name,
     whole_description,
+    with_files_beside,
 )
 from seekable.loader.compatibility import described
 from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
-from seekable.nodes.evaluated import row_files_of
-from seekable.nodes.sources.indexed_sources import IndexedSource
 from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import (
     delete_file,
@@ -45,13 +44,11 @@ from seekable.remote.output_files import (
     read_file,
     write_file,
 )
-from seekable.resume.report import spec_of
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
 from seekable.state.stream_document import parse_state
 from seekable.storage.files import TEMPORARY_SUFFIX
-from seekable.stream.description import datasets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,11 +56,19 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.loader.resumed import Resumed
+    from seekable.nodes import evaluated
+    from seekable.nodes.sources import indexed_sources
     from seekable.remote import addresses
+    from seekable.resume import report
     from seekable.state.stream_document import State
+    from seekable.stream import description as stream_description
     from seekable.stream.stream import Stream
 else:
     addresses = lazy("seekable.remote.addresses")
+    evaluated = lazy("seekable.nodes.evaluated")
+    indexed_sources = lazy("seekable.nodes.sources.indexed_sources")
+    report = lazy("seekable.resume.report")
+    stream_description = lazy("seekable.stream.description")
 
 
 __all__ = ["Stateful", "load_state", "save_state", "source_paths_of"]
@@ -201,12 +206,25 @@ def load_state(
         log_anew(f"no saved state in {shown(folder)}")
         return False
     document = read_json(folder) if is_file else {}
-    if not is_file or "seekable" in document:
-        document = _with_description(read_saved(folder), resume).document()
-    loader.load_state_dict(document, resume=resume)
+    if is_file and "seekable" not in document:
+        loader.load_state_dict(document, resume=resume)
+    else:
+        _load(read_state(folder), loader, resume)
     resumed = loader.resumed
     assert resumed is not None
     return resumed
+
+
+def _load(saved: Saved, loader: Stateful, resume: Resume) -> None:
+    """Load a saved state; the description beside it is read only where it matters."""
+    assert saved.state is not None
+    if resume == "exact":
+        # Only if the state is of another pipeline, the description says in what it differs.
+        with contextlib.suppress(StateMismatch):
+            loader.load_state_dict(saved.state.document(), resume=resume)
+            return
+    whole = _with_description(with_files_beside(saved), resume)
+    loader.load_state_dict(whole.document(), resume=resume)
 
 
 def _check_loader(loader: Stateful) -> None:
@@ -304,13 +322,16 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
         >>> source_paths_of(sk.from_sequence("abc").shuffle(seed=1).node)["sources"]
         [{'kind': 'sequence', 'spec': 'from_sequence(<builtins.str of 3>)'}]
     """
-    datasets = [pipeline] if isinstance(pipeline, Node) else list(datasets_of(pipeline.stage))
+    if isinstance(pipeline, Node):
+        datasets = [pipeline]
+    else:
+        datasets = list(stream_description.datasets_of(pipeline.stage))
     leaves = [leaf for dataset in datasets for leaf in _leaves(dataset)]
     noted: dict[str, Any] = {
         "seekable_sources": _SOURCES_SCHEMA,
         "sources": [_noted(leaf) for leaf in leaves],
     }
-    paths = {digest: path for dataset in datasets for digest, path in row_files_of(dataset).items()}
+    paths = {digest: path for dataset in datasets for digest, path in evaluated.row_files_of(dataset).items()}
     if paths:
         noted["kept"] = {digest: path for digest, path in paths.items() if _as_text(path)}
     if isinstance(pipeline, Node) and pipeline.scheduled:
@@ -319,10 +340,10 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
 
 
 def _noted(leaf: Leaf) -> dict[str, Any]:
-    spec = spec_of(leaf)
+    spec = report.spec_of(leaf)
     asked = {} if spec is None or _as_text(spec) is None else {"spec": spec}
     rows = leaf.parts[0]
-    if not isinstance(rows, IndexedSource):
+    if not isinstance(rows, indexed_sources.IndexedSource):
         return {"kind": leaf.kind, **asked}
     runs = [
         {

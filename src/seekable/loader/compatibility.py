@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seekable._lazy import lazy
 from seekable.nodes.contract import Node
-from seekable.resume.from_description import has_schedule, rebuild_loosely
 from seekable.state.canonical import plain_json
 from seekable.state.descriptions import Description, mismatch
 from seekable.state.document import RunState
 from seekable.state.stream_document import StreamState
-from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from seekable.resume import from_description
     from seekable.state.stream_document import State
+    from seekable.stream.stream import Stream
+else:
+    from_description = lazy("seekable.resume.from_description")
 
 __all__ = ["check_pipeline", "described", "fingerprint_at"]
 
 
 def described(pipeline: Node | Stream, state: State | None) -> dict[str, Any]:
     """Return the description of a pipeline up to the position of a state; the whole one without a state."""
-    if isinstance(pipeline, Stream):
-        return pipeline.describe()
-    return pipeline.describe(state.position if isinstance(state, RunState) else None)
+    if isinstance(pipeline, Node):
+        return pipeline.describe(state.position if isinstance(state, RunState) else None)
+    return pipeline.describe()
 
 
 def fingerprint_at(pipeline: Node | Stream, state: State) -> str:
@@ -49,7 +52,8 @@ def check_pipeline(pipeline: Node | Stream, state: State) -> None:
 
 def _described_before(state: State, saved: Description) -> Mapping[str, Any]:
     """Return the description that the fingerprint of a state is of: without weights of later positions."""
-    if isinstance(state, RunState) and has_schedule(saved.tree):
-        cut: Mapping[str, Any] = plain_json(rebuild_loosely(saved.tree).describe(state.position))
+    if isinstance(state, RunState) and from_description.has_schedule(saved.tree):
+        whole = from_description.rebuild_loosely(saved.tree)
+        cut: Mapping[str, Any] = plain_json(whole.describe(state.position))
         return cut
     return saved.tree

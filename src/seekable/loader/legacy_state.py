@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import checked_count
 from seekable.errors import OutOfRange
 from seekable.loader.steps import Cursor
+from seekable.nodes.contract import Node
 from seekable.state.document import has_row_offsets
 from seekable.state.stream_document import StreamState
-from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def state_after(progress: Progress, index: int) -> dict[str, Any]:
     """
     index = checked_count("sample_index", index, least=0)
     pipeline = progress.state.pipeline
-    if not isinstance(pipeline, Stream):
+    if isinstance(pipeline, Node):
         return progress.document(cursor_after(progress.steps, index))
     run = iter(pipeline)
     for count in range(index):

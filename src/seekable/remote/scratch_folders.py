@@ -9,7 +9,6 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
-import filelock
 import xxhash
 
 from seekable._lazy import lazy
@@ -17,8 +16,11 @@ from seekable.remote.addresses import is_address, parse
 from seekable.storage.files import cache_folder
 
 if TYPE_CHECKING:
+    import filelock
+
     from seekable.remote import mounts
 else:
+    filelock = lazy("filelock")
     mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["scratch_folder"]
