@@ -9,13 +9,16 @@ import numpy as np
 from seekable._optional import optional
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from seekable.formats.table_format import Int64s
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["one_array", "take_array", "take_batch"]
+__all__ = ["one_array", "take_array", "take_batch", "take_pieces"]
 
 
 def take_array(column: pa.Array[Any] | pa.ChunkedArray[Any], rows: Int64s) -> pa.Array[Any]:
@@ -53,12 +56,41 @@ def take_batch(batch: pa.RecordBatch, rows: Int64s) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
+def take_pieces(pieces: Sequence[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]) -> pa.RecordBatch:
+    """Return rows of several record batches as one.
+
+    Args:
+        pieces: for each batch the places of its rows in the result, the batch, and the numbers of the rows.
+            All places together are those of the result, each once.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> one, two = pa.record_batch({"n": [0, 1]}), pa.record_batch({"n": [2, 3]})
+        >>> pieces = [(np.array([2]), one, np.array([1])), (np.array([1, 0]), two, np.array([0, 1]))]
+        >>> take_pieces(pieces).to_pydict()
+        {'n': [3, 2, 1]}
+    """
+    taken = [
+        batch if _is_range(rows, batch.num_rows) else take_batch(batch, rows) for _, batch, rows in pieces
+    ]
+    joined, order = pa.concat_batches(taken), np.concatenate([at for at, _, _ in pieces])
+    if _is_range(order, order.size):
+        return joined
+    places = np.empty_like(order)
+    places[order] = np.arange(order.size)
+    return take_batch(joined, places)
+
+
 def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
     """Return a column as one array, copied only if it has several chunks."""
     chunks = _chunks(column)
     if len(chunks) == 1:
         return chunks[0]
     return pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
+
+
+def _is_range(rows: NDArray[np.integer[Any]], size: int) -> bool:
+    return rows.size == size and bool((rows == np.arange(size)).all())
 
 
 def _chunks(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[pa.Array[Any]]:

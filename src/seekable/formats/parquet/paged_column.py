@@ -46,6 +46,8 @@ class _Piece:
     """Pages that begin with a row, or are given one to begin with, and hold their last row whole."""
 
     pages: list[_Page]
+    data: Sequence[memoryview]
+    """The bytes of the pages, in one piece where they are adjacent in the file."""
     start: int
     stop: int
     starts_mid_row: bool
@@ -109,7 +111,7 @@ class Paged:
         """
         spans = self.table.spans(np.array((start, stop - 1), np.int64))
         first = spans[0].first
-        decoded = self._decode([self._piece(first, self._read(Span(first, spans[-1].last)))])
+        decoded = self._decode([self._piece(first, *self._read(Span(first, spans[-1].last)))])
         return decoded.slice(
             start - int(self.table.first[first]) + self.table.starts_mid_row(first), stop - start
         )
@@ -151,21 +153,19 @@ class Paged:
     def _pieces(self, spans: list[Span]) -> Iterator[_Piece]:
         """Yield the pieces that can be decoded alone: pages, or several pages that rows go on over."""
         for span in spans:
-            pages = self._read(span)
+            pages, data = self._read(span)
             if self.table.mid_row is not None:
-                yield self._piece(span.first, pages)
+                yield self._piece(span.first, pages, data)
             else:
                 for number, page in enumerate(pages, span.first):
-                    yield self._piece(number, [page])
+                    yield self._piece(number, [page], [page.data])
 
-    def _piece(self, number: int, pages: list[_Page]) -> _Piece:
-        first = self.table.first
-        return _Piece(
-            pages, int(first[number]), int(first[number + len(pages)]), self.table.starts_mid_row(number)
-        )
+    def _piece(self, number: int, pages: list[_Page], data: Sequence[memoryview]) -> _Piece:
+        first, last = self.table.first[number], self.table.first[number + len(pages)]
+        return _Piece(pages, data, int(first), int(last), self.table.starts_mid_row(number))
 
-    def _read(self, span: Span) -> list[_Page]:
-        """Return the bytes of pages; adjacent pages take one read."""
+    def _read(self, span: Span) -> tuple[list[_Page], Sequence[memoryview]]:
+        """Return pages, and their bytes as a `_Piece` has them; adjacent pages take one read."""
         offset, size, first = self.table.offset, self.table.size, self.table.first
         start, stop = self._range(span)
         data = self.source.range(start, stop)
@@ -179,7 +179,8 @@ class Paged:
             if rows is not None and rows != expected:
                 raise ThriftError(f"the page at byte {start + at} has {rows} rows; expected {expected}")
             pages.append(_Page(header, page))
-        return pages
+        parts = [page.data for page in pages]
+        return pages, [data] if sum(map(len, parts)) == len(data) else parts
 
     def _pick(self, batch: Sequence[_Piece], rows: Int64s) -> pa.Array:
         """Return the rows of a batch that are among some rows."""
@@ -207,7 +208,7 @@ class Paged:
                     )
                 parts.append(row_before(self.leaf, self.chunk.codec))
                 values += 1
-            parts.extend(page.data for page in piece.pages)
+            parts.extend(piece.data)
             values += sum(page.header.values for page in piece.pages)
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         footer = pq.read_metadata(pa.BufferReader(self.file_maker.footer(self.chunk, values, len(data))))

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
-    from seekable.nodes.sources import table_batches, table_reading
+    from seekable.nodes.sources import table_batches, table_reader
 else:
     pa = optional("pyarrow", extra="parquet")
     table_batches = lazy("seekable.nodes.sources.table_batches")
-    table_reading = lazy("seekable.nodes.sources.table_reading")
+    table_reader = lazy("seekable.nodes.sources.table_reader")
 
 __all__ = ["Lists", "NotAList", "lists_in", "lists_of"]
 
@@ -147,7 +147,7 @@ def _batches(plan: Plan) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int
         for at, part in plan.parts:
             for inner, batch, rows in _batches(part):
                 yield at[inner], batch, rows
-    elif isinstance(plan, table_reading.TablesPlan):
+    elif isinstance(plan, table_reader.TablesPlan):
         yield from plan.batches()
     else:
         every = np.arange(len(plan))

@@ -53,7 +53,7 @@ def batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
     for count, plan, ahead in reads_ahead(_planned(node, size)):
         # The order of several small batches is resolved together.
         each = max(1, plan.bytes // max(1, len(plan)))
-        step = size if kind == "python" else max(1, _BYTES // each // size) * size
+        step = size if kind == "python" else _even(count, each, size)
         for first in range(0, count, step):
             last = min(first + step, count)
             ahead.read_to(last)
@@ -62,6 +62,12 @@ def batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
                 yield part.read()
             else:
                 yield from _in_columns(part, kind, size)
+
+
+def _even(count: int, each: int, size: int) -> int:
+    """Return into how long parts of whole batches to cut some rows, of so many bytes each."""
+    parts = max(1, round(count * each / _BYTES))
+    return max(1, -(-count // (parts * size))) * size
 
 
 def _planned(node: Node, size: int) -> Iterator[tuple[int, Plan]]:

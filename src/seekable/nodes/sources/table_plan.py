@@ -54,20 +54,27 @@ class ReadRows:
 def blocks_to_decode(
     rows: Int64s, blocks: RowBlocks, *, size_of: Callable[[int], int], most_bytes: int
 ) -> frozenset[int]:
-    """Return the blocks to decode whole for some rows; none if they do not all fit.
+    """Return the blocks to decode whole for some rows; none if those that are needed together do not fit.
 
-    A block that is too large to be kept would be decoded anew by each slice of a plan.
+    A block is needed from its first row to its last. One that does not stay as long would be decoded anew by
+    each slice of a plan. Where two windows meet, the blocks of both are wanted, but not together.
 
     Args:
-        rows: the wanted rows.
+        rows: the wanted rows, in the order of reading.
         blocks: where rows lie.
         size_of: returns the bytes of a block in memory.
         most_bytes: the bytes that fit.
     """
-    present, wanted = np.unique(blocks.blocks(rows), return_counts=True)
+    block_of = blocks.blocks(rows)
+    present, first, wanted = np.unique(block_of, return_index=True, return_counts=True)
+    _, from_end = np.unique(block_of[::-1], return_index=True)
     many = (wanted >= _MANY) | (wanted * _DENSE >= np.diff(blocks.edges)[present])
     dense = present[many].tolist()
-    return frozenset(dense) if sum(map(size_of, dense)) <= most_bytes else frozenset()
+    sizes = np.array(list(map(size_of, dense)), np.int64)
+    changes = np.zeros(rows.size + 1, np.int64)
+    np.add.at(changes, first[many], sizes)
+    np.subtract.at(changes, rows.size - from_end[many], sizes)
+    return frozenset(dense) if np.cumsum(changes).max() <= most_bytes else frozenset()
 
 
 def steps(

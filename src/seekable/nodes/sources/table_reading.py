@@ -15,9 +15,7 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, InvalidArgument
-from seekable.formats.take import take_batch
-from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.graph import ColumnarPlan, Plan, Reader
+from seekable.formats.take import take_pieces
 from seekable.nodes.sources.decode import DECODED, Unconvertible, decode_rows, in_threads
 from seekable.nodes.sources.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
 from seekable.nodes.sources.table_ranges import table_ranges
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes import object_bytes
     from seekable.nodes.conditions import Bounds, Where
-    from seekable.nodes.file_ranges import FileRanges
-    from seekable.nodes.provenance import Origins
     from seekable.nodes.sources.decode import DecodedRows, DecodeTable
     from seekable.nodes.sources.table_files import RowBlocks, RowPlaces
     from seekable.nodes.sources.table_rows import RowReader
@@ -42,7 +38,7 @@ else:
     object_bytes = lazy("seekable.nodes.object_bytes")
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["UNPACKED", "Tables", "TablesPlan", "TablesReader"]
+__all__ = ["UNPACKED", "Tables"]
 
 UNPACKED = 3
 """The size of a block in memory, as a multiple of its size in the file; a guess."""
@@ -112,17 +108,7 @@ class Tables:
 
     def table(self, rows: Int64s, dense: frozenset[int]) -> pa.RecordBatch:
         """Return some rows as one record batch, in the order of ``rows``; arguments as of ``read``."""
-        batches, orders = [], []
-        for at, batch, within in self.batches(rows, dense):
-            whole = within.size == batch.num_rows and bool((within == np.arange(within.size)).all())
-            batches.append(batch if whole else take_batch(batch, within))
-            orders.append(at)
-        joined, order = pa.concat_batches(batches), np.concatenate(orders)
-        if order.size == 1 or (np.diff(order) == 1).all():
-            return joined
-        places = np.empty_like(order)
-        places[order] = np.arange(order.size)
-        return take_batch(joined, places)
+        return take_pieces(list(self.batches(rows, dense)))
 
     def batches(
         self, rows: Int64s, dense: frozenset[int]
@@ -195,6 +181,8 @@ class Tables:
             if kept[block] is None
             if block in dense or DECODED.should_keep((self._token, block, decode), self._bytes_of(block))
         ]
+        if sum(map(self._bytes_of, whole)) > DECODED.most_bytes:
+            whole = []  # They are decoded at once, and would be in memory together.
         with self._held(rows, kept, whole):
             yield from self._read_pieces(rows, kept, whole, decode)
 
@@ -307,92 +295,3 @@ class Tables:
     def _file_of_block(self) -> list[int]:
         files: list[int] = self._blocks.file_of[self._blocks.group_of].tolist()
         return files
-
-
-class TablesReader(Reader):
-    """Plans the reading of several sources."""
-
-    def __init__(self, sources: Sequence[Tables]) -> None:
-        """Keep the sources, and the number of rows of each."""
-        self._sources = sources
-        self._sizes = np.array([int(source.places.files.starts[-1]) for source in sources], dtype=np.int64)
-
-    def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return the plan for some positions: the gathered plans of all sources."""
-        rows = positions % self._sizes[which]
-        if which.size == 1:
-            return TablesPlan.of(self._sources[int(which[0])], rows)
-        parts = []
-        for number in np.unique(which).tolist():
-            at = np.flatnonzero(which == number)
-            parts.append((at, TablesPlan.of(self._sources[number], rows[at])))
-        return parts[0][1] if len(parts) == 1 else GatheredPlan(positions.size, tuple(parts))
-
-
-@dataclass(frozen=True, slots=True)
-class TablesPlan(ColumnarPlan):
-    """Some rows of one source, and the blocks of it that are decoded whole."""
-
-    tables: Tables
-    rows: Int64s
-    dense: frozenset[int]
-
-    @classmethod
-    def of(cls, tables: Tables, rows: Int64s) -> TablesPlan:
-        """Return the plan for some rows of a source."""
-        return cls(tables, rows, tables.blocks_to_decode(rows) if rows.size > 1 else frozenset())
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return self.rows.size
-
-    def slice(self, start: int, stop: int) -> Plan:
-        """Return the plan of some of the records; it decodes the same blocks whole as that of all."""
-        return TablesPlan(self.tables, self.rows[start:stop], self.dense)
-
-    def read(self) -> list[Any]:
-        """Return the records in the order of the rows."""
-        return self.tables.read(self.rows, self.dense)
-
-    @property
-    def columnar(self) -> bool:
-        """True if no function replaces corrupt records."""
-        return self.tables.single.errors is None
-
-    def table(self) -> pa.RecordBatch:
-        """Return the records as one record batch, in the order of the rows."""
-        return self.tables.table(self.rows, self.dense)
-
-    def batches(self) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]:
-        """Yield the record batches that the records lie in; see ``Tables.batches``."""
-        return self.tables.batches(self.rows, self.dense)
-
-    def origins(self) -> Origins:
-        """Return the file and the row in it of each record."""
-        return self.tables.places.origins(self.rows)
-
-    @property
-    def paths(self) -> set[str]:
-        """The paths of the files of the records."""
-        return self.tables.places.paths(self.rows)
-
-    @property
-    def from_stores(self) -> bool:
-        """True if tables are objects of stores."""
-        return self.tables.places.files.has_objects
-
-    def ranges(self) -> Iterator[FileRanges]:
-        """Yield the pages, chunks or record batches of the records; opens the files."""
-        return table_ranges(self.tables.places, self.tables.single, self.rows, self.dense)
-
-    def advise(self) -> None:
-        """Do nothing: reads of tables are large, and the operating system reads ahead by itself."""
-
-    @property
-    def bytes(self) -> int:
-        """The approximate number of bytes of the records in their files."""
-        return self.tables.places.bytes(self.rows)
-
-    def locate(self) -> list[Any]:
-        """Return the locations of the records; a row has the bytes of its whole group."""
-        return self.tables.places.locate(self.rows)

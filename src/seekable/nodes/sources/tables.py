@@ -16,7 +16,8 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.contract import Leaf
 from seekable.nodes.sources.decode import DECODED, DECODERS
 from seekable.nodes.sources.table_files import OpenTables, RowBlocks, RowPlaces
-from seekable.nodes.sources.table_reading import UNPACKED, Tables, TablesReader
+from seekable.nodes.sources.table_reader import TablesReader
+from seekable.nodes.sources.table_reading import UNPACKED, Tables
 from seekable.nodes.sources.table_rows import RowReader
 from seekable.nodes.sources.table_schema import Columns, read_schemas, unified
 from seekable.parallel.progress import watched
