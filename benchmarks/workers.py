@@ -58,7 +58,7 @@ def _first_batch(data: Data) -> Iterator[Row]:
             f"{WORKERS} workers, {what}: from the start of Python to the first batch, resumed",
             statistics.median(seconds) * 1e3,
             "ms",
-            Target("at most", 1500),
+            Target("at most", 1200),
             against=f"{shown(min(seconds) * 1e3)} to {shown(max(seconds) * 1e3)}",
         )
 

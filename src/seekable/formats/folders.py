@@ -146,9 +146,8 @@ def _is_forager_index(folder: Folder) -> bool:
 
 def _is_shar(folder: Folder) -> bool:
     """Return True for cuts beside other fields; cuts alone are JSON lines."""
-    if not any(name.startswith("cuts.") for name in folder.files):
-        return False
-    return discovery.is_shar(folder.files) and not all(name.startswith("cuts.") for name in folder.files)
+    cuts = {name for name in folder.files if name.startswith("cuts.")}
+    return bool(cuts) and discovery.is_shar(folder.files) and cuts != folder.files
 
 
 def _is_mds(folder: Folder) -> bool:
@@ -282,7 +281,7 @@ def inspect_folder(listing: Listing, *, refuse: bool) -> frozenset[str]:
     ) | frozenset(
         os.path.join(folder, name)
         for folder, some in files.items()
-        if any(name.endswith(_FACTS) for name in some)
+        if not some.isdisjoint(_OF_STORES) and any(name.endswith(_FACTS) for name in some)
         for name in some.intersection(_OF_STORES)
     )
     if refuse:
@@ -312,7 +311,8 @@ def of_one_kind(names: Sequence[str], format_name: str | None = None) -> Sequenc
         >>> of_one_kind(["0.tar", "0_stats.json", "1.tar"]), of_one_kind(["audio_0.tar", "cuts.jsonl"])
         (['0.tar', '1.tar'], ['cuts.jsonl'])
     """
-    tars = [name for name in names if _is_tar(name)]
+    ends = {name[-8:] for name in names}  # No end of an archive is longer than ``.tar.zst``.
+    tars = [name for name in names if _is_tar(name)] if any(map(_is_tar, ends)) else []
     if not tars or len(tars) == len(names):
         return names
     others = [name for name in names if not _is_tar(name)]

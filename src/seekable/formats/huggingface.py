@@ -69,7 +69,8 @@ def data_files(folder: str, names: Sequence[str]) -> Sequence[str]:
         splits = _read(folder, _INFO).get("splits")
         if isinstance(splits, dict) and (built := _built(folder, splits, names)):
             return built
-    return [name for name in names if os.path.basename(name) not in _DESCRIPTIONS]
+    ends = tuple(_DESCRIPTIONS)
+    return [name for name in names if not name.endswith(ends) or os.path.basename(name) not in _DESCRIPTIONS]
 
 
 def _saved(folder: str, present: set[str]) -> list[str]:

@@ -257,4 +257,4 @@ def _unique(segments: Iterable[Segment]) -> list[Segment]:
 
 def _joined(strings: Iterable[str]) -> bytes:
     """Return strings as they are written, each with a NUL byte behind it."""
-    return os.fsencode("".join(f"{string}\0" for string in strings))
+    return os.fsencode("\0".join((*strings, "")))

@@ -226,14 +226,12 @@ class FileSet:
 
     def described(self) -> list[dict[str, Any]]:
         """Return the description of each file that enters fingerprints, JSON-safe, without where it lies."""
-        columns = {
-            "name": self.plain_names(),
-            "size": self.sizes.tolist(),
-            "records": self.records.tolist(),
-            "head_tail": self.digests("head_tail"),
-            "offsets": self.digests("offsets"),
-        }
-        return [dict(zip(columns, file, strict=True)) for file in zip(*columns.values(), strict=True)]
+        names, head_tails, offsets = self.plain_names(), self.digests("head_tail"), self.digests("offsets")
+        columns = zip(names, self.sizes.tolist(), self.records.tolist(), head_tails, offsets, strict=True)
+        return [
+            {"name": name, "size": size, "records": records, "head_tail": head_tail, "offsets": offset}
+            for name, size, records, head_tail, offset in columns
+        ]
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly.

@@ -24,7 +24,7 @@ from seekable.index.status import RACY_NS, FileStatus, file_status
 from seekable.index.surveyor import ReadsSideFiles
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
-from seekable.storage.files import stat_file
+from seekable.storage.files import stat_file, stat_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -228,9 +228,7 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
 def _stat(root: str, numbers: dict[str, int]) -> _Files:
     if "://" in root:
         return _Files(root, numbers, *find.status_columns(root, list(numbers)))
-    folder = os.path.join(root, "")
-    statuses = (stat_file(folder + name) for name in numbers)
-    pairs = ((status.st_size, status.st_mtime_ns) for status in statuses)
+    pairs = ((status.st_size, status.st_mtime_ns) for status in stat_files(root, numbers))
     found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
     return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
 

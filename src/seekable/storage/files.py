@@ -33,6 +33,7 @@ __all__ = [
     "read_or_map",
     "shell_path",
     "stat_file",
+    "stat_files",
     "sync_folder",
     "unreadable_error",
     "write_atomically",
@@ -51,6 +52,9 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The errors of a full disk and of limits, for which the system names no file."""
+
+_LOOK_BELOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+"""How a folder is opened to look at files below it; on Linux that takes no right to list it."""
 
 _READ_BYTES = 64 << 10
 """A file up to this size is read: the number of maps is bounded, and there may be hundreds of indexes."""
@@ -220,6 +224,33 @@ def stat_file(path: str) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode):
         raise DataNotFound(f"{path!r} is no regular file; only those can be indexed")
     return status
+
+
+def stat_files(folder: str, names: Iterable[str]) -> Iterator[os.stat_result]:
+    """Yield the status of many data files, given their paths relative to a folder.
+
+    Raises:
+        DataNotFound, AccessDenied: as of `stat_file`.
+
+    Example:
+        >>> [status.st_size > 0 for status in stat_files(os.path.dirname(__file__), ["files.py"])]
+        [True]
+    """
+    # Below an open folder the system looks up no folders above: whole paths take half as long again.
+    try:
+        below = os.open(folder, _LOOK_BELOW)
+    except OSError:  # That it is gone, or may not be opened, is said of each file.
+        yield from (stat_file(os.path.join(folder, name)) for name in names)
+        return
+    try:
+        for name in names:
+            try:
+                status = os.stat(name, dir_fd=below)
+            except OSError:
+                status = stat_file(os.path.join(folder, name))
+            yield status if stat.S_ISREG(status.st_mode) else stat_file(os.path.join(folder, name))
+    finally:
+        os.close(below)
 
 
 def has_access(path: str, mode: int) -> bool:

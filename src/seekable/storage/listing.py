@@ -329,8 +329,9 @@ def _walk(
     pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", (_identity(root),))]
     while pending:
         folder, trail = pending.pop()
+        before = os.path.join(folder, "")
         for entry in _scan(os.path.join(root, folder)):
-            name = os.path.join(folder, entry.name) if folder else entry.name
+            name = before + entry.name
             if entry.name.startswith(hidden):
                 if skipped is not None:
                     skipped.append(name)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["natural_key", "natural_sorted"]
 
 _DIGITS = re.compile(r"([0-9]+)")
-_ANY_DIGIT = str.maketrans("123456789", "000000000")
+_ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 
 
 def natural_key(name: str) -> tuple[list[str | int], str]:
@@ -37,5 +37,12 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
     unsorted = list(names)
     # Names that differ in nothing but digits are, as most shards are, in natural order when they are in
     # that of strings, which is found ten times as fast.
-    alike = len({name.translate(_ANY_DIGIT) for name in unsorted}) <= 1
-    return sorted(unsorted, key=None if alike else natural_key)
+    return sorted(unsorted, key=None if _differ_in_digits_alone(unsorted) else natural_key)
+
+
+def _differ_in_digits_alone(names: list[str]) -> bool:
+    """Return True for names with the same characters in the same places, but for digits."""
+    # All at once: a call for each of many names takes ten times as long.
+    joined = "\0".join(names).encode("utf-8", "surrogatepass")
+    shapes = joined.translate(_ANY_DIGIT).split(b"\0")
+    return len(set(shapes)) <= 1 and len(shapes) == max(1, len(names))
