@@ -127,7 +127,7 @@ def test_a_schedule_has_the_weights_of_the_mixture(folder: Path) -> None:
         e.text
         for e in ET.fromstring(output("plot", "schedule", "checkpoints", "--to", "12", cwd=folder)).iter()
     ]
-    assert {"web 62.5 %", "code 37.5 %"} <= {*texts}
+    assert {"web", "62.5 %", "code", "37.5 %"} <= {*texts}
 
 
 def test_losses_are_those_of_the_log_and_the_spike_is_compared_with_all_before_it(folder: Path) -> None:
