@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable.stream.runs import END
 
 if TYPE_CHECKING:
-    from seekable.stream.mix import MixItems
+    from collections.abc import Callable
+
     from seekable.stream.stage import Lane
 
-__all__ = ["FIRST_DRAWS", "MOST_DRAWS", "Draws"]
+    Labels = Callable[[dict[str, Any], int, int, int], list[int] | None]
+    """The parts of the next draws, of the values of a mixture, the lane, the first draw, and their number."""
+
+__all__ = ["FIRST_DRAWS", "MOST_DRAWS", "Draws", "Stop"]
+
+Stop = Literal["first", "all"]
+"""The parts whose ends end a mixture."""
 
 FIRST_DRAWS, MOST_DRAWS = 1024, 4096
 """Draws that are labelled together. The first array is smaller, so that the first item comes soon."""
@@ -20,8 +27,8 @@ FIRST_DRAWS, MOST_DRAWS = 1024, 4096
 class Draws:
     """Counts the draws of a mixture, and keeps the last of them for states."""
 
-    def __init__(self, stage: MixItems, lane: Lane) -> None:
-        self._stage = stage
+    def __init__(self, stop: Stop, lane: Lane) -> None:
+        self._stop = stop
         self._begun = {name: lane.state[name] for name in ("ended", "since") if name in lane.state}
         self._ends: list[tuple[int, int]] = []
         """The parts that have ended since, each with the number of draws before its end."""
@@ -42,7 +49,7 @@ class Draws:
 
     def end(self, label: int) -> None:
         """Note that the next draw found no item in a part."""
-        if self._stage.stop == "first":
+        if self._stop == "first":
             self.ended_by = label
         else:
             self._ends.append((self.count, label))

@@ -13,14 +13,13 @@ from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture
 from seekable.stream.draws import FIRST_DRAWS, MOST_DRAWS
 from seekable.stream.mixed_runs import MixedRuns
-from seekable.stream.mixed_sources import MixedSources, joint_graph
+from seekable.stream.mixed_sources import JointRead, MixedSources
 from seekable.stream.shapes import SeveralInputs, numbered
 from seekable.stream.stage import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.nodes.compile import CompiledGraph
     from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
@@ -70,9 +69,9 @@ class MixItems(SeveralInputs):
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         """Return the iterator over items that are drawn from the parts that the mixture's order names."""
         if self._joint is not None:
-            return lane.in_runs(MixedSources(self, self._joint, lane))
+            return lane.in_runs(MixedSources(self._joint, lane, labels_of=self.labels, stop=self.stop))
         if all(part.has_runs for part in lane.inputs):
-            return lane.in_runs(MixedRuns(self, lane))
+            return lane.in_runs(MixedRuns(self.labels, self.stop, lane))
         return self._one_by_one(lane)
 
     def _one_by_one(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
@@ -159,8 +158,8 @@ class MixItems(SeveralInputs):
         return list(zip(*(weights for _, weights in self.schedule), strict=True))
 
     @cached
-    def _joint(self) -> CompiledGraph | None:
-        return joint_graph(self.parts)
+    def _joint(self) -> JointRead | None:
+        return JointRead.of(self.parts)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was computed from the fields."""

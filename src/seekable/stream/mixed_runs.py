@@ -11,7 +11,7 @@ from seekable.stream.runs import END, RunLength, Runs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.stream.mix import MixItems
+    from seekable.stream.draws import Labels, Stop
     from seekable.stream.runs import Pairs
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
@@ -23,9 +23,9 @@ __all__ = ["MixedRuns"]
 class MixedRuns(Runs):
     """The items of a mixture in one lane: each is the next one of a part's run."""
 
-    def __init__(self, stage: MixItems, lane: Lane) -> None:
-        self._stage, self._number, self._parts = stage, lane.number, lane.inputs
-        self._draws = Draws(stage, lane)
+    def __init__(self, labels_of: Labels, stop: Stop, lane: Lane) -> None:
+        self._labels_of, self._number, self._parts = labels_of, lane.number, lane.inputs
+        self._draws = Draws(stop, lane)
         self._labels: list[int] = []
         """The parts of the next draws, from number ``_next`` on."""
         self._next = 0
@@ -72,7 +72,7 @@ class MixedRuns(Runs):
         """Return True if there is a next draw; its label is found if it is not there."""
         if self._draws.ended_by is None and self._next == len(self._labels):
             state = self._draws.values(END)
-            labels = self._stage.labels(state, self._number, self._draws.count, self._count)
+            labels = self._labels_of(state, self._number, self._draws.count, self._count)
             self._labels, self._next, self._count = labels or [], 0, MOST_DRAWS
         return self._next < len(self._labels)
 

@@ -25,14 +25,32 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.graph import Plan
-    from seekable.stream.mix import MixItems
+    from seekable.stream.draws import Labels, Stop
     from seekable.stream.runs import Cut, Pairs
     from seekable.stream.stage import Lane, Stage
 
-__all__ = ["MixedSources", "joint_graph"]
+__all__ = ["JointRead", "MixedSources"]
 
 _ENDLESS: Final = 1 << 62
 """Rows of an epoch that never ends."""
+
+
+class JointRead(NamedTuple):
+    """Datasets whose records are read together."""
+
+    sources: Sequence[FromDataset]
+    graph: CompiledGraph
+
+    @classmethod
+    def of(cls, parts: Sequence[Stage]) -> JointRead | None:
+        """Return how the records of several parts are read together, or None where that cannot be.
+
+        Each part must be a dataset of files whose records are never holes, so that the positions are known.
+        """
+        sources = [part for part in parts if isinstance(part, FromDataset) and _is_plain(part)]
+        if len(sources) < len(parts):
+            return None
+        return cls(sources, CompiledGraph([source.dataset for source in sources]))
 
 
 class _Planned(NamedTuple):
@@ -47,10 +65,10 @@ class _Planned(NamedTuple):
 class MixedSources(Runs):
     """The records of several datasets in one lane."""
 
-    def __init__(self, stage: MixItems, graph: CompiledGraph, lane: Lane) -> None:
-        self._stage, self._graph, self._lane = stage, graph, lane.number
-        self._sources: list[Any] = list(stage.parts)
-        self._draws = Draws(stage, lane)
+    def __init__(self, joint: JointRead, lane: Lane, *, labels_of: Labels, stop: Stop) -> None:
+        self._joint, self._lane = joint, lane.number
+        self._labels_of, self._stop = labels_of, stop
+        self._draws = Draws(stop, lane)
         self._begun = [below.cut(0)[0] for below in lane.inputs]
         self._taken = [values.get("at", 0) for values in self._begun]
         """The number of records that were taken of each part, over all epochs."""
@@ -109,13 +127,16 @@ class MixedSources(Runs):
 
     def _planned(self) -> Iterator[tuple[_Planned, Plan]]:
         """Yield the draws from now on, and their plans, each up to the end of a part."""
-        numbers = _Numbers(self._sources, self._lane, self._taken)
+        numbers = _Numbers(self._joint.sources, self._lane, self._taken)
         state, draw, count = self._draws.values(END), self._draws.count, FIRST_DRAWS
-        while (labels := self._stage.labels(state, self._lane, draw, count)) is not None:
+        while (labels := self._labels_of(state, self._lane, draw, count)) is not None:
             which, positions, ended = numbers.next(np.array(labels, dtype=np.int64))
             draw += which.size
-            yield _Planned(which.tolist(), positions.tolist(), ended), self._graph.plan(which, positions)
-            if ended is not None and self._stage.stop == "first":
+            yield (
+                _Planned(which.tolist(), positions.tolist(), ended),
+                self._joint.graph.plan(which, positions),
+            )
+            if ended is not None and self._stop == "first":
                 return
             if ended is not None:
                 state = {**state, "ended": [*state.get("ended", ()), ended], "since": draw}
@@ -164,16 +185,6 @@ def _ranks(labels: Int64s) -> Int64s:
     ranks = np.empty_like(labels)
     ranks[order] = np.arange(labels.size) - np.repeat(begins, np.diff(np.r_[begins, labels.size]))
     return ranks
-
-
-def joint_graph(parts: Sequence[Stage]) -> CompiledGraph | None:
-    """Return the graph that reads the records of several parts together, or None where that cannot be.
-
-    Each part must be a dataset of files whose records are never holes, so that the positions are known.
-    """
-    if not all(isinstance(part, FromDataset) and _is_plain(part) for part in parts):
-        return None
-    return CompiledGraph([dataset for part in parts for dataset in part.datasets])
 
 
 def _is_plain(source: FromDataset) -> bool:
