@@ -28,7 +28,7 @@ MEASURES = ("bytes", "squeezes to", "letters", "distinct characters")
 """Bytes of text as UTF-8, its share of them after zlib, its share of letters, its number of characters."""
 
 _NO_TEXT = -1
-_SAMPLES = 10
+_SAMPLES = 4
 _LOOKED_AT = 100_000
 """The positions whose sources are looked up to find rows of each source."""
 
@@ -100,7 +100,7 @@ def usual(
 ) -> dict[int, NDArray[np.float64]]:
     """Return the measures of a sample of each of some sources: an array of shape (rows, MEASURES) by source.
 
-    A source that comes rarely has fewer rows, and many sources share ten samples of rows.
+    A source that comes rarely has fewer rows, and many sources share four samples of rows.
 
     Args:
         node: the pipeline.
