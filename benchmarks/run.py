@@ -10,6 +10,7 @@ met nor missed.
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
 import os
 import sys
@@ -82,6 +83,9 @@ TOPICS = {
     "layers": layers.rows,
 }
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
+PAGE_OF = {"layers": os.path.join(ROOT, "docs", "design", "performance.md")}
+"""The pages of topics whose table stands elsewhere."""
+
 BEGIN, END = "<!-- table: make bench ARGS=--markdown -->\n", "<!-- end of table -->\n"
 
 
@@ -91,11 +95,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Peers switch on everybody's debug messages and draw progress bars; both would be timed.
     os.environ["TQDM_DISABLE"] = "1"
     logging.disable(logging.CRITICAL)
-    measured = _measure(options.only or list(TOPICS), data.make(data.QUICK if options.quick else data.FULL))
-    setting = Setting.here()
+    files = data.make(data.QUICK if options.quick else data.FULL)
+    pages: dict[str, list[Row]] = {}
+    for topic in options.only or TOPICS:
+        print(f"measuring {topic}", file=sys.stderr)
+        pages.setdefault(PAGE_OF.get(topic, PAGE), []).extend(TOPICS[topic](files))
+    measured, setting = list(itertools.chain(*pages.values())), Setting.here()
     print(table.as_json(measured, setting) if options.json else table.as_text(measured, setting))
     if options.markdown:
-        write_page(PAGE, measured, setting)
+        for page, rows in pages.items():
+            write_page(page, rows, setting)
     return status(measured)
 
 
@@ -119,21 +128,15 @@ def write_page(path: str, rows: Sequence[Row], setting: Setting) -> None:
         file.write(f"{before}{BEGIN}\n{table.as_markdown(rows, setting)}\n\n{END}{after}")
 
 
-def _measure(topics: Sequence[str], files: data.Data) -> list[Row]:
-    measured: list[Row] = []
-    for topic in topics:
-        print(f"measuring {topic}", file=sys.stderr)
-        measured.extend(TOPICS[topic](files))
-    return measured
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--only", nargs="+", choices=list(TOPICS), help="measure these topics only")
     parser.add_argument("--quick", action="store_true", help="less data and fewer rounds: a minute or two")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--markdown", action="store_true", help="also write the table into docs/benchmarks.md"
+        "--markdown",
+        action="store_true",
+        help="also write the table into docs/benchmarks.md, and that of the layers",
     )
     return parser
 
