@@ -9,9 +9,10 @@ from seekable.stream.runs import END
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seekable._typing import Int64s
     from seekable.stream.stage import Lane
 
-    Labels = Callable[[dict[str, Any], int, int, int], list[int] | None]
+    Labels = Callable[[dict[str, Any], int, int, int], Int64s | None]
     """The parts of the next draws, of the values of a mixture, the lane, the first draw, and their number."""
 
 __all__ = ["FIRST_DRAWS", "MOST_DRAWS", "Draws", "Stop"]

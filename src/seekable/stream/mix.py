@@ -20,6 +20,7 @@ from seekable.stream.stage import Inner
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seekable._typing import Int64s
     from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
@@ -81,7 +82,7 @@ class MixItems(SeveralInputs):
         count = FIRST_DRAWS
         while (labels := self.labels(state, lane.number, draw, count)) is not None:
             count = MOST_DRAWS
-            for label in labels:
+            for label in labels.tolist():
                 try:
                     token, item = nexts[label]()
                 except StopIteration:
@@ -109,9 +110,7 @@ class MixItems(SeveralInputs):
         """Return the item of the part unchanged."""
         return items[0]
 
-    def labels(
-        self, state: dict[str, Any], lane: int, draw: int, count: int = FIRST_DRAWS
-    ) -> list[int] | None:
+    def labels(self, state: dict[str, Any], lane: int, draw: int, count: int = FIRST_DRAWS) -> Int64s | None:
         """Return the numbers of the parts of the next draws; None if all parts have ended.
 
         Args:
@@ -127,8 +126,7 @@ class MixItems(SeveralInputs):
             return None
         draws = np.arange(draw - since, draw - since + count, dtype=np.int64)
         labels, _ = mixture.route(draws * self.lanes + lane)
-        drawn: list[int] = labels.tolist()
-        return drawn
+        return labels
 
     def _mixture(self, ended: frozenset[int], since: int) -> Mixture | None:
         """Return the order of the parts that have not ended, from draw ``since`` on."""
@@ -275,7 +273,7 @@ class _Turns:
             labels = self._stage.mixture.labels(state, self._lane.number, turn)
             if labels is None:
                 return None
-            self._labels, self._from = labels, turn
+            self._labels, self._from = labels.tolist(), turn
         state["stint"] = turn + 1
         return self._labels[turn - self._from]
 

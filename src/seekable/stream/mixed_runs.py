@@ -73,7 +73,7 @@ class MixedRuns(Runs):
         if self._draws.ended_by is None and self._next == len(self._labels):
             state = self._draws.values(END)
             labels = self._labels_of(state, self._number, self._draws.count, self._count)
-            self._labels, self._next, self._count = labels or [], 0, MOST_DRAWS
+            self._labels, self._next, self._count = [] if labels is None else labels.tolist(), 0, MOST_DRAWS
         return self._next < len(self._labels)
 
     def _next_run(self, label: int) -> None:

@@ -6,6 +6,7 @@ itself would take some for each of hundreds.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
@@ -70,7 +71,7 @@ class MixedSources(Runs):
         self._labels_of, self._stop = labels_of, stop
         self._draws = Draws(stop, lane)
         self._begun = [below.cut(0)[0] for below in lane.inputs]
-        self._taken = [values.get("at", 0) for values in self._begun]
+        self._taken = Counter({part: values.get("at", 0) for part, values in enumerate(self._begun)})
         """The number of records that were taken of each part, over all epochs."""
         self._reads = self._read()
         self._labels: list[int] = []
@@ -92,8 +93,7 @@ class MixedSources(Runs):
         pairs, labels = self._pairs[self._next : stop], self._labels[self._next : stop]
         self._next += len(pairs)
         self._draws.add(labels)
-        for label in labels:
-            self._taken[label] += 1
+        self._taken.update(labels)
         return pairs
 
     def values(self, behind: int) -> dict[str, Any]:
@@ -103,11 +103,9 @@ class MixedSources(Runs):
     def below(self, behind: int) -> list[Cut]:
         """Return the values of each part: the number of its records that were taken and are not behind."""
         taken = self._taken.copy()
-        for label in self._draws.last(max(behind, 0)):
-            taken[label] -= 1
+        taken.subtract(self._draws.last(max(behind, 0)))
         return [
-            [{**begun, "at": count} if count else begun]
-            for begun, count in zip(self._begun, taken, strict=True)
+            [{**begun, "at": taken[part]} if taken[part] else begun] for part, begun in enumerate(self._begun)
         ]
 
     def _read(self) -> Iterator[tuple[int | None, list[int], Pairs]]:
@@ -127,10 +125,11 @@ class MixedSources(Runs):
 
     def _planned(self) -> Iterator[tuple[_Planned, Plan]]:
         """Yield the draws from now on, and their plans, each up to the end of a part."""
-        numbers = _Numbers(self._joint.sources, self._lane, self._taken)
+        taken = [self._taken[part] for part in range(len(self._begun))]
+        numbers = _Numbers(self._joint.sources, self._lane, taken)
         state, draw, count = self._draws.values(END), self._draws.count, FIRST_DRAWS
         while (labels := self._labels_of(state, self._lane, draw, count)) is not None:
-            which, positions, ended = numbers.next(np.array(labels, dtype=np.int64))
+            which, positions, ended = numbers.next(labels)
             draw += which.size
             yield (
                 _Planned(which.tolist(), positions.tolist(), ended),
