@@ -280,6 +280,30 @@ def test_a_trail_is_its_model(steps: list[tuple[list[int], int, int]]) -> None:
         assert (trail.at(END), trail.needed) == (taken, start)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class WithHoles(OneByOne):
+    """Has a value of its own that is named as the count of a source."""
+
+    kind: ClassVar[str] = "tests.with-holes"
+
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        for pair in lane.inputs[0]:
+            lane.state["holes"] = lane.state.get("holes", 0) + 1
+            yield pair
+
+
+def test_holes_are_those_of_sources_alone() -> None:
+    source = sk.from_sequence([1, sk.HOLE, 2, sk.HOLE, sk.HOLE, 3]).stream(epochs=1)
+    root = LaneIterator(source.then(WithHoles()).stage, 0)
+    assert [item for _, item in root] == [1, 2, 3]
+    root.settle()
+    assert root.holes == 3
+    root.restart()
+    assert len(list(root)) == 3
+    root.settle()
+    assert root.holes == 6
+
+
 def test_a_paused_part_goes_on_with_the_same_item() -> None:
     stream = sk.from_sequence(range(100)).stream(epochs=1).filter(likes).map(abs)
     root = LaneIterator(stream.stage, 0)

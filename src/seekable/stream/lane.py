@@ -181,7 +181,7 @@ class LaneIterator:
 
         It is as of the last call of ``settle``, ``states`` or ``deltas``.
         """
-        return sum(each._own_holes() for each in self.walk())  # noqa: SLF001 - of this class
+        return sum(each._own_holes() for each in self.walk() if not each.inputs)  # noqa: SLF001 - of this class
 
     def restart(self) -> None:
         """Start again at the first item, with empty states here and below."""
