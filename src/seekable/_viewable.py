@@ -19,7 +19,7 @@ __all__ = ["Viewable"]
 
 
 class Viewable:
-    """What has the method ``view``."""
+    """An object with the method ``view``."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ _FEW = 2
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where values lie on a sheet of some size."""
+    """Maps values to places on a sheet of some size."""
 
     width: int
     height: int

@@ -20,7 +20,7 @@ EPILOG = examples(
 
 
 class Kind(StrEnum):
-    """What is plotted."""
+    """The kinds of charts that can be plotted."""
 
     LENGTHS = "lengths"
     MIXTURE = "mixture"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a mixture is counted in."""
+    """The units in which a mixture is counted."""
 
     RECORDS = "records"
     BYTES = "bytes"

@@ -1,4 +1,4 @@
-"""What ``seekable plot`` draws: a target is opened, and the figure of its facts is made."""
+"""Opens the target of ``seekable plot``, and makes the figure of its facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the targets of ``seekable view`` name: data, pipelines, functions, folders of states."""
+"""Opens the targets of ``seekable view``: data, pipelines, functions, folders of states."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def opened_targets(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the targets are, by the names that they have in addresses."""
+    """The opened targets, by the names that they have in addresses."""
 
     targets: dict[str, Any] = field(default_factory=dict)
     """Data that is still to be opened, pipelines, and what functions return."""

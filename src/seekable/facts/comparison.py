@@ -36,7 +36,7 @@ _FIRST_PIECE = 256
 
 @dataclass(frozen=True, slots=True)
 class StepSide:
-    """What one pipeline delivers at the step."""
+    """The records that one pipeline delivers at the step."""
 
     batch: int
     records: int
@@ -46,7 +46,7 @@ class StepSide:
     """The name of each source, and its records in the step."""
 
     def document(self) -> dict[str, Any]:
-        """Return the fact, JSON-safe."""
+        """Return the fact as a JSON-safe dict."""
         sources = [{"name": json_safe(name), "records": records} for name, records in self.sources]
         return {"batch": self.batch, "records": self.records, "bytes": self.bytes, "sources": sources}
 
@@ -70,7 +70,7 @@ class Comparison:
     new: StepSide
 
     def document(self) -> dict[str, Any]:
-        """Return the fact, JSON-safe."""
+        """Return the fact as a JSON-safe dict."""
         return {
             "differences": list(map(json_safe, self.differences)),
             "same": self.same,

@@ -1,4 +1,4 @@
-"""What data is: files, records, bytes, lengths, fields and columns, and the folder of its index."""
+"""A survey of data: files, records, bytes, lengths, fields and columns, and the folder of its index."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _LINE_ENDS = b"\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that are equal."""
+    """A group of rows that are equal."""
 
     count: int
     rows: tuple[int, ...]
@@ -93,7 +93,7 @@ class Duplicates:
 
     @property
     def made_of(self) -> str:
-        """What the figures are made of."""
+        """The records or the index that the figures come from."""
         first = (
             f"the first {self.done:,} of {self.of:,} rows" if self.done < self.of else f"all {self.of:,} rows"
         )
@@ -102,7 +102,7 @@ class Duplicates:
         return f"from {self.kept:,} of {first}: those of one of {self.classes:,} classes of hashes"
 
     def document(self) -> dict[str, Any]:
-        """Return the facts, JSON-safe."""
+        """Return the facts as a JSON-safe dict."""
         return {
             "made_of": self.made_of,
             "done": self.done,

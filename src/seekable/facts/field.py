@@ -60,11 +60,11 @@ class Field:
 
     @property
     def made_of(self) -> str:
-        """What the figures are made of."""
+        """The records or the index that the figures come from."""
         return from_sample(self.done, of=self.size, seed=self.seed)
 
     def document(self) -> dict[str, Any]:
-        """Return the facts, JSON-safe."""
+        """Return the facts as a JSON-safe dict."""
         return {
             "made_of": self.made_of,
             "done": self.done,

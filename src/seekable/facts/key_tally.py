@@ -1,4 +1,4 @@
-"""What the values of one key are: counted as records are read, and a frozen fact at any time."""
+"""The values of one key: counted as records are read, and a frozen fact at any time."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TopValue:
 
 @dataclass(frozen=True, slots=True)
 class KeyFacts:
-    """What the values of one key are."""
+    """A description of the values of one key."""
 
     path: Path
     present: Share
@@ -136,7 +136,7 @@ class KeyTally:
         self._uncounted = 0
 
     def add(self, values: Sequence[Any]) -> None:
-        """Count some values."""
+        """Count some values of the key."""
         self.count += len(values)
         kinds = Counter(map(type, values))
         for kind, number in kinds.items():

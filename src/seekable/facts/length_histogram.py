@@ -68,12 +68,12 @@ class LengthHistogram:
 
     @property
     def made_of(self) -> str:
-        """What the figures are made of."""
+        """The records or the index that the figures come from."""
         first = f", of the first {self.done:,} of {self.of:,} rows" if self.done < self.of else ""
         return FROM_INDEX + first
 
     def document(self) -> dict[str, Any]:
-        """Return the histogram, JSON-safe."""
+        """Return the histogram as a JSON-safe dict."""
         return {
             "made_of": self.made_of,
             "done": self.done,

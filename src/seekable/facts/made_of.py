@@ -1,4 +1,4 @@
-"""What a figure is made of, in words, and the bounds of a share that comes from a sample.
+"""The origin of a figure in words, and the bounds of a share that comes from a sample.
 
 The page, the command line and the JSON documents print these texts beside each figure.
 """

@@ -1,4 +1,4 @@
-"""What each source gives to a run over time, as it is planned by the weights and as it is delivered.
+"""The shares of the sources of a run over time, as planned by the weights and as delivered.
 
 Records are exact. Bytes are the lengths of all records of the steps where these are few; of more they are
 records times the mean length of the source's records. Both have line ends in them and are from the index.
@@ -53,7 +53,7 @@ _MOST_LOOKED_UP = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """What each source gives from one step to the next place, in records, bytes or tokens."""
+    """The amounts of each source from one step to the next place, in records, bytes or tokens."""
 
     names: tuple[str, ...]
     unit: Unit

@@ -1,4 +1,4 @@
-"""How unusual the records of a batch are, among rows of the same source: suspects, and no proof."""
+"""Ranks the records of a batch by how unusual they are among rows of the same source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often long work makes a partial result: about every 50 ms, and never for most of its time."""
+"""Spaces the partial results of long work: about 50 ms apart, and never for most of its time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _Z = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What the batches of some steps hold, and what they would hold padded; while the work goes on, of fewer.
+    """The elements in batches of some steps, without padding and with it; of fewer while the work goes on.
 
     Each rank's part of a batch is padded to its own longest record; a packed sample has its own width.
     """
@@ -105,7 +105,7 @@ class Padding:
         return max(0.0, share - half), min(1.0, share + half)
 
     def document(self) -> dict[str, Any]:
-        """Return the fact, JSON-safe."""
+        """Return the fact as a JSON-safe dict."""
         low, high = self.bounds
         return {
             "from": self.start,

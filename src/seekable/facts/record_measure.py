@@ -24,7 +24,7 @@ RecordUnit = Literal["tokens", "characters", "numbers"]
 
 @dataclass(frozen=True, slots=True)
 class RecordMeasure:
-    """A length of records."""
+    """A measure of the length of records."""
 
     unit: RecordUnit
     text_key: str | None

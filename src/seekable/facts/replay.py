@@ -24,7 +24,7 @@ MOST_RECORDS = 500
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How far the batches before a step are made, and at the end the records of the step."""
+    """The progress of a replay, and at the end the records of the step."""
 
     step: int
     began: int
@@ -38,7 +38,7 @@ class Replay:
 
     @property
     def made_of(self) -> str:
-        """What the records are made of."""
+        """The state from which the records were replayed."""
         return f"exact, replayed from step {self.began:,}"
 
     def document(self) -> dict[str, Any]:

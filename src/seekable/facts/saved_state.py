@@ -1,4 +1,4 @@
-"""What a saved state says of its run, and the differences of two of them, as JSON documents."""
+"""JSON documents of a saved state and of the differences of two."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Schedule:
         return shares
 
     def document(self) -> dict[str, Any]:
-        """Return the fact, JSON-safe."""
+        """Return the fact as a JSON-safe dict."""
         columns = zip(self.steps, self.positions, self.weights, self.shares.tolist(), strict=True)
         return {
             "made_of": COMPUTED,

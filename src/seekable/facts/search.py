@@ -63,7 +63,7 @@ class Hit:
     """What follows it, at most 80 characters."""
 
     def document(self) -> dict[str, Any]:
-        """Return the hit, JSON-safe."""
+        """Return the hit as a JSON-safe dict."""
         return {
             "row": self.row,
             "key": json_value(self.key),
@@ -104,7 +104,7 @@ class Search:
     """The share of all rows that have the text, with bounds; None where all are searched."""
 
     def document(self) -> dict[str, Any]:
-        """Return the search, JSON-safe."""
+        """Return the search as a JSON-safe dict."""
         return {
             "text": json_value(self.text),
             "made_of": self.made_of,
@@ -170,7 +170,7 @@ class _Found:
         self.hits: list[Hit] = []
 
     def add(self, rows: Sequence[int], records: Sequence[Any]) -> None:
-        """Search some decoded records."""
+        """Search some decoded records for the text."""
         for row, record in zip(rows, records, strict=True):
             if isinstance(record, CorruptRecord):
                 self.corrupt += 1

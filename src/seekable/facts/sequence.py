@@ -62,7 +62,7 @@ class Piece:
         return self.count + self.as_label == self.document_tokens
 
     def document_form(self) -> dict[str, Any]:
-        """Return the piece, JSON-safe."""
+        """Return the piece as a JSON-safe dict."""
         return {
             "at": self.at,
             "count": self.count,
@@ -108,7 +108,7 @@ class PackedSequence:
         return None if self.mask is None else int(self.mask.sum())
 
     def document(self) -> dict[str, Any]:
-        """Return the fact, JSON-safe."""
+        """Return the fact as a JSON-safe dict."""
         return {
             "made_of": self.made_of,
             "length": int(self.tokens.size),

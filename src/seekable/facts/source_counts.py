@@ -1,4 +1,4 @@
-"""How many records of each source a pipeline delivers before a position, exactly, without reading a record.
+"""Exact counts of the records of each source before a position of a pipeline; no record is read.
 
 The sources of a pipeline are the parts of its mixtures and concatenations, to any depth. Counts pass through
 mixtures, concatenations, ``take``, ``skip``, ``epoch``, ``repeat``, maps and batches in closed form. Where a

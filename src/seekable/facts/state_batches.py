@@ -27,7 +27,7 @@ _MOST_READ = 16
 
 @dataclass(frozen=True, slots=True)
 class StateBatches:
-    """What the states of a folder say of the batches of a run."""
+    """The batch size, ranks and epochs of a run, as found in a folder of states."""
 
     batch: int | None
     """The records of a batch over all ranks; None if the states do not tell."""

@@ -1,4 +1,4 @@
-"""What a dataset is, by its index alone: the figures that every page and card begins with."""
+"""The figures of a dataset by its index alone, with which every page and card begins."""
 
 from __future__ import annotations
 

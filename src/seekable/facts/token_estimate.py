@@ -1,4 +1,4 @@
-"""How many tokens all records of data have: from a sample, with bounds, or exactly where all are counted."""
+"""The number of tokens of all records: from a sample, with bounds, or exactly where all are counted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TokenEstimate:
     made_of: str
 
     def document(self) -> dict[str, Any]:
-        """Return the fact, JSON-safe."""
+        """Return the fact as a JSON-safe dict."""
         return {"count": self.tokens, "low": self.low, "high": self.high, "made_of": self.made_of}
 
 

@@ -1,4 +1,4 @@
-"""What a comparison of files with their index found, as a JSON document."""
+"""The JSON document of a comparison of files with their index."""
 
 from __future__ import annotations
 

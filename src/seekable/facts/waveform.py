@@ -64,13 +64,13 @@ class Waveform:
 
     @property
     def made_of(self) -> str:
-        """What the outline is made of."""
+        """The samples that the outline comes from."""
         if self.frames_read == self.frames:
             return COMPUTED
         return f"from the first {self.seconds_read:,.0f} of {self.seconds:,.0f} seconds"
 
     def document(self) -> dict[str, Any]:
-        """Return the outline, JSON-safe."""
+        """Return the outline as a JSON-safe dict."""
         return {
             "made_of": self.made_of,
             "seconds": self.seconds,

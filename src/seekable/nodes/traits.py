@@ -1,4 +1,4 @@
-"""What the reading of a dataset may do besides reading files of this machine: call functions, use a network.
+"""Tells graphs apart whose reading calls functions or uses a network from those that only read files here.
 
 Overviews, such as those of notebooks, show records only where neither can happen.
 """

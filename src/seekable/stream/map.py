@@ -71,7 +71,7 @@ class MapItems(SameTokens):
 
 @final
 class _Mapped(Runs):
-    """What the function returns for each item, in one lane."""
+    """The results of the function for the items of one lane."""
 
     def __init__(self, stage: MapItems, below: LaneInput) -> None:
         self._stage, self._input = stage, below

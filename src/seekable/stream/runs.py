@@ -82,7 +82,7 @@ class RunLength:
 
 @final
 class Trail:
-    """How much a stage had taken of its input when it made each of its last items.
+    """Remembers, for each of the last items of a stage, what had been taken of its input when it was made.
 
     Example:
         >>> trail = Trail(0)

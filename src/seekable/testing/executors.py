@@ -157,7 +157,7 @@ class ExecutorTests:
             assert executor.submit(_die_once, _path(folder, 1)).result(_PATIENCE_SECONDS) == "alive"
 
     def test_after_the_end_nothing_is_taken(self) -> None:
-        """What was submitted before is done."""
+        """Calls that were submitted before are done."""
         executor = self.executor()
         calls = [executor.submit(abs, -number) for number in range(_WAITING)]
         executor.shutdown(wait=True)
@@ -165,7 +165,7 @@ class ExecutorTests:
         _assert_raises(RuntimeError, lambda: executor.submit(abs, 1))
 
     def test_at_an_end_without_patience_nobody_waits(self) -> None:
-        """``shutdown(cancel_futures=True)`` cancels what waits."""
+        """``shutdown(cancel_futures=True)`` cancels the calls that wait."""
         with _folder() as folder:
             executor = self.executor()
             calls = [executor.submit(_nap, _path(folder, number)) for number in range(_WAITING)]

@@ -66,7 +66,7 @@ def make_app(opened: Opened) -> Starlette:
 
 
 class _Answers:
-    """Makes answers of pages."""
+    """Turns pages into answers to requests."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened

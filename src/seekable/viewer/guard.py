@@ -1,4 +1,4 @@
-"""Who may ask: this machine's names, the token of the link, and no other site's pages.
+"""Refuses requests without the token of the link, for other hosts, or from pages of other sites.
 
 The guard is the outermost ASGI application. A request comes through if its Host is a name of this machine or
 one that the user allowed (so DNS that is rebound leads nowhere), its Origin too where one is sent, and the

@@ -24,7 +24,7 @@ class _Stopped(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a call ended."""
+    """The end of a call."""
 
     result: Partial | None
     error: BaseException | None

@@ -1,4 +1,4 @@
-"""Which data a link was made of: digits of a fingerprint, rows and files, in the parameter ``is``."""
+"""The identity of the data of a link: digits of a fingerprint, rows and files, in the parameter ``is``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXT = re.compile(r"([0-9a-f]{8})(?:-(\d{1,18}|endless))?(?:-(\d{1,18}))?", re.
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells data, or the order of a pipeline, from what another link was made of."""
+    """The identity of data, or of the order of a pipeline, as it stands in links."""
 
     digits: str
     """The first eight hexadecimal digits of the fingerprint."""

@@ -29,18 +29,18 @@ _SECONDS_TO_END = 2.0
 
 
 class Partial(Protocol):
-    """What a generator of a job yields: a fact of a part of the work, frozen."""
+    """A frozen fact of a part of the work, which the generator of a job yields."""
 
     @property
     def done(self) -> int:
-        """How much is done, in the unit of ``of``."""
+        """The amount that is done, in the unit of ``of``."""
 
     @property
     def of(self) -> int:
-        """How much there is to do."""
+        """The amount that is to be done."""
 
     def document(self) -> dict[str, Any]:
-        """Return the fact, JSON-safe."""
+        """Return the fact as a JSON-safe dict."""
 
 
 class Job:
@@ -72,7 +72,7 @@ class Job:
 
     @property
     def state(self) -> State:
-        """Where the job is between "waiting" and its end."""
+        """The phase of the job, from "waiting" to its end."""
         return self._state
 
     @property
@@ -92,7 +92,7 @@ class Job:
 
     @property
     def error(self) -> BaseException | None:
-        """What the work raised, if it failed."""
+        """The error that the work raised, if it failed."""
         return self._error
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What bytes of a record are, by their first bytes: a type that a browser may show, or bytes to save.
+"""Finds the type of bytes by their first ones: one that a browser may show, or bytes to save.
 
 A record's own word for its type is not used: only what is in this list is shown, and all else is an
 attachment. Formats that can hold a script (SVG, HTML, PDF) are not in it.
@@ -23,7 +23,7 @@ Kind = Literal["image", "audio", "video", "other"]
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """What a browser may do with bytes."""
+    """The type of some bytes, and the use that a browser may make of them."""
 
     name: str
     """The value of the header Content-Type."""

@@ -1,4 +1,4 @@
-"""What is open in a viewer: data, pipelines and folders of states, each under a name."""
+"""The open data, pipelines and folders of states of a viewer, each under a name."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Kept:
         return value
 
     def clear(self) -> None:
-        """Drop all values."""
+        """Drop all values that are kept."""
         with self._lock:
             self._values.clear()
 
@@ -100,7 +100,7 @@ class StillOpening(Exception):
 
 @dataclass(frozen=True)
 class Opened:
-    """What the addresses of a viewer mean."""
+    """The objects that the addresses of a viewer name."""
 
     datasets: dict[str, Dataset]
     """More come when data that is opened in the background is ready."""

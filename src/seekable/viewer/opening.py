@@ -30,7 +30,7 @@ _HEAD_LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class OpeningPart:
-    """How far an index is."""
+    """The progress of an index that is built."""
 
     done: int
     """Bytes of the files that were read."""
@@ -42,7 +42,7 @@ class OpeningPart:
     """The records that were found so far."""
 
     def document(self) -> dict[str, Any]:
-        """Return the progress, JSON-safe."""
+        """Return the progress as a JSON-safe dict."""
         return {
             "done": self.done,
             "of": self.of,

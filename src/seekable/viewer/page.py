@@ -1,4 +1,4 @@
-"""What a page is made of: what its address asks for, and what it shows."""
+"""The parts of a page: the parameters of its address, and the content that it shows."""
 
 from __future__ import annotations
 
@@ -127,6 +127,6 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Svg:
-    """A chart."""
+    """A chart as the text of an SVG file."""
 
     text: str

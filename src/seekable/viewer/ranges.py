@@ -1,4 +1,4 @@
-"""Which bytes of a value an answer has: all of them, or the one range that the header Range names."""
+"""Finds the bytes of a value that an answer has: all, or the one range that the header Range names."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ _MOST_FILES = 50
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a record a page shows."""
+    """The limits on how much of a record a page shows."""
 
     depth: int = 2
     """Levels that are open."""

@@ -22,7 +22,7 @@ __all__ = ["Shown", "add"]
 
 
 class Shown:
-    """What the server of this process shows under one token.
+    """The objects that the server of this process shows under one token.
 
     Attributes:
         port: where the server listens.

@@ -1,4 +1,4 @@
-"""Which files of data are not the ones that were indexed, and since when."""
+"""The files of data that are not the ones that were indexed, and the times of their changes."""
 
 from __future__ import annotations
 

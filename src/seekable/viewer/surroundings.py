@@ -1,4 +1,4 @@
-"""What lies around a corrupt record: the bytes of the file about the place of the error."""
+"""The surroundings of a corrupt record: the bytes of the file about the place of the error."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ __all__ = ["VerificationPart", "verification_work"]
 
 @dataclass(frozen=True, slots=True)
 class VerificationPart:
-    """How far a verification is, and at last what it found."""
+    """The progress of a verification, and at last its findings."""
 
     done: int
     """Bytes that were read; of the decoding of records, rows; of a plain verification, files."""

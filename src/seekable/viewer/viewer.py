@@ -117,11 +117,11 @@ class Viewer:
         self._shown.close()
 
     def __enter__(self) -> Self:
-        """Return this viewer."""
+        """Return this viewer, for a ``with`` statement."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop serving these pages."""
+        """Stop serving the pages of this viewer."""
         self.close()
 
     def __repr__(self) -> str:

@@ -35,7 +35,7 @@ class FixedWindows(Packing):
 
     @property
     def samples(self) -> int:
-        """The number of windows."""
+        """The number of windows in all."""
         return max(0, (self.axis.end - self.overlap) // self.stride)
 
     @property
