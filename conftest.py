@@ -152,8 +152,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 
 
 # Of each test, `make check` runs one case in so many.
-_TURNS = {"exhaustive": 16, "frameworks": 3}
-_OPTIMIZED_TURNS = 4
+_TURNS = {"exhaustive": 24, "frameworks": 5}
+_OPTIMIZED_TURNS = 8
 
 
 def in_turns(items: list[pytest.Item], turns: int) -> list[pytest.Item]:
