@@ -257,8 +257,8 @@ class FileSet:
             before += len(rows)
         return found
 
-    def mapped(self, file: int) -> MappedFile:
-        """Return the memory map of a file.
+    def mapped(self, file: int, use: int | None = None) -> MappedFile:
+        """Return the memory map of a file; readers of many files call `next_use` once for all of them.
 
         Raises:
             IndexStale: the file is not the one that was indexed.
@@ -267,7 +267,7 @@ class FileSet:
         mapped = known[0]() if known else None
         if mapped is None:
             return self._map(file)[0]
-        mapped.last_use = next_use()
+        mapped.last_use = next_use() if use is None else use
         return mapped
 
     def source(self, file: int) -> RangeSource:

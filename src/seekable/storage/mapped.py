@@ -79,10 +79,10 @@ class MappedFile:
         "_descriptor",
         "_inode",
         "_looks",
-        "_next_look_ns",
         "last_use",
         "mtime_ns",
         "name",
+        "next_look_ns",
         "path",
         "reader",
         "size",
@@ -118,7 +118,8 @@ class MappedFile:
         self._inode = (status.st_dev, status.st_ino)
         self._change_ns = status.st_ctime_ns
         self._looks = 0
-        self._next_look_ns = 0
+        self.next_look_ns = 0
+        """The time, by ``time.monotonic_ns``, from which on `check` looks at the file again."""
         # Else a page fault reads megabytes around the page; `advise` names the bytes that will be read.
         self.view: View = map_file(self._descriptor, size, random=True)
         """The bytes of the file, decompressed if it is a compressed one."""
@@ -157,12 +158,12 @@ class MappedFile:
             IndexStale: it was changed, replaced, renamed or removed.
         """
         now = monotonic_ns()
-        if now < self._next_look_ns:
+        if now < self.next_look_ns:
             return
         self._look()
         self._looks += 1
         if self._looks >= _FIRST_LOOKS:
-            self._next_look_ns = now + _LOOK_NS
+            self.next_look_ns = now + _LOOK_NS
 
     def _look(self) -> None:
         if self._descriptor == _CLOSED:

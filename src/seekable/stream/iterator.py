@@ -39,7 +39,8 @@ class StreamIterator:
         self._lineage = splitting_lineage(stage)
         self._partly_delivered = PartlyDelivered(self._lineage)
         self._slot = 0
-        self._count = 0
+        self._empty = 0
+        """The number of slots so far that had no item."""
         self._token: Token = None
         self._failed: BaseException | None = None
 
@@ -69,7 +70,6 @@ class StreamIterator:
             raise
         self._token, item = pair
         self._slot += 1
-        self._count += 1
         if self._lineage is not None:
             self._note((self._slot - 1) % self._stage_lanes)
         return item
@@ -90,6 +90,7 @@ class StreamIterator:
             except BaseException as error:
                 self._fail(error)
                 raise
+            self._empty += slot - self._slot
             self._slot = slot
             return pair
         raise StopIteration
@@ -108,8 +109,9 @@ class StreamIterator:
                 middle of it, where items that they held may be lost.
         """
         if self._failed is not None:
+            count = self._slot - self._empty
             message = (
-                f"the stream failed after {self._count} items ({self._failed!r:.200}), so there is no state "
+                f"the stream failed after {count} items ({self._failed!r:.200}), so there is no state "
                 f"to go on from: take one before each item that may fail, or load the last one that was taken"
             )
             raise NotResumable(message) from self._failed
@@ -117,7 +119,7 @@ class StreamIterator:
         states = {lane: iterator.states() for lane, iterator in self._iterators.items()}
         return StreamState(
             self._stage.fingerprint,
-            self._count,
+            self._slot - self._empty,
             self._slot,
             {lane: [state.document() for state in stages] for lane, stages in states.items()},
             self._stage.lanes,
@@ -152,7 +154,7 @@ class StreamIterator:
             iterator.load([StageState.parse(stage) for stage in parsed.lanes[lane]])
         self._begin(iterators)
         self._partly_delivered = PartlyDelivered(self._lineage, rows_given(parsed.given))
-        self._count, self._slot = parsed.step, parsed.slot
+        self._slot, self._empty = parsed.slot, parsed.slot - parsed.step
         self._token = self._failed = None
 
     def _note(self, lane: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -23,6 +24,7 @@ from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.recovery import recovered
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
 from seekable.state.functions import describe_function
+from seekable.storage.mapped import next_use
 from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
 from seekable.storage.ranges import merge_near
 
@@ -201,6 +203,8 @@ class _FilesReader(Reader):
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
         self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
         """The decoder of each file. The nodes are not kept: they hold this reader."""
+        self.fasts = [None if decoder.headed else decoder.fast for decoder in self.decoders]
+        """The function that decodes a record of each file; None where it depends on the head of the file."""
         self.errors = [node.errors for node in nodes for _ in range(len(node.files))]
         self.needs_heads_only = all(node.decoder.needs_head_only for node in nodes)
         self.activity = DiskActivity()
@@ -266,22 +270,22 @@ class _FilesPlan(Plan):
     def _decoded_local(self) -> list[Any]:
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset = self.reader.files
+        open_file, fasts = self.reader.files.mapped, self.reader.fasts
         out: list[Any] = [None] * order.size
-        current = -1
+        current, now, use = -1, monotonic_ns(), next_use()
         for place, file, start, end in zip(
             order.tolist(), files.tolist(), starts.tolist(), ends.tolist(), strict=True
         ):
             if file != current:
-                current, mapped = file, fileset.mapped(file)
-                mapped.check()
-                decoder = self.reader.decoder(file)
-                view, decode = mapped.view, decoder.fast
+                current, mapped = file, open_file(file, use)
+                if now >= mapped.next_look_ns:
+                    mapped.check()
+                view, decode = mapped.view, fasts[file] or self.reader.decoder(file).fast
             record = view[start:end]
             try:
                 out[place] = decode(record)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
-                out[place] = self._recovered(place, decoder, record, error)
+                out[place] = self._recovered(place, self.reader.decoder(file), record, error)
         return out
 
     def _decoded(self, records: list[memoryview]) -> list[Any]:
