@@ -72,7 +72,7 @@ class ComparedLoss:
 
     @property
     def times(self) -> float | None:
-        """The distance of the loss above the median, in ``mad``; None if that is 0, or the loss not finite."""
+        """The distance of the loss above the median, in ``mad``; None if that is 0 or the loss not finite."""
         return (self.loss - self.median) / self.mad if self.mad and np.isfinite(self.loss) else None
 
     def document(self) -> dict[str, Any]:
