@@ -64,6 +64,8 @@ FORMATS: dict[str, Callable[[int], bytes]] = {
     "arrow": _arrow,
 }
 
+TABLES = {"parquet", "arrow"}
+
 
 def open_paths(folder: Path) -> list[str]:
     """Return the files below a folder that this process has open, one for each descriptor."""
@@ -107,26 +109,32 @@ def write(folder: Path, form: str, files: int) -> Path:
     return folder
 
 
-def check_bound(folder: Path, most: int) -> None:
-    """Read a folder in all ways, and compare the number of open files with the bound after each read."""
+def check_bound(folder: Path, most: int, *, maps_too: bool) -> None:
+    """Read a folder in all ways, and compare the number of open files with the bound after each read.
+
+    Maps of closed files are kept, but not those of tables, whose readers take memory.
+    """
     expected = list(sk.open(folder, jobs=1))
     assert counts(folder) == (0, 0)
     ds = sk.open(folder, max_open_files=most)
     rows = spread(len(ds))
     for row in rows:
         assert ds[row] == expected[row]
-        assert max(counts(folder)) <= most
+        assert descriptors(folder) <= most
+        assert not maps_too or maps(folder) <= most
     assert ds[rows] == [expected[row] for row in rows]
     assert list(ds) == expected
-    assert max(counts(folder)) <= most
+    assert descriptors(folder) <= most
+    assert maps(folder) <= most if maps_too else maps(folder) == len(os.listdir(folder)) - 1
     windows = ds.shuffle(seed=1, window=8, lanes=2 * most)
     with ThreadPoolExecutor(4) as threads:
         assert sorted(map(str, threads.map(windows.__getitem__, range(len(ds))))) == sorted(
             map(str, expected)
         )
     for _ in sk.Loader(windows, batch_size=50, workers=2, worker_type="thread", collate=list):
-        assert descriptors(folder) <= most
-        assert maps(folder) <= most + 3  # the files that the threads read at this moment
+        # Threads advise the system about a file that others have closed, with a descriptor of the moment.
+        assert descriptors(folder) <= most + (0 if maps_too else 3)
+        assert not maps_too or maps(folder) <= most + 3  # the files that the threads read at this moment
     ds.close()
     assert counts(folder) == (0, 0)
     assert ds[rows[0]] == expected[rows[0]]
@@ -137,18 +145,18 @@ def check_bound(folder: Path, most: int) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_at_most_so_many_files_are_open_however_they_are_read(tmp_path: Path, form: str) -> None:
-    check_bound(write(tmp_path / "data", form, 30), 4)
+    check_bound(write(tmp_path / "data", form, 30), 4, maps_too=form in TABLES)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMATS)
 def test_at_most_128_of_500_files_are_open_by_default(tmp_path: Path, form: str) -> None:
     folder = write(tmp_path / "data", form, 500)
-    check_bound(folder, 100)
+    check_bound(folder, 100, maps_too=form in TABLES)
     ds = sk.open(folder)
     for row in spread(len(ds)):
         ds[row]
-    assert counts(folder) == (128, 128)
+    assert counts(folder) == (128, 128 if form in TABLES else 500)
 
 
 @pytest.mark.parametrize("decode", ["numpy", "arrow"])

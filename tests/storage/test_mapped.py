@@ -324,4 +324,10 @@ def test_maps_of_closed_files_are_kept_where_asked(tmp_path: Path) -> None:
     del file
     files.close()
     assert first() is None
+    files.open(5, partial(opened, tmp_path / "3"))
+    last = weakref.ref(files.open(4, partial(opened, tmp_path / "2")))
+    files.open(5, partial(opened, tmp_path / "3"))
+    assert last() is not None
     assert pickle.loads(pickle.dumps(files)).keeps_maps
+    del files
+    assert last() is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -22,10 +21,11 @@ from seekable.nodes.bases import leaves_of, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
-from seekable.nodes.search import SearchRange
+from seekable.nodes.search import positions_of_row
 from seekable.nodes.slice import cut
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
@@ -267,14 +267,8 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
         Returns:
             The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
         """
-        size = self._node.size
-        row, epoch = checked_count("row", row, least=0), checked_epoch(epoch, size)
-        start, stop = (0, None) if size is None else (epoch * size, (epoch + 1) * size)
-        place = os.fspath(path)
-        place = place if place.startswith("<") or "://" in place else os.path.abspath(place)
-        within = SearchRange(start, stop, epoch)
-        found = self._node.find_within(lambda leaf: leaf.rows_of(place, row), within)
-        return [int(position) for position in found]
+        row, epoch = checked_count("row", row, least=0), checked_epoch(epoch, self._node.size)
+        return positions_of_row(self._node, path, row, range(epoch, epoch + 1)).tolist()
 
     def key(self, key: Any) -> Any:
         """Return the record that has a key, or a list of records for a list of keys, in their order.

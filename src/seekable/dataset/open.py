@@ -136,7 +136,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         strict: of tables, whether all files must have the same columns of the same types. Else records have
             the columns of all files, None where a file lacks one, in types that hold all values.
         max_open_files: the most files of this dataset that are open at once, one descriptor each; the file
-            used least recently is closed for the next one. The index takes none of them.
+            used least recently is closed for the next one, and stays mapped for a while unless it is a table.
+            The index takes none of them.
         partitions: ``"hive"`` if folders ``year=2024/lang=de/`` are columns of the records below them: int64
             where all values of a key are integers, else str; None for ``__HIVE_DEFAULT_PARTITION__``, and in
             a file that lies in no folder of the key. ``filter(where=)`` opens no file that they rule out. A

@@ -13,6 +13,7 @@ from seekable.dataset.source_kinds import has_spec, may_be_shar, spec_of_tokens
 from seekable.errors import DuplicateKeys, InvalidArgument
 from seekable.formats.finding import sampled_files
 from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
+from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 
@@ -107,7 +108,7 @@ class Opening:
                 spec.prepare_index(found, form, index_dir=index_dir, progress=shown)
             scanner = form.scanner if spec is None else spec.scanner(form)
             files = replace(indexing, progress=shown).files(found, scanner)
-        files = files.limited(options.most_open_files)
+        files = files.limited(options.most_open_files, keeps_maps=not is_table_indexer(scanner))
         node = build(files) if partitions is None else _without_keys(form, options, files)
         if key is not None:
             node = _with_keys(node, key, indexing)

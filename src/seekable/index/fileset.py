@@ -88,7 +88,7 @@ class FileSet:
         """The most files that are open at once."""
         return max(kept_open.most for _, kept_open in self._kept_open)
 
-    def limited(self, most: int, *, keeps_maps: bool = False) -> FileSet:
+    def limited(self, most: int, *, keeps_maps: bool) -> FileSet:
         """Return the same files, of which at most so many are open at once; see `OpenFiles` for maps."""
         files = FileSet(self._parts, ((len(self), OpenFiles(most, keeps_maps=keeps_maps)),))
         files._opened = self._opened

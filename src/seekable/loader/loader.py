@@ -11,8 +11,6 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable._viewable import Viewable
@@ -26,6 +24,7 @@ from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
+from seekable.nodes.search import positions_of_row
 
 if TYPE_CHECKING:
     import os
@@ -276,11 +275,8 @@ class Loader(Positioned, Viewable):
                 "with stream.locate(token)"
             )
             raise InvalidArgument(message)
-        found = [
-            dataset.find(path, row, epoch=epoch)
-            for epoch in when.checked_epochs(epochs, progress.steps, progress.anchor)
-        ]
-        positions = np.array([position for epoch in found for position in epoch], dtype=np.int64)
+        searched = when.checked_epochs(epochs, progress.steps, progress.anchor)
+        positions = positions_of_row(dataset.node, path, checked_count("row", row, least=0), searched)
         return when.comings(progress.steps, progress.anchor, positions)
 
     def report(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, checked_epoch
 from seekable.errors import WrongType
 
 if TYPE_CHECKING:
@@ -78,18 +78,17 @@ def checked_epochs(epochs: int | range | None, steps: Steps, anchor: Cursor) -> 
 
     Raises:
         WrongType: ``epochs`` is neither a number nor a range.
-        InvalidArgument: an epoch is below 0.
+        InvalidArgument: an epoch is below 0, or its positions would be 2**63 or more.
     """
     if epochs is None:
         return range(anchor.epoch, anchor.epoch + (steps.epochs or 1))
-    if isinstance(epochs, range):
-        for epoch in (min(epochs, default=0), max(epochs, default=0)):
-            checked_count("epochs", epoch, least=0)
-        return epochs
-    if isinstance(epochs, bool) or not isinstance(epochs, int):
+    if isinstance(epochs, bool) or not isinstance(epochs, int | range):
         message = f"epochs must be a number of epochs from epoch 0 on, or a range of epochs (got {epochs!r})"
         raise WrongType(message)
-    return range(checked_count("epochs", epochs, least=0))
+    searched = epochs if isinstance(epochs, range) else range(checked_count("epochs", epochs, least=0))
+    checked_count("epochs", min(searched, default=0), least=0)
+    checked_epoch(max(searched, default=0), steps.size)
+    return searched
 
 
 def _in_order(steps: Steps, numbers: Int64s, positions: Int64s, places: Int64s) -> list[Coming]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_OPEN_FILES", "MappedFile", "OpenFiles", "View", "most_maps", "next_use"]
 
 MOST_OPEN_FILES = 128
-"""The number of files that a source keeps open by default."""
+"""The number of files that a source keeps open by default; of files that were closed the maps stay longer."""
 
 _RESERVED_DESCRIPTORS = 128
 _FEWEST_MAPS = 64
@@ -195,7 +195,7 @@ class MappedFile:
 class OpenFiles:
     """The open files of one source, at most so many at once. Safe from threads and after fork.
 
-    Files are numbered by the caller. A pickle has the bound alone.
+    Files are numbered by the caller. A pickle has the bounds alone.
 
     Example:
         >>> import os, tempfile
@@ -215,10 +215,13 @@ class OpenFiles:
 
         Args:
             most: the most files that are open at once.
-            keeps_maps: True to keep the maps of files that were closed to open others.
+            keeps_maps: True to keep the maps of files that were closed to open others. They take no
+                descriptors, and to map a file again takes longer than to read a dozen records. Files whose
+                readers take memory are not kept.
         """
         self.most = most
         self.keeps_maps = keeps_maps
+        self._has_kept = False
         self.forget()
         _sources[id(self)] = self
 
@@ -227,6 +230,12 @@ class OpenFiles:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(OpenFiles, keeps_maps=self.keeps_maps), (self.most,)
+
+    def __del__(self) -> None:
+        """Drop the kept maps: they hold the space of files that were removed from the disk."""
+        # When the interpreter ends, names of modules become None before the last objects go.
+        if self._has_kept and _kept is not None:
+            self._drop_kept()
 
     def forget(self) -> None:
         """Drop all files, and take a new lock."""
@@ -273,7 +282,7 @@ class OpenFiles:
         with self._changed:
             while self._files:
                 self._files.popitem()[1].close()
-        if self.keeps_maps:
+        if self._has_kept:
             self._drop_kept()
 
     def close_oldest(self) -> None:
@@ -294,6 +303,7 @@ class OpenFiles:
                 file = self._files.pop(number)
                 file.close()
                 if self.keeps_maps:
+                    self._has_kept = True
                     _kept.append((id(self), file))
                 return
 

@@ -18,6 +18,7 @@ from seekable.formats.decoding import decoder_named, in_column, only_field, utte
 from seekable.formats.registry import FORMATS, format_named
 from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import open_files
+from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.columns.cast import target_of
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import entry_key
@@ -198,13 +199,9 @@ class NodeReader:
         resources = self._resources
         self.saved[number] = {"files": saved_entries(said.get("folders"), f"{where}.folders")}
         found = found_files(said.get("folders"), resources.roots, f"{where}.folders")
-        files = open_files(
-            found,
-            format_named(name).scanner,
-            index_dir=resources.roots.index_dir,
-            progress=resources.progress,
-        )
-        return files.limited(most)
+        scanner, roots = format_named(name).scanner, resources.roots
+        files = open_files(found, scanner, index_dir=roots.index_dir, progress=resources.progress)
+        return files.limited(most, keeps_maps=not is_table_indexer(scanner))
 
     def _decoder(self, value: Any, given: Mapping[str, Any], where: str) -> Decoder:
         said = checked(value, dict[str, Any], where)

@@ -263,7 +263,7 @@ def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], S
 
     def source(files: FileSet) -> SampleSource:
         made = SampleSource(
-            files.limited(files.most_open, keeps_maps=True),
+            files,
             form.name,
             decoders,
             asked=options.shown,

@@ -76,7 +76,7 @@ def open_shar(
     as_cuts = options.decode == _CUT_OBJECTS
     asked = _decode_by_field("bytes" if as_cuts else options.decode, shar.fields)
     jsonl = format_named("jsonl")
-    files = index(shar.cuts.found, jsonl).limited(options.most_open_files)
+    files = index(shar.cuts.found, jsonl).limited(options.most_open_files, keeps_maps=True)
     plain = replace(options, decode=None, columns=None, errors=None)
     if not shar.fields and columns is None and not as_cuts:
         return with_keys(line_source(jsonl, replace(plain, errors=options.errors))(files))
@@ -85,7 +85,7 @@ def open_shar(
         _check_columns(columns, [field.name for field in shar.fields], lines)
     sources = []
     for field in shar.fields:
-        own = index(field.found, format_of_field(field)).limited(options.most_open_files)
+        own = index(field.found, format_of_field(field)).limited(options.most_open_files, keeps_maps=True)
         for _, message in unequal_files(files, own, field.name):
             raise UnsupportedFormat(message)
         is_read = columns is None or not {field.name, held_by_cut(field.name)}.isdisjoint(columns)

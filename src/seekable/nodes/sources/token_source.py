@@ -238,7 +238,7 @@ def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], To
 
     def source(files: FileSet) -> TokenSource:
         made = TokenSource(
-            files.limited(files.most_open, keeps_maps=True),
+            files,
             form.name,
             options.shown,
             columns=columns,
