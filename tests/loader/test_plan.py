@@ -48,10 +48,10 @@ def test_a_rank_is_delivered_what_is_planned_for_it(end: End, epochs: int, world
     for rank in range(world_size):
         loader = loader_of(shuffled(SIZE), end=end, epochs=epochs, rank=rank, world_size=world_size)
         delivered = [batch for _ in range(2) for batch in loader]
-        plans = [planner.plan(step=step).of_rank(rank) for step in range(len(delivered))]
+        plans = [planner.plan(step=step, rank=rank) for step in range(len(delivered))]
         assert [[record.place.row for record in plan.records] for plan in plans] == delivered
     with pytest.raises(sk.InvalidArgument, match=rf"rank must be below world_size={world_size} \(got 8\)"):
-        planner.plan(step=0).of_rank(8)
+        planner.plan(step=0, rank=8)
 
 
 def test_positions_and_epochs_are_those_of_the_dataset() -> None:

@@ -112,8 +112,7 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     pipeline = pipeline_of(
         target, Batches(given), state=state, roots=root or [], index_dir=index_dir, step=step
     )
-    planned = pipeline.loader.plan(step=pipeline.loader.step if step is None else step)
-    shown = planned if rank is None else planned.of_rank(rank)
+    shown = pipeline.loader.plan(step=pipeline.loader.step if step is None else step, rank=rank)
     requests = requests_of(pipeline.loader.dataset.node, [record.position for record in shown.records])
     if as_json:
         stores = {} if requests is None else {"requests": requests}

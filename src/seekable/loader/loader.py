@@ -198,14 +198,24 @@ class Loader(Positioned, Viewable):
         """
         return [record.place for record in self.plan(step=step).records]
 
-    def plan(self, *, step: int) -> StepPlan:
-        """Return the records of a batch, over all ranks: positions, ranks and places; nothing is read.
+    def plan(self, *, step: int, rank: int | None = None) -> StepPlan:
+        """Return the records of a batch: their positions, ranks and places. No record is decoded.
 
         Args:
             step: as of ``locate``.
+            rank: the rank whose records to return; by default those of all ranks.
 
         Raises:
-            InvalidArgument: a step from before, or one that never comes; or the loader is over a stream.
+            InvalidArgument: a step from before, one that never comes, or no rank; or the loader is over a
+                stream.
+
+        Example:
+            >>> import seekable as sk
+            >>> loader = sk.Loader(sk.from_sequence(range(12)), global_batch_size=4, rank=0, world_size=2)
+            >>> [(record.rank, record.position) for record in loader.plan(step=1).records]
+            [(0, 4), (1, 5), (0, 6), (1, 7)]
+            >>> [record.position for record in loader.plan(step=1, rank=1).records]
+            [5, 7]
         """
         step = checked_count("step", step, least=0)
         dataset = self.dataset
@@ -215,7 +225,8 @@ class Loader(Positioned, Viewable):
                 "tells where an item came from"
             )
             raise InvalidArgument(message)
-        return step_plan.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
+        cursor = self._progress.cursor_of(step)
+        return step_plan.plan_step(dataset.node, self._progress.steps, cursor, rank=rank)
 
     def position_of(self, step: int) -> int:
         """Return the position in the order at which a batch begins, over all ranks.

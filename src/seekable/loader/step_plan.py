@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,17 +51,6 @@ class StepPlan:
     world_size: int
     records: tuple[PlannedRecord, ...]
 
-    def of_rank(self, rank: int) -> StepPlan:
-        """Return the plan for the records of one rank.
-
-        Raises:
-            InvalidArgument: there is no such rank.
-        """
-        if not 0 <= rank < self.world_size:
-            message = f"rank must be below world_size={self.world_size} (got {rank})"
-            raise InvalidArgument(message)
-        return replace(self, records=tuple(record for record in self.records if record.rank == rank))
-
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the first records, and the files that all are read from."""
         return notebook_html(lambda: _tables(self), self)
@@ -81,11 +70,20 @@ class FileReads:
     """The offset after the last byte; None if it is not known."""
 
 
-def plan_step(dataset: Node, steps: Steps, cursor: Cursor) -> StepPlan:
-    """Return the records of the batch that begins at a cursor, over all ranks."""
+def plan_step(dataset: Node, steps: Steps, cursor: Cursor, *, rank: int | None = None) -> StepPlan:
+    """Return the records of the batch that begins at a cursor, of all ranks or of one.
+
+    Raises:
+        InvalidArgument: there is no such rank.
+    """
+    if rank is not None and not 0 <= rank < steps.world_size:
+        message = f"rank must be below world_size={steps.world_size} (got {rank})"
+        raise InvalidArgument(message)
     positions, _ = steps.positions(cursor, 1, all_ranks=True)
     # A pad record takes the rank of the place that it fills: ranks follow places, not positions.
     ranks = (cursor.position + np.arange(positions.size)) % steps.world_size
+    if rank is not None:
+        positions, ranks = positions[ranks == rank], ranks[ranks == rank]
     epochs = positions // dataset.size if dataset.size else np.zeros_like(positions)
     columns = zip(
         positions.tolist(), epochs.tolist(), ranks.tolist(), dataset.plan(positions).locate(), strict=True

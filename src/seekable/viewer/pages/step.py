@@ -48,9 +48,8 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
     found, number = opened.pipeline(asked.name), int(asked.path["step"])
     if found.is_stream:
         return Redirect(f"p/{asked.name}/replay/{number}")
-    planned = found.loader.plan(step=number)
-    rank = asked.optional("rank", most=max(0, planned.world_size - 1))
-    plan = planned if rank is None else planned.of_rank(rank)
+    rank = asked.optional("rank", most=found.loader.world_size - 1)
+    plan = found.loader.plan(step=number, rank=rank)
     positions = np.array([record.position for record in plan.records], dtype=np.int64)
     node = found.loader.dataset.node
     owners = sources_of(node, positions).tolist() if positions.size else []
@@ -58,7 +57,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         **_document(found.loader, plan, positions),
         "rank": rank,
         "notes": list(found.notes),
-        "sources": _sources(found.loader, planned, owners, is_whole=rank is None),
+        "sources": _sources(found.loader, plan, owners, is_whole=rank is None),
         "loss": _loss(opened, number),
     }
     rows = _rows(opened, plan, owners, source_names(node))
@@ -67,7 +66,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
     if by in _ORDERS:
         rows.sort(key=_ORDERS[by])
     elif by == "odd" and rows:
-        document["odd"], rows, job = _by_oddness(opened, asked, planned, rows)
+        document["odd"], rows, job = _by_oddness(opened, asked, rows)
         header += [*MEASURES, "why", "same_text_at"]
         more |= job
     more |= _shown(opened, asked, rows)
@@ -121,7 +120,7 @@ def _rows(opened: Opened, plan: StepPlan, owners: list[int], names: tuple[str, .
 
 
 def _by_oddness(
-    opened: Opened, asked: Asked, planned: StepPlan, rows: list[dict[str, Any]]
+    opened: Opened, asked: Asked, rows: list[dict[str, Any]]
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
     """Return the oddness of a step as a document, its rows with their measures in order, and its job."""
     shown: dict[str, Any] = {"job": None}
@@ -131,6 +130,7 @@ def _by_oddness(
         shown = {"job": job.document(), **shown_of(job)}
         found = job.partial
     if not isinstance(found, Oddness):
+        planned = opened.pipeline(asked.name).loader.plan(step=int(asked.path["step"]))
         positions = np.array([record.position for record in planned.records], dtype=np.int64)
         found = oddness_of(opened, asked.name, positions)
     document = found.document()
@@ -145,14 +145,13 @@ def _by_oddness(
     return document, ranked, shown
 
 
-def _sources(loader: Loader, planned: StepPlan, owners: list[int], *, is_whole: bool) -> list[dict[str, Any]]:
+def _sources(loader: Loader, plan: StepPlan, owners: list[int], *, is_whole: bool) -> list[dict[str, Any]]:
     """Return how many records of each source a step has, and how many the weights plan."""
     names, counts = source_names(loader.dataset.node), Counter(owners)
-    plan: list[float | None] = [None] * len(names)
-    if is_whole and planned.records:
-        found = mixture(loader, start=planned.step, stop=planned.step + 1)
-        plan = found.planned[0].tolist()
-    return [{"name": name, "records": counts[at], "planned": plan[at]} for at, name in enumerate(names)]
+    planned: list[float | None] = [None] * len(names)
+    if is_whole and plan.records:
+        planned = mixture(loader, start=plan.step, stop=plan.step + 1).planned[0].tolist()
+    return [{"name": name, "records": counts[at], "planned": planned[at]} for at, name in enumerate(names)]
 
 
 def _loss(opened: Opened, number: int) -> dict[str, Any] | None:
