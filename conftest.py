@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
 
 FRAMEWORKS = frozenset(
     {
@@ -144,6 +145,34 @@ class GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]  # has no type
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         return path if "/examples/" in path else super()._split_scope(nodeid)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the tests that a crashed process left to others, and return the one that it crashed in.
+
+        xdist 3.8 hands out its finished groups again, and a process waits for ever for the end of such a
+        group. It repeats the crash, too.
+        """
+        groups = self.assigned_work.pop(node)
+        left = [(group, test) for group in groups.values() for test, is_done in group.items() if not is_done]
+        if not left:
+            return None
+        group, crashed = left[0]
+        group[crashed] = True
+        self.workqueue.update((name, group) for name, group in groups.items() if not all(group.values()))
+        for other in self.nodes:
+            self._reschedule(other)
+        return str(crashed)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        # A process in the place of a crashed one has no tests before it has collected them.
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
+    def schedule(self) -> None:
+        """Give each process at least two groups: it runs a test when it has the next one, or none is left."""
+        super().schedule()
+        for node in self.nodes:
+            self._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:

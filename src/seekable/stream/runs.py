@@ -82,7 +82,7 @@ class RunLength:
 
 @final
 class Trail:
-    """Remembers, for each of the last items of a stage, what had been taken of its input when it was made.
+    """Keeps, for each of the last items of a stage, how much had been taken of its input when it was made.
 
     Example:
         >>> trail = Trail(0)
@@ -95,7 +95,7 @@ class Trail:
 
     def __init__(self, taken: int) -> None:
         self.taken = self.needed = taken
-        """All that was taken; and what had been taken at the first of the items that are told by numbers."""
+        """All that was taken; and how much had been taken at the first item that is kept as a number."""
         self._start: int | Cut = taken
         self._ends: list[int | Cut] = []
 
