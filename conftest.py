@@ -184,6 +184,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 _TURNS = {"exhaustive": 24, "frameworks": 5}
 _OPTIMIZED_TURNS = 8
 
+_DEMO_SECONDS = 1800
+"""The time after which a test of a demo counts as hanging: it is a fixture that runs the whole demo."""
+
 
 def in_turns(items: list[pytest.Item], turns: int) -> list[pytest.Item]:
     """Return some cases of each test: with 4 turns the first, the fifth and so on."""
@@ -204,6 +207,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if marker := marker_of(item.path):
             item.add_marker(marker)
+        if item.get_closest_marker("demo"):
+            item.add_marker(pytest.mark.timeout(_DEMO_SECONDS))
         framework = item.get_closest_marker("frameworks")
         if framework is not None and framework.args:
             item.add_marker(pytest.mark.xdist_group(framework.args[0]))

@@ -193,6 +193,8 @@ def test_a_stale_file_leaves_no_descriptor_open(path: Path) -> None:
 
 @pytest.fixture
 def few_descriptors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for files in list(mapped._sources.values()):
+        files.close()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     others = len(os.listdir("/dev/fd"))  # Those of tests that ran before in this process.
     monkeypatch.setattr(mapped, "_RESERVED_DESCRIPTORS", 128 + others)

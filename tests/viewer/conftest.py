@@ -44,7 +44,7 @@ def pages(shown: Opened) -> TestClient:
     return TestClient(make_app(shown), base_url="http://127.0.0.1", follow_redirects=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def viewer(shown: Opened) -> Iterator[Server]:
     """A viewer that listens."""
     server = Server(shown, port=0)
@@ -53,9 +53,9 @@ def viewer(shown: Opened) -> Iterator[Server]:
     server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """A real browser."""
+    """A real browser. While it is open, the main thread has a running event loop: later tests must not."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make browser")
     if not CHROMIUM:
         if "CI" in os.environ:
@@ -67,7 +67,7 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def window(browser: Any, viewer: Server) -> Iterator[Any]:
     """What the pages of tests share: one context is made faster than one for each."""
     context = browser.new_context(base_url=viewer.url, reduced_motion="reduce")

@@ -21,7 +21,7 @@ from seekable.nodes.bases import leaves_of, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
-from seekable.nodes.search import positions_of_row
+from seekable.nodes.row_positions import positions_of_row
 from seekable.nodes.slice import cut
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
-from seekable.nodes.search import positions_of_row
+from seekable.nodes.row_positions import positions_of_row
 
 if TYPE_CHECKING:
     import os

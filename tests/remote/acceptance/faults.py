@@ -6,8 +6,8 @@ from tests.remote.proxy import Fault
 
 import seekable as sk
 
-QUICK = {"timeout": 0.2}
-"""Options of a store whose requests that hang are soon given up."""
+QUICK = {"timeout": 1.0}
+"""Options of a store whose requests that hang are soon given up; a busy server answers within that time."""
 
 PASSING = {
     "refused": Fault(status=503),
