@@ -273,7 +273,7 @@ class InnerNode(Node):
         found = [np.empty(0, dtype=np.int64)]
         for slot, child in enumerate(self.children):
             start, stop = self.child_range(slot, within.start, within.stop)
-            below = child.find_within(rows_of, SearchRange(start, stop, within.epoch))
+            below = child.find_within(rows_of, SearchRange(start, stop, within.epochs))
             if below.size:
                 found.append(self.inverse(slot, below, within))
         positions = np.unique(np.concatenate(found))

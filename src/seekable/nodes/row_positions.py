@@ -33,11 +33,9 @@ def positions_of_row(node: Node, path: str | os.PathLike[str], row: int, epochs:
     place = os.fspath(path)
     place = place if place.startswith("<") or "://" in place else os.path.abspath(place)
     size = node.size
-    if size is None:
-        ranges = [SearchRange(0, None, epoch) for epoch in epochs]
-    elif epochs.step == 1:
-        ranges = [SearchRange(epochs.start * size, epochs.stop * size, epochs.start)]
-    else:
-        ranges = [SearchRange(epoch * size, (epoch + 1) * size, epoch) for epoch in epochs]
-    found = [node.find_within(lambda leaf: leaf.rows_of(place, row), each) for each in ranges]
+    runs = [epochs] if epochs.step == 1 else [range(epoch, epoch + 1) for epoch in epochs]
+    found = []
+    for run in runs:
+        start, stop = (0, None) if size is None else (run.start * size, run.stop * size)
+        found.append(node.find_within(lambda leaf: leaf.rows_of(place, row), SearchRange(start, stop, run)))
     return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))

@@ -27,12 +27,12 @@ _LAST = np.iinfo(np.int64).max
 class SearchRange:
     """The positions ``start <= p < stop`` of a search.
 
-    If ``stop`` is None, the range is epoch ``epoch`` of the first nodes below that have epochs.
+    If ``stop`` is None, the range is some ``epochs``, of step 1, of the first nodes below that have epochs.
     """
 
     start: int
     stop: int | None
-    epoch: int
+    epochs: range
 
     def holds(self, positions: Int64s) -> NDArray[np.bool_]:
         """Return a bool array: True for each position in the range."""
@@ -46,7 +46,7 @@ class SearchRange:
         """
         if not rows.size:
             return rows
-        first, last = self.epoch, self.epoch + 1
+        first, last = self.epochs.start, self.epochs.stop
         if self.stop is not None:
             first, last = self.start // size, max(self.start // size, -(-self.stop // size))
         if (last - first) * rows.size > _MOST_FOUND:

@@ -54,7 +54,7 @@ class Lookup:
             InvalidArgument: none of the dataset's sources was opened with keys.
         """
         self._dataset = dataset
-        self._within = SearchRange(0, size, 0)
+        self._within = SearchRange(0, size, range(1))
         self._leaves = leaves_of(dataset)
         self._keyed = [(leaf, leaf.keys) for leaf in self._leaves if leaf.keys is not None]
         if not self._keyed:
