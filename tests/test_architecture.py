@@ -47,7 +47,18 @@ MAY_IMPORT |= {
 
 # Small modules beside the rooms, which every room may import; they themselves import errors alone.
 SHARED = frozenset(
-    {"_arguments", "_cached", "_html", "_lazy", "_log", "_optional", "_secrets", "_typing", "_viewable"}
+    {
+        "_arguments",
+        "_cached",
+        "_collector",
+        "_html",
+        "_lazy",
+        "_log",
+        "_optional",
+        "_secrets",
+        "_typing",
+        "_viewable",
+    }
 )
 MAY_IMPORT |= dict.fromkeys(SHARED, frozenset({"errors"}))
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from seekable.charts.areas import MOST_AREAS, areas
 from seekable.charts.bars import MOST_BARS, bars
 from seekable.charts.frame import Frame
 from seekable.charts.histogram import histogram
 from seekable.charts.lines import lines
-from seekable.charts.sheet import THEMES
+from seekable.charts.sheet import THEMES, Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,3 +99,21 @@ def test_counts_have_whole_ticks() -> None:
     assert not any(
         "." in str(each.text) for each in root.iter(f"{SVG}text") if each.get("text-anchor") == "end"
     )
+
+
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 30), st.just(2)), elements=st.floats(-900, 900)),
+)
+def test_a_curve_goes_through_its_points_to_a_tenth_of_a_pixel(points: np.ndarray[Any, Any]) -> None:
+    sheet = Sheet("t", "d", width=9, height=9)
+    sheet.curve(points)
+    path = re.search(r'd="(M[^"]*)"', str(sheet))
+    assert path is not None
+    corners, at = [], np.zeros(2)
+    for kind, numbers in re.findall(r"([Mlhv])([-\d. e]+)", path[1]):
+        step = [float(number) for number in numbers.split()]
+        at = at + np.array({"h": [*step, 0.0], "v": [0.0, *step]}.get(kind, step))
+        corners.append(at)
+    rounded = np.rint(points * 10) / 10
+    moved = np.r_[True, (np.diff(rounded, axis=0) != 0).any(axis=1)]
+    assert np.allclose(corners, rounded[moved], atol=1e-6)

@@ -78,7 +78,8 @@ def areas(
     below = np.zeros(len(upper))
     for number in range(len(names)):
         top = upper[:, number]
-        sheet.area([*_steps(frame, steps, top), *reversed(_steps(frame, steps, below))], tint=number)
+        there, back = _steps(frame, steps, top), _steps(frame, steps, below)[::-1]
+        sheet.area(np.concatenate([there, back]), tint=number)
         below = top
     for number in range(len(names) - 1):
         sheet.curve(_steps(frame, steps, upper[:, number]), kind="edge", width=0.6)
@@ -111,12 +112,9 @@ def _apart(middles: Sequence[float], top: float, bottom: float) -> list[float]:
     return places[::-1]
 
 
-def _steps(frame: Frame, steps: Sequence[int], values: NDArray[np.float64]) -> list[tuple[float, float]]:
+def _steps(frame: Frame, steps: Sequence[int], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the corners of a line that has a value from each place to the next."""
-    points = []
-    for row, value in enumerate(values.tolist()):
-        points += [(frame.x(steps[row]), frame.y(value)), (frame.x(steps[row + 1]), frame.y(value))]
-    return points
+    return frame.places(np.repeat(np.array(steps, dtype=np.float64), 2)[1:-1], np.repeat(values, 2))
 
 
 def _scaled(rows: NDArray[np.float64]) -> NDArray[np.float64]:

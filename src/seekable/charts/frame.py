@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from seekable.charts.axes import tick_text, ticks
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from seekable.charts.sheet import Sheet
 
 __all__ = ["Frame"]
+
+T = TypeVar("T", float, "NDArray[np.float64]")
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 34
 
@@ -47,10 +53,22 @@ class Frame:
         span = (high - low) or 1.0
         return LEFT + (value - low) / span * (self.width - LEFT - self.right)
 
-    def y(self, value: float) -> float:
-        """Return the pixel of a value of y."""
+    def y(self, value: T) -> T:
+        """Return the pixel of a value of y, or the pixels of an array of values."""
         span = (self.high[1] - self.low[1]) or 1.0
         return self.height - BOTTOM - (value - self.low[1]) / span * (self.height - TOP - BOTTOM)
+
+    def places(self, x: NDArray[Any], y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the pixels of many values, float64, shape (values, 2).
+
+        Example:
+            >>> Frame(860, 240, (0, 0), (10, 1)).places(np.array([0, 10]), np.array([0.0, 1.0])).tolist()
+            [[58.0, 206.0], [846.0, 34.0]]
+        """
+        low, high = self._scaled(self.low[0]), self._scaled(self.high[0])
+        scaled = np.log10(np.maximum(x, 1.0)) if self.log else x
+        across = LEFT + (scaled - low) / ((high - low) or 1.0) * (self.width - LEFT - self.right)
+        return np.stack([across, self.y(y)], axis=-1)
 
     def grid(self, sheet: Sheet) -> None:
         """Draw a faint line at each tick of y, before what lies over it."""

@@ -65,8 +65,7 @@ def lines(
     frame = Frame(_WIDTH, _HEIGHT, *ends, least=(1, 0))
     frame.grid(sheet)
     at = _kept(values)
-    columns = zip(steps[at].tolist(), values[at].tolist(), strict=True)
-    sheet.curve([(frame.x(step), frame.y(value)) for step, value in columns], kind="dots", width=1.4)
+    sheet.curve(frame.places(steps[at], values[at]), kind="dots", width=1.4)
     there = [(frame.x(step), frame.y(value)) for step, value in marks if np.isfinite(value)]
     sheet.dots(there, width=7)
     frame.draw(sheet, title=title, x_name=x_name)

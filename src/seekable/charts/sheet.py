@@ -6,10 +6,14 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
 __all__ = ["THEMES", "TINTS", "Sheet", "Theme"]
 
@@ -106,12 +110,12 @@ class Sheet:
         path = "L".join(f"{x:g} {y:g}" for x, y in points)
         self._body.append(f'<path class="line" d="M{path}" stroke-width="{width:g}"/>')
 
-    def area(self, points: Sequence[tuple[float, float]], *, tint: int) -> None:
-        """Fill what points go around; steps from point to point are relative, so that the text is short."""
+    def area(self, points: NDArray[np.float64], *, tint: int) -> None:
+        """Fill what points go around, shape (points, 2)."""
         self._body.append(f'<path fill="{TINTS[tint % len(TINTS)]}" d="{_relative(points)}z"/>')
 
-    def curve(self, points: Sequence[tuple[float, float]], *, kind: str = "line", width: float = 1.5) -> None:
-        """Draw a line through many points; ``kind`` is its class."""
+    def curve(self, points: NDArray[np.float64], *, kind: str = "line", width: float = 1.5) -> None:
+        """Draw a line through points, shape (points, 2); ``kind`` is its class."""
         self._body.append(f'<path class="{kind}" d="{_relative(points)}" stroke-width="{width:g}"/>')
 
     def dots(self, points: Iterable[tuple[float, float]], *, width: float = 2.4) -> None:
@@ -138,12 +142,21 @@ def _safe(words: object) -> str:
     return escape(_NOT_IN_XML.sub("\ufffd", str(words)))
 
 
-def _relative(points: Sequence[tuple[float, float]]) -> str:
-    """Return the path through points, rounded to a tenth of a pixel, by steps."""
-    x, y = round(points[0][0], 1), round(points[0][1], 1)
-    path = f"M{x:g} {y:g}"
-    for point in points[1:]:
-        to_x, to_y = round(point[0], 1), round(point[1], 1)
-        path += f"l{round(to_x - x, 1):g} {round(to_y - y, 1):g}"
-        x, y = to_x, to_y
-    return path
+def _relative(points: NDArray[np.float64]) -> str:
+    """Return the path through points, rounded to a tenth of a pixel, by steps: so the text is short.
+
+    Example:
+        >>> _relative(np.array([[1, 2], [1, 2], [3.26, 2], [3, 5]]))
+        'M1 2h2.3l-0.3 3'
+    """
+    tenths = np.rint(points * 10).astype(np.int64)
+    x, y = (tenths[0] / 10).tolist()
+    # Whole tenths that are divided are the nearest floats, so none has more than one digit behind the point.
+    steps = (np.diff(tenths, axis=0) / 10).tolist()
+    return f"M{x:g} {y:g}" + "".join(
+        [
+            f"l{over:g} {down:g}" if over and down else f"h{over:g}" if over else f"v{down:g}"
+            for over, down in steps
+            if over or down
+        ]
+    )

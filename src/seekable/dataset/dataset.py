@@ -268,7 +268,7 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
             The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
         """
         row, epoch = checked_count("row", row, least=0), checked_epoch(epoch, self._node.size)
-        return positions_of_row(self._node, path, row, range(epoch, epoch + 1)).tolist()
+        return list(map(int, positions_of_row(self._node, path, row, range(epoch, epoch + 1))))
 
     def key(self, key: Any) -> Any:
         """Return the record that has a key, or a list of records for a list of keys, in their order.

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from seekable._collector import collector_paused
 from seekable.errors import CorruptRecord
 from seekable.facts.key_tally import KeyFacts, KeyTally
 from seekable.facts.made_of import Share, from_sample, share_of
@@ -107,7 +108,8 @@ def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
     rows = sample_rows(size, n, seed)
     survey, pace = _Survey(), Pace()
     for piece, records in read_pieces(node, rows):
-        survey.add(piece.tolist(), records)
+        with collector_paused():
+            survey.add(piece.tolist(), records)
         if survey.done < rows.size and pace.due():
             found = survey.facts(of=rows.size, size=size, seed=seed)
             pace.made()

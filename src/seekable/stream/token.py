@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable._collector import collector_paused
 from seekable.errors import BadToken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Token", "all_as_json", "as_token"]
 
@@ -33,18 +33,6 @@ def all_as_json(tokens: Sequence[Token]) -> list[Any]:
         return numbers
     copied: list[Any] = msgspec.json.decode(msgspec.json.encode(tokens))
     return copied
-
-
-@contextlib.contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from running: thousands of new lists set it off, and none is garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def as_token(token: Any) -> Token:
