@@ -79,13 +79,17 @@ def _two_sources(data: Data) -> Iterator[Row]:
 
 
 def _many_sources(data: Data) -> Iterator[Row]:
-    """Measure what many sources cost: the order alone, as parts of two files, and with a file for each."""
+    """Measure what many sources cost: the order alone, as parts of two files, and with a file for each.
+
+    And what many files of one source do, of which most are closed at any time.
+    """
     files = [sk.open(path) for path in data.small]
     parts = [part for path in data.halves for part in _parts(sk.open(path), len(files) // 2)]
     loaders = {
         "few": _loader(_mixed([sk.open(path) for path in data.halves]), prefetch=0),
         "parts": _loader(_mixed(parts), prefetch=0),
         "files": _loader(_mixed(files), prefetch=0),
+        "folder": _loader(sk.open(list(data.small)).shuffle(seed=0), prefetch=0),
     }
     count = data.sizes.records
     contestants = {
@@ -93,9 +97,13 @@ def _many_sources(data: Data) -> Iterator[Row]:
     }
     times = race(contestants, rounds=data.sizes.rounds)
     against = f"2 sources {times.median('few') * 1e6:.2f}"
-    for name, where, most in (("parts", "parts of 2 files", 1.5), ("files", "each a file", 1.3)):
+    for name, what, most in (
+        ("parts", f"{len(files)} sources, parts of 2 files", 1.5),
+        ("files", f"{len(files)} sources, each a file", 1.3),
+        ("folder", f"1 source of {len(files)} files, shuffled", 1.3),
+    ):
         yield relative(
-            f"epoch, {len(files)} sources, {where}",
+            f"epoch, {what}",
             times.median(name) * 1e6,
             "us",
             Target("at most", most),

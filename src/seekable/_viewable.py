@@ -30,6 +30,7 @@ class Viewable:
         log: str | os.PathLike[str] | None = None,
         media_root: str | os.PathLike[str] | None = None,
         text_key: str | None = None,
+        tokenizer: str | os.PathLike[str] | None = None,
         allow_host: Sequence[str] = (),
         frame_from: Sequence[str] = (),
     ) -> Viewer:
@@ -40,6 +41,7 @@ class Viewable:
             log: as of `seekable.view`.
             media_root: as of `seekable.view`.
             text_key: as of `seekable.view`.
+            tokenizer: as of `seekable.view`.
             allow_host: as of `seekable.view`.
             frame_from: as of `seekable.view`.
 
@@ -58,6 +60,7 @@ class Viewable:
             log=log,
             media_root=media_root,
             text_key=text_key,
+            tokenizer=tokenizer,
             allow_host=allow_host,
             frame_from=frame_from,
         )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.testclient import TestClient
+from tests.tokens.trained import byte_encoding
 from tests.viewer.viewed import record
 
 import seekable as sk
@@ -89,6 +90,17 @@ def test_ids_are_shown_where_no_tokenizer_is_known_and_texts_by_the_one_that_is_
     named = replace(opened, tokenizer=str(data / "tokenizer.json"))
     page = TestClient(make_app(named), base_url="http://127.0.0.1").get("/p/ids/sequence/1").text
     assert "> committee</span>" in page
+
+
+def test_a_tokenizer_that_would_be_fetched_is_not_taken_unasked(tmp_path: Path) -> None:
+    texts = sk.from_sequence([{"text": "abc"}, {"text": "de"}])
+    sk.tokenize(texts, to=tmp_path / "ids", tokenizer=byte_encoding(), jobs=1)
+    loader = sk.Loader(sk.open(tmp_path / "ids").pack(4, seed=1), batch_size=1)
+    pages = TestClient(make_app(opened_of({"ids": loader})), base_url="http://127.0.0.1")
+    assert pages.get("/p/ids/sequence/0?as=json").json()["tokenizer"] is None
+    page = pages.get("/p/ids/sequence/0").text
+    assert "which a package may fetch" in page
+    assert "--tokenizer tiktoken:bytes" in page
 
 
 def test_texts_of_tokens_are_text(tmp_path: Path) -> None:

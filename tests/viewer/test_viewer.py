@@ -76,6 +76,16 @@ def test_datasets_streams_and_loaders_have_the_method(
         assert 'height="321"' in viewer._repr_html_()
 
 
+def test_a_tokenizer_is_taken(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "ids.jsonl").write_text('{"tokens": [1, 2, 3, 4]}\n')
+    loader = sk.Loader(sk.open(tmp_path / "ids.jsonl").pack(4, seed=3), batch_size=1)
+    for tokenizer, is_there in ((data / "tokenizer.json", True), (None, False)):
+        with loader.view(tokenizer=tokenizer) as viewer:
+            status, page = ask(f"{viewer.url}p/data/sequence/0?as=json")
+            assert status == 200
+            assert (json.loads(page)["tokenizer"] is not None) is is_there
+
+
 def test_the_frame_is_of_the_viewer_and_names_are_escaped() -> None:
     with sk.view({"<script>": LETTERS}) as viewer:
         frame = viewer._repr_html_()

@@ -29,13 +29,14 @@ _NEEDED = ("starlette", "uvicorn", "jinja2")
 _HUB_ADDRESSES = ("JUPYTERHUB_PUBLIC_URL", "JUPYTERHUB_PUBLIC_HUB_URL", "JUPYTERHUB_HOST")
 
 
-def view(
+def view(  # noqa: PLR0913 - each is an option of the command
     targets: Any,
     *,
     height: int = 600,
     log: str | os.PathLike[str] | None = None,
     media_root: str | os.PathLike[str] | None = None,
     text_key: str | None = None,
+    tokenizer: str | os.PathLike[str] | None = None,
     allow_host: Sequence[str] = (),
     frame_from: Sequence[str] = (),
 ) -> Viewer:
@@ -50,6 +51,8 @@ def view(
         log: the losses of a trainer, JSON lines or CSV with ``step`` and ``loss``.
         media_root: the folder below which the pages may read files that records name.
         text_key: the field that counts as text; the longest one if left out.
+        tokenizer: the file of the tokenizer that makes texts of token ids and counts tokens: a
+            ``tokenizer.json``, or a folder with one.
         allow_host: names of a hub, if the notebook is reached by a name that this process cannot find out.
         frame_from: origins whose pages may show the viewer in a frame, besides those of this machine.
 
@@ -73,6 +76,7 @@ def view(
         log=None if log is None else read_loss_log(log),
         media=media_roots([] if media_root is None else [media_root]),
         text_key=text_key,
+        tokenizer=None if tokenizer is None else os.fspath(tokenizer),
     )
     height = checked_count("height", height, least=1)
     hosts = [*allow_host, *_hub_hosts()]

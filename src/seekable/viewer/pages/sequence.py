@@ -15,6 +15,7 @@ from seekable.errors import InvalidArgument, KeyNotFound, SeekableError
 from seekable.facts.sequence import packed_node_at, packed_sequence
 from seekable.facts.source_counts import source_names, sources_of
 from seekable.facts.store_tokenizer import engine_of_store
+from seekable.facts.token_contents import store_document_of
 from seekable.facts.token_texts import token_texts
 from seekable.tokens.engines import engine_of
 from seekable.viewer.page import Page, Table
@@ -100,8 +101,14 @@ def tokenizer_of(opened: Opened, sample: PackedSequence) -> tuple[Engine | None,
     paths = [piece.place.path for piece in sample.pieces if hasattr(piece.place, "path")]
     if not paths:
         return None, "the data does not say which tokenizer its ids are of"
+    folder = os.path.dirname(paths[0])
     try:
-        return engine_of_store(os.path.dirname(paths[0])), None
+        store = store_document_of(folder)
+        if store is not None and store.tokenizer is not None and store.tokenizer.name:
+            name = f"{store.tokenizer.engine}:{store.tokenizer.name}"
+            why = f"the ids are of {name}, which a package may fetch, and pages fetch nothing by themselves"
+            return None, f"{why}: name it with --tokenizer {name}"
+        return engine_of_store(folder), None
     except SeekableError as error:
         return None, str(error)
 
