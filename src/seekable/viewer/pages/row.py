@@ -18,7 +18,8 @@ from seekable.viewer.surroundings import hex_lines, surroundings
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
-    from seekable.viewer.opened import Opened
+    from seekable.loader.when import Coming
+    from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
 __all__ = ["check_row", "row", "value"]
@@ -103,14 +104,10 @@ def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
     if isinstance(place, list | tuple):
         return out
     for name, each in opened.pipelines.items():
-        try:
-            loader = each.loader
-            if not has_row(loader.dataset.node, place.path, place.row):
-                continue
-            epoch = loader.epoch
-            found = loader.when(place.path, place.row, epochs=range(epoch, epoch + _MOST_COMINGS))
-        except (SeekableError, NotImplementedError):
+        found = _next_comings(each, place)
+        if found is None:
             continue
+        epoch = each.loader.epoch
         out.append(
             {
                 "pipeline": name,
@@ -122,6 +119,17 @@ def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
             }
         )
     return out
+
+
+def _next_comings(pipeline: OpenPipeline, place: Any) -> list[Coming] | None:
+    """Return when a row comes in the next epochs; None where the pipeline lacks it, or has no order."""
+    try:
+        loader = pipeline.loader
+        if not has_row(loader.dataset.node, place.path, place.row):
+            return None
+        return loader.when(place.path, place.row, epochs=range(loader.epoch, loader.epoch + _MOST_COMINGS))
+    except SeekableError:
+        return None
 
 
 def _neighbours(dataset: Dataset, number: int) -> list[dict[str, Any]]:
@@ -179,16 +187,10 @@ def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> d
     for name, each in opened.pipelines.items():
         if asked.query.get("by", name) != name or isinstance(place, list | tuple):
             continue
-        try:
-            loader = each.loader
-            found = loader.when(
-                place.path, place.row, epochs=range(loader.epoch, loader.epoch + _MOST_COMINGS)
-            )
-        except (SeekableError, NotImplementedError):
-            continue
+        found = _next_comings(each, place)
         if found:
             try:
-                record = loader.dataset.node.record(found[0].position)
+                record = each.loader.dataset.node.record(found[0].position)
             except Exception as error:  # noqa: BLE001 - a function of the user raises anything
                 raw = raw_record(dataset.node, number)
                 return {
