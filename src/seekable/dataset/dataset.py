@@ -21,7 +21,6 @@ from seekable.nodes.bases import leaves_of, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
-from seekable.nodes.row_positions import positions_of_row
 from seekable.nodes.slice import cut
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes import entry_shapes
+    from seekable.nodes import entry_shapes, row_positions
     from seekable.nodes import store_reads as reads
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.graph import Plan
@@ -45,6 +44,7 @@ else:
     columns_schema = lazy("seekable.nodes.columns.schema")
     keys = lazy("seekable.nodes.keys.key")
     entry_shapes = lazy("seekable.nodes.entry_shapes")
+    row_positions = lazy("seekable.nodes.row_positions")
     reads = lazy("seekable.nodes.store_reads")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
@@ -268,7 +268,8 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
             The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
         """
         row, epoch = checked_count("row", row, least=0), checked_epoch(epoch, self._node.size)
-        return list(map(int, positions_of_row(self._node, path, row, range(epoch, epoch + 1))))
+        found = row_positions.positions_of_row(self._node, path, row, range(epoch, epoch + 1))
+        return [int(position) for position in found]
 
     def key(self, key: Any) -> Any:
         """Return the record that has a key, or a list of records for a list of keys, in their order.

@@ -24,7 +24,6 @@ from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
-from seekable.nodes.row_positions import positions_of_row
 
 if TYPE_CHECKING:
     import os
@@ -36,12 +35,14 @@ if TYPE_CHECKING:
     from seekable.loader.step_plan import StepPlan
     from seekable.loader.steps import End
     from seekable.loader.when import Coming
+    from seekable.nodes import row_positions
     from seekable.remote.fetching import fetcher as fetching
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
     fetching = lazy("seekable.remote.fetching.fetcher")
     notebook = lazy("seekable.loader.notebook")
+    row_positions = lazy("seekable.nodes.row_positions")
     step_plan = lazy("seekable.loader.step_plan")
     when = lazy("seekable.loader.when")
 
@@ -287,7 +288,8 @@ class Loader(Positioned, Viewable):
             )
             raise InvalidArgument(message)
         searched = when.checked_epochs(epochs, progress.steps, progress.anchor)
-        positions = positions_of_row(dataset.node, path, checked_count("row", row, least=0), searched)
+        row = checked_count("row", row, least=0)
+        positions = row_positions.positions_of_row(dataset.node, path, row, searched)
         return when.comings(progress.steps, progress.anchor, positions)
 
     def report(self) -> dict[str, Any]:
