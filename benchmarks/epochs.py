@@ -100,7 +100,7 @@ def _many_sources(data: Data) -> Iterator[Row]:
     for name, what, most in (
         ("parts", f"{len(files)} sources, parts of 2 files", 1.5),
         ("files", f"{len(files)} sources, each a file", 1.3),
-        ("folder", f"1 source of {len(files)} files, shuffled", 1.3),
+        ("folder", f"1 source of {len(files)} files, shuffled", 1.5),
     ):
         yield relative(
             f"epoch, {what}",

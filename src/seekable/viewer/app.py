@@ -133,8 +133,9 @@ class _Answers:
         wanted, identity = asked.query.get("as", "html"), identity_of(self._opened, *_names(request))
         changed = None if identity is None else identity.changed_since(asked.query.get("is", ""))
         if wanted == "json":
+            facts = {} if made.facts is None else made.facts()
             more = {} if changed is None else {"changed": changed}
-            body = _json({"schema": SCHEMA, **made.document, **more})
+            body = _json({"schema": SCHEMA, **made.document, **facts, **more})
             return Response(body, status_code=made.status, media_type="application/json")
         if wanted in _TABLES and made.table is not None:
             make, kind = _TABLES[wanted]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["Asked", "Page", "Redirect", "Svg", "Table"]
 
@@ -89,7 +89,7 @@ class Table:
     """The rows of a page as ``?as=csv`` and ``?as=jsonl`` give them."""
 
     header: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Iterable[Sequence[Any]]
 
     def as_csv(self) -> bytes:
         """Return the header and the rows as CSV in UTF-8."""
@@ -116,6 +116,9 @@ class Page:
 
     table: Table | None = None
     status: int = 200
+
+    facts: Callable[[], Mapping[str, Any]] | None = None
+    """Makes the facts of the JSON document that the page itself does not show; None if it shows all."""
 
 
 @dataclass(frozen=True, slots=True)

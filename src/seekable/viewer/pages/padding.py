@@ -42,7 +42,8 @@ def page(opened: Opened, asked: Asked) -> Page:
         document |= figure.document
         table = figure.table
         order = np.argsort(-found.shares, kind="stable")[:_WORST].tolist()
-        shown["worst"] = [figure.table.rows[at] for at in order]
+        rows = list(figure.table.rows)
+        shown["worst"] = [rows[at] for at in order]
     if asked.query.get("job"):
         job = opened.jobs[asked.text("job")]
         document["job"] = {**job.document(), "result": None}

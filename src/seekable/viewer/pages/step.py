@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -22,11 +23,9 @@ from seekable.viewer.pages.odd import can_rank, oddness_of, why
 from seekable.viewer.pages.sequence import is_packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from seekable._typing import Int64s
     from seekable.loader.loader import Loader
-    from seekable.loader.step_plan import StepPlan
+    from seekable.loader.step_plan import PlannedRecord, StepPlan
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -36,12 +35,6 @@ _SHOWN = 100
 _MOST_SHOWN = 500
 _HEADER = ("position", "epoch", "rank", "source", "path", "row", "bytes")
 
-_ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "rank": lambda row: (row["rank"], row["position"]),
-    "length": lambda row: -(row["bytes"] or 0),
-}
-"""The keys by which rows are sorted; they come by position, and the odd ones are found by a job."""
-
 
 def step(opened: Opened, asked: Asked) -> Page | Redirect:
     """Return the records of a step, of all ranks or of one; of a stream where it can be replayed."""
@@ -50,73 +43,122 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         return Redirect(f"p/{asked.name}/replay/{number}")
     rank = asked.optional("rank", most=found.loader.world_size - 1)
     plan = found.loader.plan(step=number, rank=rank)
-    positions = np.array([record.position for record in plan.records], dtype=np.int64)
     node = found.loader.dataset.node
+    positions = np.array([record.position for record in plan.records], dtype=np.int64)
     owners = sources_of(node, positions).tolist() if positions.size else []
     document = {
-        **_document(found.loader, plan, positions),
+        "name": asked.name,
+        "step": plan.step,
+        "batch": plan.batch,
+        "world_size": plan.world_size,
         "rank": rank,
         "notes": list(found.notes),
         "sources": _sources(found.loader, plan, owners, is_whole=rank is None),
         "loss": _loss(opened, number),
     }
-    rows = _rows(opened, plan, owners, source_names(node))
     by, header = asked.choice("by", ("position", "rank", "length", "odd")), list(_HEADER)
-    more: dict[str, Any] = {"job": None, "by": by, "is_last": not plan.records}
-    if by in _ORDERS:
-        rows.sort(key=_ORDERS[by])
-    elif by == "odd" and rows:
-        document["odd"], rows, job = _by_oddness(opened, asked, rows)
+    more: dict[str, Any] = {"job": None, "by": by, **_totals(plan)}
+    rows = _Rows(opened, source_names(node), _ordered(plan, owners, by))
+    if by == "odd" and plan.records:
+        document["odd"], ranked, job = _by_oddness(opened, asked, list(rows))
         header += [*MEASURES, "why", "same_text_at"]
-        more |= job
-    more |= _shown(opened, asked, rows)
-    table = Table(header, [[row[key] for key in header] for row in rows])
-    return Page("step", f"{asked.name}, step {number:,}", {"name": asked.name, **document}, more, table=table)
+        more |= {**job, **_shown(opened, asked, ranked)}
+        table = Table(header, [[row[key] for key in header] for row in ranked])
+    else:
+        more |= _shown(opened, asked, rows)
+        table = Table(header, ([row[key] for key in header] for row in rows))
+    return Page(
+        "step",
+        f"{asked.name}, step {number:,}",
+        document,
+        more,
+        table=table,
+        facts=lambda: _facts(found.loader, plan, positions),
+    )
 
 
-def _document(loader: Loader, plan: StepPlan, positions: Int64s) -> dict[str, Any]:
+def _facts(loader: Loader, plan: StepPlan, positions: Int64s) -> dict[str, Any]:
     """Return the records and the files of a step, and the requests where the data is in a store."""
     requests = requests_of(loader.dataset.node, positions.tolist())
     return {**step_document(plan), **({} if requests is None else {"requests": requests})}
 
 
-def _shown(opened: Opened, asked: Asked, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _totals(plan: StepPlan) -> dict[str, Any]:
+    """Return what the template shows of all records of a step together."""
+    sizes = [_bytes_of(record) for record in plan.records]
+    paths = {place.path for record in plan.records for place in places_of(record.place)}
+    return {
+        "is_last": not plan.records,
+        "count": len(plan.records),
+        "bytes": None if None in sizes else sum(size or 0 for size in sizes),
+        "files": len(paths),
+        "ends": [plan.records[at].position for at in (0, -1)] if plan.records else [],
+        "made_of": COMPUTED,
+    }
+
+
+def _shown(opened: Opened, asked: Asked, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return what the template needs besides the document: the rows of the page, with their beginnings."""
     first, n = asked.count("at", default=0), asked.count("n", default=_SHOWN, least=1, most=_MOST_SHOWN)
-    page = rows[first : first + n]
+    page = list(rows[first : first + n])
     add_texts(opened, page)
-    sizes = [row["bytes"] for row in rows if row["bytes"] is not None]
     return {
         "rows": page,
-        "count": len(rows),
         "first": first,
         "n": n,
         "fetches_odd": opened.scans and can_rank(opened, asked.name),
-        "bytes": sum(sizes) if len(sizes) == len(rows) else None,
-        "made_of": COMPUTED,
         "packed": is_packed(opened, asked.name),
     }
 
 
-def _rows(opened: Opened, plan: StepPlan, owners: list[int], names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return a row of the table for each record of a step."""
-    rows = []
-    for record, owner in zip(plan.records, owners, strict=True):
-        places = list(places_of(record.place))
-        sizes: list[Any] = [getattr(place, "length", None) for place in places]
-        rows.append(
-            {
-                "position": record.position,
-                "epoch": record.epoch,
-                "rank": record.rank,
-                "source": names[owner] if owner != SEVERAL else "several",
-                "bytes": sum(sizes) if None not in sizes else None,
-                "path": places[0].path if places else "",
-                "row": places[0].row if places else None,
-                **opened.linked(record.place),
-            }
-        )
-    return rows
+def _ordered(plan: StepPlan, owners: list[int], by: str) -> list[tuple[PlannedRecord, int]]:
+    """Return the records with the numbers of their sources, sorted; those that are odd are found by a job."""
+    pairs = list(zip(plan.records, owners, strict=True))
+    if by == "rank":
+        pairs.sort(key=lambda pair: (pair[0].rank, pair[0].position))
+    elif by == "length":
+        pairs.sort(key=lambda pair: -(_bytes_of(pair[0]) or 0))
+    return pairs
+
+
+def _bytes_of(record: PlannedRecord) -> int | None:
+    """Return the bytes of a record in its files; None if they are not known."""
+    sizes = [getattr(place, "length", None) for place in places_of(record.place)]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+class _Rows(Sequence[dict[str, Any]]):
+    """The rows of the table, each made when it is used: a page shows some of thousands."""
+
+    def __init__(
+        self, opened: Opened, names: tuple[str, ...], records: Sequence[tuple[PlannedRecord, int]]
+    ) -> None:
+        self._opened, self._names, self._records = opened, names, records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, at: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> _Rows: ...
+
+    def __getitem__(self, at: int | slice) -> dict[str, Any] | _Rows:
+        if isinstance(at, slice):
+            return _Rows(self._opened, self._names, self._records[at])
+        record, owner = self._records[at]
+        place = next(places_of(record.place), None)
+        return {
+            "position": record.position,
+            "epoch": record.epoch,
+            "rank": record.rank,
+            "source": self._names[owner] if owner != SEVERAL else "several",
+            "bytes": _bytes_of(record),
+            "path": "" if place is None else place.path,
+            "row": None if place is None else place.row,
+            **self._opened.linked(record.place),
+        }
 
 
 def _by_oddness(
