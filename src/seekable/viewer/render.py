@@ -82,6 +82,8 @@ def text_html(text: str) -> Markup:
         >>> str(text_html("<b>\u202e"))
         '&lt;b&gt;<span class="esc" title="U+202E">202E</span>'
     """
+    if _UNSEEN.search(text) is None:
+        return escape(text)
     out: list[Markup] = []
     end = 0
     for found in _UNSEEN.finditer(text):
@@ -99,7 +101,8 @@ def one_line(value: Any, *, most: int = 120) -> Markup:
     """Return the beginning of a value in one line, for a cell of a table."""
     text = value if isinstance(value, str) else _plain(value, most)
     cut = text[:most].replace("\n", " ").replace("\t", " ")
-    return text_html(cut) + (Markup('<span class="more">…</span>') if len(text) > most else Markup(""))
+    shown = text_html(cut)
+    return shown + Markup('<span class="more">…</span>') if len(text) > most else shown
 
 
 def file_name(path: str) -> Markup:
