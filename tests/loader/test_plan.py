@@ -52,6 +52,10 @@ def test_a_rank_is_delivered_what_is_planned_for_it(end: End, epochs: int, world
         assert [[record.place.row for record in plan.records] for plan in plans] == delivered
     with pytest.raises(sk.InvalidArgument, match=rf"rank must be below world_size={world_size} \(got 8\)"):
         planner.plan(step=0, rank=8)
+    with pytest.raises(sk.InvalidArgument, match="rank must be at least 0"):
+        planner.plan(step=0, rank=-1)
+    with pytest.raises(sk.WrongType, match="rank must be"):
+        planner.plan(step=0, rank="1")  # type: ignore[arg-type]  # that is the test
 
 
 def test_positions_and_epochs_are_those_of_the_dataset() -> None:

@@ -226,6 +226,7 @@ class Loader(Positioned, Viewable):
                 "tells where an item came from"
             )
             raise InvalidArgument(message)
+        rank = None if rank is None else checked_count("rank", rank, least=0)
         cursor = self._progress.cursor_of(step)
         return step_plan.plan_step(dataset.node, self._progress.steps, cursor, rank=rank)
 

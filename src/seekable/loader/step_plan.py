@@ -76,7 +76,7 @@ def plan_step(dataset: Node, steps: Steps, cursor: Cursor, *, rank: int | None =
     Raises:
         InvalidArgument: there is no such rank.
     """
-    if rank is not None and not 0 <= rank < steps.world_size:
+    if rank is not None and rank >= steps.world_size:
         message = f"rank must be below world_size={steps.world_size} (got {rank})"
         raise InvalidArgument(message)
     positions, _ = steps.positions(cursor, 1, all_ranks=True)
