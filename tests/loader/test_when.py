@@ -138,3 +138,13 @@ def test_wrong_arguments_are_refused() -> None:
             loader.when("a", 0, epochs=wrong)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(sk.InvalidArgument, match=r"stream.locate\(token\)"):
         sk.Loader(shuffled(9).stream(lanes=1), batch_size=2).when("a", 0)
+
+
+@pytest.mark.parametrize("epochs", [10**12, range(10**12)])
+def test_more_epochs_than_can_be_searched_are_refused_at_once(epochs: int | range) -> None:
+    loader = loader_of(sk.from_sequence(range(9), version=1).shuffle(seed=1))
+    place = loader.locate(step=0)[0]
+    with pytest.raises(sk.InvalidArgument, match="more than 10,000,000 positions"):
+        loader.when(place.path, place.row, epochs=epochs)
+    with pytest.raises(sk.InvalidArgument, match="64-bit"):
+        loader.when(place.path, place.row, epochs=range(1 << 62, (1 << 62) + 2))
