@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.loader.flat import batches_of, shuffled
+from tests.thrift import ALL
 
 import seekable as sk
 
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 
 by_workers = pytest.mark.parametrize("workers", [0, 2])
 
+WORKER_TYPE = "process" if ALL else "thread"
+"""Threads pass the same messages, and start at once."""
+
 
 @contextlib.contextmanager
 def loading(dataset: sk.Dataset, **given: Any) -> Iterator[sk.Loader]:
-    with sk.Loader(dataset, **{"batch_size": 4, "collate": list, **given}) as loader:
+    with sk.Loader(
+        dataset, **{"batch_size": 4, "collate": list, "worker_type": WORKER_TYPE, **given}
+    ) as loader:
         yield loader
 
 
@@ -176,7 +182,7 @@ def test_accelerate_3996_epochs_after_a_resume_have_their_own_order(workers: int
             assert [*second, *second] == wanted[at:]
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 def test_transformers_31441_a_loader_is_stateful() -> None:
     """In transformers #31441 people ask for loaders with a state, where the trainer replays what has come."""
     from torch.distributed.checkpoint.stateful import Stateful

@@ -41,7 +41,7 @@ def test_arrays_are_not_compared_with_none() -> None:
     assert sk.FillCollate(values={"n": 0})(batch)["n"].tolist() == [0, 1]
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 def test_then_makes_the_batch() -> None:
     import torch
     from torch.utils.data import default_collate

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.loader.flat import batches_of, shuffled
+from tests.thrift import some
 
 import seekable as sk
 
@@ -40,7 +41,7 @@ def by_place(parts: list[list[Any]], start: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("n", [12, 13, 24, 35, 100, 1000])
+@pytest.mark.parametrize("n", [12, 13, 24, 35, 100, some(1000, of=4)])
 def test_global_batches_do_not_depend_on_the_number_of_ranks(n: int, end: End) -> None:
     for world_size in (1, 2, 3, 4, 6, 12):
         check_global_batches(n, world_size, end)
@@ -146,7 +147,7 @@ distributed.destroy_process_group()
 """
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="torch")
 def test_ranks_of_torch_must_be_answered(tmp_path: Path) -> None:
     """Two processes that torch alone knows to be ranks: nothing in the environment says so."""
     around = {name: value for name, value in os.environ.items() if name not in {"RANK", "WORLD_SIZE"}}

@@ -7,16 +7,18 @@ such, in however many parts it comes.
 from __future__ import annotations
 
 import itertools
+import json
+from random import Random
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
-from tests.resume.datasets import Sizes, mixed, natural, ordered, source
+from tests.resume.datasets import Batches, mixed, natural, ordered, source
 
 import seekable as sk
 
 if TYPE_CHECKING:
-    from random import Random
+    from tests.resume.datasets import Sizes
 
 _PASS = itertools.count(1)
 _NAMES = "abc"
@@ -91,6 +93,14 @@ def stages(made: sk.Stream, random: Random) -> sk.Stream:
 
 def last(sizes: Sizes) -> sk.Stream:
     return natural(sizes).stream(lanes=1).map(stamped)
+
+
+def resumed(seed: int, state: dict[str, Any]) -> Any:
+    """Return what a random stream delivers after a state of another one, and its state then."""
+    made = stream({"a": 33, "b": 44}, Random(seed))
+    loader = sk.Loader(made, batch_size=3, collate=list, prefetch=0)
+    loader.load_state_dict(state, resume="rows")
+    return json.loads(json.dumps([bare(Batches(loader).next(12)), loader.state_dict()]))
 
 
 def stamps_in(items: Any) -> list[tuple[str, int]]:

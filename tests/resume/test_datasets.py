@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.resume.datasets import Batches, Delivered, natural, pipeline, through_json
+from tests.thrift import some
 
 import seekable as sk
 
@@ -64,7 +65,7 @@ class Ranks:
 UNSHRUNK = settings(deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
-@UNSHRUNK
+@settings(UNSHRUNK, max_examples=some(25, of=3))
 @given(st.integers(0, 2**32))
 def test_every_epoch_that_was_begun_is_finished_and_none_twice(seed: int) -> None:
     random = Random(seed)

@@ -18,6 +18,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.resume.datasets import Batches, mixed, ordered, pipeline, rows_in, source, through_json
 from tests.resume.streams import stages, stamped, stamps_in, stream
+from tests.thrift import some
 
 import seekable as sk
 from seekable.stream import SameItems
@@ -153,7 +154,7 @@ def test_five_hundred_sources_have_a_line_each(caplog: pytest.LogCaptureFixture)
     assert sum(each["consumed"] for each in loader.sources()) == 5000
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="torch")
 def test_moves_that_are_no_resumes_write_no_lines(caplog: pytest.LogCaptureFixture) -> None:
     torch = pytest.importorskip("seekable.integrations.torch")
     sampler = torch.BatchSampler(source("a", 40), batch_size=4)
@@ -411,7 +412,7 @@ def test_rows_of_a_run_resumed_by_rows_are_those_of_the_begun_epoch(tmp_path: Pa
     assert found == [(0, 15, 20), (0, 20, 20), (1, 5, 25), (1, 10, 25)]
 
 
-@UNSHRUNK
+@settings(UNSHRUNK, max_examples=some(25, of=2))
 @given(st.integers(0, 2**32))
 def test_rows_stay_what_they_were_when_a_run_is_resumed_by_rows(seed: int) -> None:
     random = Random(seed)

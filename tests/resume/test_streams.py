@@ -13,7 +13,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.resume.datasets import Batches, Delivered, through_json
-from tests.resume.streams import bare, dropped, last, stamps_in, stream
+from tests.resume.streams import bare, dropped, last, resumed, stamps_in, stream
+from tests.thrift import some
 
 import seekable as sk
 from seekable.state.canonical import fingerprint_of
@@ -40,7 +41,7 @@ def loader_of(made: sk.Stream, random: Random) -> sk.Loader:
     )
 
 
-@UNSHRUNK
+@settings(UNSHRUNK, max_examples=some(25, of=3))
 @given(st.integers(0, 2**32))
 def test_every_epoch_that_was_begun_is_finished_and_no_row_comes_twice(seed: int) -> None:
     random = Random(seed)
@@ -102,7 +103,7 @@ def words(seed: int, buffer: int) -> sk.Stream:
     )
 
 
-@pytest.mark.parametrize("worker_type", ["process", "thread"])
+@pytest.mark.parametrize("worker_type", [pytest.param("process", marks=pytest.mark.exhaustive), "thread"])
 def test_workers_note_what_was_delivered(worker_type: Any) -> None:
     alone = sk.Loader(words(1, 6), batch_size=4, collate=list, prefetch=0)
     with sk.Loader(words(1, 6), batch_size=4, collate=list, workers=2, worker_type=worker_type) as together:
@@ -171,17 +172,9 @@ def flat(items: Any) -> list[str]:
     return [items] if isinstance(items, str) else [word for each in items for word in flat(each)]
 
 
-def resumed(seed: int, state: dict[str, Any]) -> Any:
-    """Return what a random stream delivers after a state of another one, and its state then."""
-    made = stream({"a": 33, "b": 44}, Random(seed))
-    loader = sk.Loader(made, batch_size=3, collate=list, prefetch=0)
-    loader.load_state_dict(state, resume="rows")
-    return json.loads(json.dumps([bare(Batches(loader).next(12)), loader.state_dict()]))
-
-
 CHILD = """
 import json, sys
-from tests.resume.test_streams import resumed
+from tests.resume.streams import resumed
 
 print(json.dumps([resumed(seed, state) for seed, state in json.load(sys.stdin)]))
 """
@@ -189,7 +182,7 @@ print(json.dumps([resumed(seed, state) for seed, state in json.load(sys.stdin)])
 
 def test_a_new_process_goes_on_by_rows_as_the_same_one() -> None:
     cases = []
-    for seed in range(12):
+    for seed in range(some(12, of=2)):
         loader = loader_of(stream({"a": 33, "b": 40}, Random(seed)), Random(seed))
         Batches(loader).next(seed)
         cases.append((seed + 100, loader.state_dict()))

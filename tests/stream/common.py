@@ -59,17 +59,41 @@ def check_cuts(stream: sk.Stream, *, cuts: Iterable[int] | None = None, most: in
     middle and the last one the whole rest is, with a second resume half way; and at each cut that is named.
     """
     pairs, states = run_of(stream, most)
-    whole = {0, len(pairs) // 2, len(pairs)} if cuts is None else {*cuts}
-    for at in range(len(states)) if cuts is None else cuts:
-        middle = (at + len(pairs) + 1) // 2 if at in whole else at + 1
-        iterator = resumed(stream, states[at])
-        check_same(following(iterator, middle - at), pairs[at:middle])
-        assert iterator.state_dict() == states[middle]
+    if cuts is None:
+        check_every_cut(stream, pairs, states, ends=most is None)
+        return
+    for at in cuts:
+        middle = (at + len(pairs) + 1) // 2
+        iterator = _checked_up_to(middle, stream, at, pairs, states)
+        _check_rest(iterator, pairs[middle:], ends=most is None)
+
+
+def check_every_cut(
+    stream: sk.Stream, pairs: Pairs, states: list[dict[str, Any]], *, ends: bool = True
+) -> None:
+    """Check that a stream resumes exactly at each cut of a run, recorded here or in another process."""
+    whole = {0, len(pairs) // 2, len(pairs)}
+    for at in range(len(states)):
+        middle = (at + len(pairs) + 1) // 2 if at in whole else min(at + 1, len(pairs))
+        iterator = _checked_up_to(middle, stream, at, pairs, states)
         if at in whole:
-            if cuts is None:
-                check_same(following(resumed(stream, states[middle]), len(pairs) - middle), pairs[middle:])
-            check_same(following(iterator, len(pairs) - middle), pairs[middle:])
-            check_same(following(iterator, 1) if most is None else [], [])
+            check_same(following(resumed(stream, states[middle]), len(pairs) - middle), pairs[middle:])
+            _check_rest(iterator, pairs[middle:], ends=ends)
+
+
+def _checked_up_to(
+    middle: int, stream: sk.Stream, at: int, pairs: Pairs, states: list[dict[str, Any]]
+) -> Any:
+    """Resume at a cut, check the items and the state up to another one, and return the iterator there."""
+    iterator = resumed(stream, states[at])
+    check_same(following(iterator, middle - at), pairs[at:middle])
+    assert iterator.state_dict() == states[middle], f"cut at {at}: another state at {middle} than in one run"
+    return iterator
+
+
+def _check_rest(iterator: Any, pairs: Pairs, *, ends: bool) -> None:
+    check_same(following(iterator, len(pairs)), pairs)
+    check_same(following(iterator, 1) if ends else [], [])
 
 
 def check_same(found: Pairs, wanted: Pairs) -> None:

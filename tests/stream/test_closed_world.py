@@ -7,6 +7,7 @@ and a model in tests/stream/model.py.
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.concrete import concrete_classes
 from tests.stream import model
 from tests.stream.common import check_cuts, check_same, delivered, run_of, through_json
 from tests.stream.matrix import BUILDERS, ESTIMATED, flow
+from tests.thrift import ALL, sample
 
 import seekable as sk
 import seekable.stream
@@ -24,17 +26,31 @@ from seekable.stream.shuffle import ShuffleItems
 from seekable.stream.stage import Stage
 
 LANES = [1, 2, 4, 12]
-SOME = 29
-"""No number of lanes divides it."""
+SOME = 29 if ALL else 17
+"""No number of lanes divides it, and four lanes of three epochs fill each buffer."""
 
-EACH = [
-    pytest.param(kind, number, id=f"{kind.__name__}-{number}")
-    for kind, builders in BUILDERS.items()
-    for number in range(len(builders))
-]
+MANY, LANES_OF_MANY = (300, 4) if ALL else (100, 1)
+"""Each lane has more than the 64 items that are taken of it at a time."""
 
-in_lanes = pytest.mark.parametrize("lanes", LANES)
-each = pytest.mark.parametrize(("kind", "number"), EACH)
+EACH = [(kind, number) for kind, builders in BUILDERS.items() for number in range(len(builders))]
+
+
+def in_lanes(numbers: list[int]) -> pytest.MarkDecorator:
+    """Run a test for each stage, with each number of lanes or one of them in turn."""
+    cases = sample(itertools.product(EACH, numbers), of=len(numbers))
+    return pytest.mark.parametrize(
+        ("kind", "number", "lanes"),
+        [
+            pytest.param(kind, number, lanes, id=f"{kind.__name__}-{number}-{lanes}")
+            for (kind, number), lanes in cases
+        ],
+    )
+
+
+each = pytest.mark.parametrize(
+    ("kind", "number"),
+    [pytest.param(kind, number, id=f"{kind.__name__}-{number}") for kind, number in EACH],
+)
 
 
 def test_every_class_of_stage_has_builders() -> None:
@@ -53,8 +69,8 @@ def test_the_walk_finds_a_new_class() -> None:
     assert concrete_classes(seekable.stream, Stage) == BUILDERS.keys()
 
 
-@in_lanes
-@each
+# In four lanes: test_global_order_is_that_of_the_lanes_dealt_out.
+@in_lanes([1, 2, 12])
 def test_a_stage_is_its_model(kind: type, number: int, lanes: int) -> None:
     for n in sorted({0, 1, lanes - 1, lanes, SOME}):
         stream = BUILDERS[kind][number](n, lanes)
@@ -64,21 +80,22 @@ def test_a_stage_is_its_model(kind: type, number: int, lanes: int) -> None:
         check_same(delivered(stream), pairs)
 
 
-@in_lanes
-@each
+# In four lanes: test_a_new_process_resumes_exactly_at_every_cut_twice.
+@in_lanes([1, 2, 12])
 def test_a_stage_resumes_exactly_at_every_cut_twice(kind: type, number: int, lanes: int) -> None:
-    for n in sorted({0, 1, lanes - 1, SOME}):
+    # Of 12 lanes, each has about as many records of 11 as of 17.
+    for n in sorted({0, 1, lanes - 1, *([SOME] if ALL or lanes < 12 else [])}):
         check_cuts(BUILDERS[kind][number](n, lanes))
 
 
-def test_a_new_process_resumes_exactly_at_every_cut() -> None:
-    """One process for all stages, lanes and cuts; it reads to the end from every fourth of them."""
+def test_a_new_process_resumes_exactly_at_every_cut_twice() -> None:
+    """One process for all stages in four lanes, and for all cuts."""
     cases = []
-    for builders in BUILDERS.values():
-        for build in builders:
-            stream = build(SOME, 4)
+    for kind, number in EACH:
+        for n in (0, 1, 3, SOME):
+            stream = BUILDERS[kind][number](n, 4)
             pairs, states = run_of(stream)
-            cases.append((stream, pairs, json.dumps(states)))
+            cases.append((f"{kind.__name__}-{number} of {n}", stream, pairs, json.dumps(states)))
     child = subprocess.run(
         [sys.executable, "-c", CHILD],
         input=cloudpickle.dumps(sys.path) + cloudpickle.dumps(cases),
@@ -86,31 +103,34 @@ def test_a_new_process_resumes_exactly_at_every_cut() -> None:
         check=False,
     )
     assert child.returncode == 0, child.stderr.decode()
+    assert int(child.stdout) == len(cases)
 
 
 CHILD = """
 import json, pickle, sys
 sys.path[:] = pickle.load(sys.stdin.buffer)
 cases = pickle.load(sys.stdin.buffer)
-from tests.stream.common import check_same, following, resumed
-for stream, pairs, states in cases:
-    for at, state in enumerate(json.loads(states)):
-        count = 2 if at % 4 else len(pairs)
-        check_same(following(resumed(stream, state), count), pairs[at : at + count])
+from tests.stream.common import check_every_cut
+for name, stream, pairs, states in cases:
+    try:
+        check_every_cut(stream, pairs, json.loads(states))
+    except AssertionError as error:
+        raise AssertionError(name) from error
+print(len(cases))
 """
 
 
 @each
 def test_hundreds_of_records_resume_exactly(kind: type, number: int) -> None:
-    """Each of four lanes has more than the 64 items that are taken of it at a time."""
-    stream = BUILDERS[kind][number](300, 4)
+    stream = BUILDERS[kind][number](MANY, LANES_OF_MANY)
     count = len(delivered(stream))
+    assert count > 64
     check_cuts(stream, cuts=[0, 1, 63, 64, count // 2, count - 1, count])
 
 
 @each
 def test_tokens_rebuild_their_items(kind: type, number: int) -> None:
-    for lanes in (1, 4):
+    for lanes in sample((4, 1), of=2):
         stream = BUILDERS[kind][number](SOME, lanes)
         for token, item in delivered(stream):
             if not stream.indexed:
@@ -134,15 +154,18 @@ def test_estimated_boundaries_are_those_of_the_model() -> None:
 @each
 def test_global_order_is_that_of_the_lanes_dealt_out(kind: type, number: int) -> None:
     """Slot s is the next item of lane s % lanes, also where lanes end early."""
-    stream = BUILDERS[kind][number](SOME, 4)
-    lanes = [model.lane_of(stream.stage, lane).pairs for lane in range(4)]
-    wanted = [
-        lanes[lane][turn]
-        for turn in range(max(map(len, lanes), default=0))
-        for lane in range(4)
-        if turn < len(lanes[lane])
-    ]
-    check_same(delivered(stream), wanted)
+    for n in (0, 1, 3, 4, SOME):
+        stream = BUILDERS[kind][number](n, 4)
+        assert type(stream.stage) is kind
+        lanes = [model.lane_of(stream.stage, lane) for lane in range(4)]
+        assert all(lane.ended for lane in lanes)
+        wanted = [
+            lane.pairs[turn]
+            for turn in range(max(len(lane.pairs) for lane in lanes))
+            for lane in lanes
+            if turn < len(lane.pairs)
+        ]
+        check_same(delivered(stream), wanted)
 
 
 def test_states_are_small() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from tests.stream.common import check_cuts, check_same, delivered
 from tests.stream.matrix import BUILDERS, flow
+from tests.thrift import sample
 
 import seekable as sk
 from seekable.stream import SameItems
@@ -30,8 +32,13 @@ def documents(states: Sequence[StageState]) -> list[Any]:
     return [each.document() for each in states]
 
 
-@pytest.mark.parametrize("build", EACH)
-@pytest.mark.parametrize("batch", [1, 3, 7])
+@pytest.mark.parametrize(
+    ("build", "batch"),
+    [
+        pytest.param(*each.values, batch, id=f"{each.id}-{batch}")
+        for each, batch in sample(itertools.product(EACH, [1, 3, 7]), of=3)
+    ],
+)
 def test_deltas_add_up_to_the_state(build: Any, batch: int) -> None:
     """Also over a buffer that is emptied and begun anew."""
     root = LaneIterator(build(29, 2).repeat(2).stage, 1)

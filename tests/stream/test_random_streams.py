@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.stream import laws
 from tests.stream.common import check_same, delivered
 from tests.stream.graphs import streams
+from tests.thrift import some
 
 if TYPE_CHECKING:
     import seekable as sk
@@ -24,7 +25,7 @@ def test_a_stream_is_its_model_and_resumes_exactly(stream: sk.Stream, data: st.D
     laws.check(stream, lambda least, most: data.draw(st.integers(least, most)))
 
 
-@drawn
+@settings(drawn, max_examples=some(25, of=2))
 @given(streams(depth=4))
 def test_a_copy_is_the_same_stream(stream: sk.Stream) -> None:
     copy = cloudpickle.loads(cloudpickle.dumps(stream))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.killing import KILLED, Killer, one_of_each_kind
-from tests.stream.writing import CHEAP_FORMS, FORMS, check_whole, contents, row, uneven, write
+from tests.stream.cases import CHEAP_FORMS
+from tests.stream.writing import FORMS, check_whole, contents, row, uneven, write
 from tests.thrift import wider
 
 import seekable as sk

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dataset.test_write_tar import by_tarfile, contents, entries, members_of, sample
 from tests.killing import KILLED, Killer, one_of_each_kind
-from tests.thrift import wider
+from tests.thrift import sample as sample_of
+from tests.thrift import some, wider
 
 import seekable as sk
 
@@ -33,7 +35,7 @@ def uneven(count: int, lanes: int) -> sk.Stream:
 
 
 @pytest.mark.parametrize("lanes", [1, 3, 8])
-@pytest.mark.parametrize("count", [0, 1, 7, 200])
+@pytest.mark.parametrize("count", [0, 1, 7, some(200, of=2)])
 def test_none_one_and_many_items(count: int, lanes: int, tmp_path: Path) -> None:
     stream = uneven(count, lanes)
     written = stream.write_tar(tmp_path / "out", rows_per_file=50, jobs=1)
@@ -45,9 +47,13 @@ def test_none_one_and_many_items(count: int, lanes: int, tmp_path: Path) -> None
 
 def test_the_same_bytes_whoever_does_it_and_in_one_file(tmp_path: Path) -> None:
     stream = uneven(200, 3)
-    for jobs in (1, 2):
-        stream.write_tar(tmp_path / str(jobs), rows_per_file=50, jobs=jobs)
-    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+    stream.write_tar(tmp_path / "one", rows_per_file=50, jobs=1)
+    with ThreadPoolExecutor(2) as threads:
+        # Of the formats, lines of JSON are written by processes in each run of the tests.
+        ways: list[dict[str, Any]] = [{"executor": threads}, {"jobs": 2}]
+        for number, way in enumerate(sample_of(ways, of=2)):
+            stream.write_tar(tmp_path / str(number), rows_per_file=50, **way)
+            assert contents(tmp_path / str(number)) == contents(tmp_path / "one")
     (path,) = stream.write_tar(tmp_path / "one.tar", jobs=1).paths
     members = [member for item in stream for member in members_of(item)]
     assert (tmp_path / "one.tar").read_bytes() == by_tarfile(members)
@@ -102,6 +108,8 @@ def check_after_a_kill(folder: Path, lanes: int) -> None:
     assert os.listdir(folder / ".seekable-write.lanes") == ["states"]
 
 
+# Of the formats, lines of JSON are killed in each run of the tests: test_write_killed.py.
+@pytest.mark.exhaustive
 def test_killed_at_an_operation_of_each_kind_the_next_call_has_the_bytes(
     tmp_path: Path, killer: Killer
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from tests.stream import functions
 
 import seekable as sk
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from seekable.writing.manifest import Written
 
 FORMS = ["jsonl", "parquet"]
-CHEAP_FORMS = ["jsonl", pytest.param("parquet", marks=pytest.mark.exhaustive)]
-"""The forms of tests that start processes: each takes half a second to import what Parquet needs."""
 
 HIDDEN = {".seekable-write.json", ".seekable-write.lock", ".seekable-write.lanes"}
 

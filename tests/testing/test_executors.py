@@ -7,6 +7,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.thrift import some
 
 from seekable.parallel.processes import WorkerProcesses
 from seekable.testing import ExecutorTests
@@ -22,6 +23,7 @@ class TestThreads(ExecutorTests):
         return ThreadPoolExecutor(2)
 
 
+@pytest.mark.exhaustive
 class TestProcesses(ExecutorTests):
     sends_closures = False
 
@@ -31,6 +33,7 @@ class TestProcesses(ExecutorTests):
 
 class TestWorkers(ExecutorTests):
     sends_closures = False
+    large_bytes = some(4 << 20, of=4)
 
     def executor(self) -> Executor:
         return WorkerProcesses(1)

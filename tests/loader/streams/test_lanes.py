@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.loader.streams.pipelines import BATCH, LANES, everything, first_of, put_together
+from tests.thrift import ALL
 
 import seekable as sk
 
@@ -38,10 +39,12 @@ def test_any_number_of_ranks_delivers_the_slots_in_order(world_size: int) -> Non
 @pytest.mark.parametrize(
     "how",
     [
-        {"workers": 1},
+        pytest.param({"workers": 1}, marks=pytest.mark.exhaustive),
         {"workers": 2},
-        {"workers": 5},
+        pytest.param({"workers": 5}, marks=pytest.mark.exhaustive),
+        {"workers": 1, "worker_type": "thread"},
         {"workers": 3, "worker_type": "thread"},
+        {"workers": 5, "worker_type": "thread"},
         {"workers": 20, "worker_type": "thread", "prefetch": 0},
         {"prefetch": 3},
     ],
@@ -68,7 +71,8 @@ def test_any_chain_of_ranks_workers_and_batches_goes_on_exactly(tmp_path: Path) 
         (3, 0, 48, 2),
         (2, 0, 24, 3),
     ]:
-        loaders = ranks_of(world_size, batch=batch, workers=workers)
+        kind = "process" if ALL or world_size == 1 else "thread"
+        loaders = ranks_of(world_size, batch=batch, workers=workers, worker_type=kind)
         found = {bool(sk.load_state(tmp_path, loader)) for loader in loaders}
         assert found == {bool(delivered)}
         runs = [iter(loader) for loader in loaders]
@@ -80,6 +84,9 @@ def test_any_chain_of_ranks_workers_and_batches_goes_on_exactly(tmp_path: Path) 
     assert delivered == first_of(everything(), len(delivered))
 
 
+KILLS = (2, 5) if ALL else (5,)
+
+
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
     wanted = first_of(everything(), STEPS * BATCH)
     delivered = []
@@ -88,7 +95,7 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
     ) as loader:
         for batch in loader:
             delivered += batch
-            if loader.step in (2, 5):
+            if loader.step in KILLS:
                 workers = loader._producer._execution.pool.workers  # type: ignore[union-attr]
                 os.kill(workers[loader.step % 2].pid, signal.SIGKILL)
     assert delivered == wanted

@@ -7,16 +7,21 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.induction import check_in_a_new_process
 from tests.loader.streams.pipelines import everything, first_of, is_even, numbers
+from tests.thrift import ALL, sample
 
 import seekable as sk
 from seekable.stream.lane import LaneIterator
-from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
+    from seekable.loader.producers import WorkerType
     from seekable.loader.steps import End
 
 ENDS = ["short", "drop", "pad"]
+
+CHEAP_TYPE: WorkerType = "process" if ALL else "thread"
+"""Threads pass the same messages as processes, and start at once."""
 
 
 def by_slots(stream: sk.Stream) -> list[list[Any]]:
@@ -51,9 +56,9 @@ def model(stream: sk.Stream, batch: int, end: str) -> list[list[Any]]:
     return [each for each in cut if each]
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("batch", [1, 3, 4, 8, 10, 1000])
-@pytest.mark.parametrize("n", [12, 30, 61])
+@pytest.mark.parametrize(
+    ("end", "batch", "n"), sample(itertools.product(ENDS, [1, 3, 4, 8, 10, 1000], [12, 30, 61]), of=3)
+)
 def test_ends(n: int, batch: int, end: End) -> None:
     stream = numbers(0, n, lanes=4, epochs=2).filter(is_even)
     loader = sk.Loader(stream, batch_size=batch, end=end, collate=list, prefetch=0)
@@ -68,18 +73,28 @@ def test_ends(n: int, batch: int, end: End) -> None:
         assert list(again) == wanted[cut:], cut
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_workers_end_where_one_process_does(end: End) -> None:
+BY_PROCESSES = [
+    pytest.param(end, 2, "process", marks=[] if end == "pad" else pytest.mark.exhaustive) for end in ENDS
+]
+
+
+@pytest.mark.parametrize(
+    ("end", "workers", "kind"), [*BY_PROCESSES, *itertools.product(ENDS, [2, 3], ["thread"])]
+)
+def test_workers_end_where_one_process_does(end: End, workers: int, kind: WorkerType) -> None:
     stream = numbers(0, 61, lanes=4, epochs=2).filter(is_even)
     alone = list(sk.Loader(stream, batch_size=3, end=end, collate=list))
-    for how in ({"workers": 2}, {"workers": 3, "worker_type": "thread"}):
-        with sk.Loader(stream, batch_size=3, end=end, collate=list, **how) as loader:
-            assert [list(loader), list(loader)] == [alone, alone]
+    with sk.Loader(stream, batch_size=3, end=end, collate=list, workers=workers, worker_type=kind) as loader:
+        assert [list(loader), list(loader)] == [alone, alone]
 
 
 def test_a_run_resumes_at_every_cut_in_a_new_process_too() -> None:
-    assert_resumes_exactly(lambda: sk.Loader(everything(lanes=3), batch_size=5, steps=7), runs=3)
-    assert_resumes_exactly(lambda: sk.Loader(everything(lanes=2, epochs=1, n=30), batch_size=4), runs=2)
+    check_in_a_new_process(
+        [
+            ("endless", lambda: sk.Loader(everything(lanes=3), batch_size=5, steps=7)),
+            ("ending", lambda: sk.Loader(everything(lanes=2, epochs=1, n=30), batch_size=4)),
+        ]
+    )
 
 
 def test_runs_of_an_endless_stream_follow_one_another() -> None:
@@ -104,7 +119,7 @@ def test_skipped_batches_are_run_through() -> None:
 def test_items_may_come_as_they_are() -> None:
     stream = sk.from_sequence(["a" * n for n in range(1, 40)]).shuffle(seed=1).stream(lanes=2)
     buckets = stream.bucket(len, max_cost=50, seed=0, buffer=20)
-    with sk.Loader(buckets, batch_size=None, steps=10, workers=2) as loader:
+    with sk.Loader(buckets, batch_size=None, steps=10, workers=2, worker_type=CHEAP_TYPE) as loader:
         assert list(loader) == first_of(buckets, 10)
     ranks = [
         sk.Loader(buckets, batch_size=None, rank=rank, world_size=2, steps=5, prefetch=0) for rank in range(2)
@@ -139,7 +154,7 @@ def test_an_error_comes_where_its_batch_would_have(workers: int) -> None:
         return number
 
     stream = sk.from_sequence(range(40)).stream(lanes=2, epochs=1).map(passed)
-    with sk.Loader(stream, batch_size=4, collate=list, workers=workers) as loader:
+    with sk.Loader(stream, batch_size=4, collate=list, workers=workers, worker_type=CHEAP_TYPE) as loader:
         run = iter(loader)
         assert [next(run) for _ in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
         state = loader.state_dict()
@@ -173,15 +188,20 @@ def third_is_lost(number: int) -> Any:
     return sk.HOLE if number % 3 == 0 else number
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_holes_are_left_out_and_counted(workers: int) -> None:
+@pytest.mark.parametrize(
+    ("workers", "kind"),
+    [(0, "process"), (2, "thread"), pytest.param(2, "process", marks=pytest.mark.exhaustive)],
+)
+def test_holes_are_left_out_and_counted(workers: int, kind: WorkerType) -> None:
     stream = sk.from_sequence(range(30)).map(third_is_lost).stream(lanes=2, epochs=1)
-    with sk.Loader(stream, batch_size=4, collate=list, workers=workers) as loader:
+    with sk.Loader(stream, batch_size=4, collate=list, workers=workers, worker_type=kind) as loader:
         delivered = [item for batch in loader for item in batch]
         assert sorted(delivered) == [number for number in range(30) if number % 3]
         assert loader.report()["holes"] == 10
     with (
-        sk.Loader(stream, batch_size=4, collate=list, workers=workers, max_holes=3) as loader,
+        sk.Loader(
+            stream, batch_size=4, collate=list, workers=workers, worker_type=kind, max_holes=3
+        ) as loader,
         pytest.raises(sk.TooManyHoles, match="max_holes=3"),
     ):
         list(loader)
