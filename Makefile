@@ -3,11 +3,13 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BENCH := .venv-bench
+MINIMUM := .venv-minimum
+BARE := .venv-bare
 # Type-checked and linted; folders that a checkout lacks are left out.
 CODE := $(wildcard conftest.py src tests docs benchmarks examples)
 PIP := -m pip --disable-pip-version-check --quiet
-# pip compiles with one processor. Some packages hold files that no Python 3 compiles; pip ignores them too.
-COMPILE := -m compileall -qq -j 0
+# Without bytecode: Python makes that of the modules that are imported, which are a small part of all.
+INSTALL := $(PIP) install --no-compile
 
 # Opponents, at the versions that docs/benchmarks.md names. Lhotse imports urllib3 without asking for it, and
 # torch without saying which: pinned, and taken from wherever pip is told to look (PIP_EXTRA_INDEX_URL,
@@ -44,21 +46,24 @@ tokens-alone := megatron-core==0.16.1 litdata==0.2.76 boto3 botocore s3transfer 
 # A server of Azure's blobs, for tests. The other servers come with the extra dev, nginx with the tests themselves.
 azurite := azurite@3.37.0
 
-# One process a processor, but no more than 8: each collects all tests.
-SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8
 # Tests write and fsync many small files: a disk takes milliseconds for each, memory nothing. 4 GB of it is enough.
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 8000000 2>/dev/null && echo TMPDIR=/dev/shm)
-# What `make test` leaves to `make check`; docs/design/testing.md says why.
-OURS := not frameworks and not exhaustive and not bench and not demo
+# Errors of arguments in each part of the public face.
+OPTIMIZED := tests/test_optimized.py tests/loader/test_batches.py tests/dataset/test_slice.py tests/dataset/test_split.py \
+	tests/dataset/test_mix.py tests/stream/test_errors.py tests/state tests/kaldi/test_specifiers.py
+# Those of the rooms that the extras of this environment are enough for; peers ask for newer versions.
+WITH_MINIMUM := tests/order tests/state tests/storage tests/index tests/nodes tests/stream tests/loader \
+	tests/formats/parquet $(patsubst %,tests/dataset/test_%.py,cast conditions fill filter_where schema tables unified_type)
 
 # Each test that starts a process would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo demo-audio demo-ray demo-remote demo-tokens test check optimized fuzz lint types docs bench clean
+.PHONY: help demo demo-audio demo-ray demo-remote demo-tokens test test-changed check static nightly budget mutants \
+	optimized minimum bare fuzz browser lint types docs bench clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DATA=path for your own files)
 	@$(VENV)/bin/python examples/main_job/demo.py $(if $(DATA),"$(DATA)")
@@ -75,18 +80,40 @@ demo-remote: $(VENV)/.made ## the same on a bucket with latency and faults: publ
 demo-tokens: $(VENV)/.made ## the same for a language model: tokenise, pack, mix, other ranks, another sample length
 	@$(VENV)/bin/python examples/tokens_job/demo.py
 
-test: $(VENV)/.made ## run the tests of all that is ours (ARGS="-n 2 tests/order" for pytest)
-	@$(MEMORY) $(VENV)/bin/python -m pytest $(SHARED) --dist=worksteal -m "$(OURS)" $(ARGS)
+test: $(VENV)/.made ## run the tests of all that is ours (ROOM=loader, or ARGS="tests/order -k inverse" for pytest)
+	@$(MEMORY) $(VENV)/bin/python -m tests.run $(if $(ROOM),--room $(ROOM)) $(ARGS)
 
-# Two at a time, because most of them use one processor; the tests come last, and end with their summary.
-check: $(VENV)/.frameworks $(VENV)/.browser ## all that must hold before a change goes in: lint, types, docs, every test
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(VENV)/.azurite lint optimized types docs
-	@$(MEMORY) SEEKABLE_THRIFTY_TESTS=1 $(VENV)/bin/python -m pytest $(SHARED) --dist=loadgroup $(ARGS)
+test-changed: $(VENV)/.made ## run the tests of the rooms that differ from main
+	@$(MEMORY) $(VENV)/bin/python -m tests.run --changed $(ARGS)
 
-optimized: $(VENV)/.made ## run the tests that expect errors under python -O, which strips asserts
-	@$(VENV)/bin/python -O -m pytest -q -m "$(OURS)" -W ignore::pytest.PytestConfigWarning src tests
+# Types are checked beside the tests, because mypy uses one processor.
+check: $(VENV)/.frameworks $(VENV)/.browser ## all that must hold before a change goes in: lint, types, docs, tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line static test
+
+static: lint types docs
+
+nightly: $(VENV)/.apart $(VENV)/.browser $(VENV)/.azurite ## all there is: every kill and cut, frameworks, demos, fuzz, minimum versions, mutants
+	@$(MAKE) --no-print-directory static budget optimized minimum bare mutants
+	@$(MAKE) --no-print-directory fuzz
+	@$(MEMORY) $(VENV)/bin/python -m tests.run --nightly $(ARGS)
+
+budget: $(VENV)/.made ## measure the processor time of the tests; fail where a room is over its budget
+	@$(MEMORY) $(VENV)/bin/python -m tests.seconds $(ARGS)
+
+mutants: $(VENV)/.made ## plant faults, one after the other: the tests of its room must find each
+	@$(MEMORY) $(VENV)/bin/python -m tests.mutants $(ARGS)
+
+optimized: $(VENV)/.made ## run some tests that expect errors under python -O, which strips asserts
+	@$(VENV)/bin/python -O -m pytest -q -W ignore::pytest.PytestConfigWarning $(OPTIMIZED)
+
+minimum: $(MINIMUM)/.made ## run the tests of the core with the oldest versions that pyproject.toml allows
+	@$(MEMORY) $(MINIMUM)/bin/python -m pytest -q -W ignore::DeprecationWarning --ignore tests/stream/test_write_shar.py \
+		-m "not frameworks and not exhaustive" $(WITH_MINIMUM)
 
 browser: $(VENV)/.browser ## install the browser that the tests of the viewer drive (Debian, as root)
+
+bare: $(BARE)/.made ## run the tests of the core without any extra
+	@$(MEMORY) $(BARE)/bin/python -m pytest -q -m "not frameworks and not exhaustive" $(WITH_BARE)
 
 fuzz: $(VENV)/.made ## look for bytes, pipelines and examples that break something, from a new seed (ARGS="--seconds 600")
 	@$(VENV)/bin/python tests/fuzz/run.py $(ARGS)
@@ -94,6 +121,7 @@ fuzz: $(VENV)/.made ## look for bytes, pipelines and examples that break somethi
 lint: $(VENV)/.made ## check style and formatting
 	@$(VENV)/bin/ruff check $(CODE)
 	@$(VENV)/bin/ruff format --check $(CODE)
+	@$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 types: $(VENV)/.frameworks ## check types
 	@$(VENV)/bin/mypy $(CODE)
@@ -106,33 +134,50 @@ bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) $(APART:%=$(BENCH)/.%) ## compare w
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environments, the built docs and the caches
-	rm -rf $(VENV) $(BENCH) benchmarks/.data demo-output demo-audio-output demo-ray-output demo-remote-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(MINIMUM) $(BARE) benchmarks/.data demo-output demo-audio-output demo-ray-output demo-remote-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made: pyproject.toml
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python $(PIP) install --no-compile --editable '.[dev]'
-	@$(VENV)/bin/python $(COMPILE) $(VENV)/lib || true
+	@$(VENV)/bin/python $(INSTALL) --editable '.[dev]'
 	@touch $@
 
-# What the integrations are tested with takes longer to install than all the rest, and a demo needs none of it.
-$(VENV)/.frameworks: $(VENV)/.made
-	@echo "installing the frameworks that are tested with"
-	@$(VENV)/bin/python $(PIP) install --no-compile --editable '.[frameworks]'
-	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
-	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/tar $(tar-alone)
-	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/tokens $(tokens-alone)
-	@$(VENV)/bin/python $(COMPILE) $(VENV)/lib $(VENV)/apart || true
+# What the integrations are tested with takes longer to install than all the rest, and a demo needs none of it. Types
+# need it, and so does the reference of the docs. pip looks once for both sets where neither is there.
+$(VENV)/.frameworks: pyproject.toml
+	@echo "making $(VENV) with the frameworks that are tested with"
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python $(INSTALL) --editable '.[dev,frameworks]'
+	@touch $(VENV)/.made $@
+
+# What excludes others of these, in folders that its tests alone import from.
+$(VENV)/.apart: $(VENV)/.frameworks
+	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
+	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/tar $(tar-alone)
+	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/tokens $(tokens-alone)
+	@touch $@
+
+$(BARE)/.made: pyproject.toml
+	@echo "making $(BARE)"
+	@$(PYTHON) -m venv $(BARE)
+	@$(BARE)/bin/python $(INSTALL) --editable '.[test]'
+	@touch $@
+
+$(MINIMUM)/.made: pyproject.toml tests/minimum.py
+	@echo "making $(MINIMUM)"
+	@$(PYTHON) -m venv $(MINIMUM)
+	@$(PYTHON) tests/minimum.py > $(MINIMUM)/constraints.txt
+	@$(MINIMUM)/bin/python $(INSTALL) --constraint $(MINIMUM)/constraints.txt --editable '.[test,parquet,remote,gzip,zstd,view]'
 	@touch $@
 
 # A demo needs Ray alone.
 $(VENV)/.ray: $(VENV)/.made
-	@test -e $(VENV)/.frameworks || $(VENV)/bin/python $(PIP) install --editable '.[ray]'
+	@test -e $(VENV)/.frameworks || $(VENV)/bin/python $(INSTALL) --editable '.[ray]'
 	@touch $@
 
 # Debian's headless Chromium: the tests drive it through Playwright, which would download another one.
-$(VENV)/.browser: $(VENV)/.frameworks
+$(VENV)/.browser: $(VENV)/.made
 	@command -v chromium-headless-shell chromium >/dev/null || { apt-get update -q >/dev/null \
 		&& apt-get install -qy --no-install-recommends chromium-headless-shell fonts-liberation >/dev/null; } \
 		|| echo "a browser could not be installed: its tests are skipped"

@@ -8,59 +8,19 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import graphlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.rooms import MAY_IMPORT, SHARED
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "seekable"
 MAX_LINES = 400
 EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
-
-# Data flows one way, and imports point back along it: a room may import the rooms before it. Of these, the
-# first four know as little of each other as `state` does: errors alone.
-FLOW = (
-    *("errors", "order", "state", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"),
-    *("formats", "nodes", "writing", "stream", "dataset", "resume", "loader", "charts", "facts", "viewer"),
-    *("integrations", "testing", "cli"),
-)
-MAY_IMPORT: dict[str, frozenset[str]] = {room: frozenset(FLOW[:number]) for number, room in enumerate(FLOW)}
-MAY_IMPORT |= {
-    "order": frozenset(),
-    "state": frozenset({"errors"}),
-    "charts": frozenset({"errors"}),
-    "storage": frozenset({"errors"}),
-    "remote": frozenset({"errors", "storage"}),
-    "parallel": frozenset({"_version", "errors", "order", "storage"}),
-    "index": frozenset({"errors", "storage", "remote", "parallel"}),
-    "kaldi": frozenset({"errors", "storage", "remote", "index"}),
-    "sound": frozenset({"errors", "storage"}),
-    "tokens": frozenset({"errors", "state", "storage", "remote", "parallel"}),
-    "formats": frozenset({"errors", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"}),
-    "cli": frozenset(FLOW) | {"_version"},
-    "__main__": frozenset({"cli"}),
-    "_version": frozenset(),
-}
-
-# Small modules beside the rooms, which every room may import; they themselves import errors alone.
-SHARED = frozenset(
-    {
-        "_arguments",
-        "_cached",
-        "_collector",
-        "_html",
-        "_lazy",
-        "_log",
-        "_optional",
-        "_secrets",
-        "_typing",
-        "_viewable",
-    }
-)
-MAY_IMPORT |= dict.fromkeys(SHARED, frozenset({"errors"}))
 
 # What points on along the way, and is loaded when it is used: the module, what it imports and the reason.
 ONWARD: dict[tuple[str, str], str] = {
@@ -88,6 +48,8 @@ ON_DEMAND: dict[tuple[str, str], str] = {
 # What can run code that it reads. Everything listed is forbidden, but for ALLOWED_UNSAFE.
 UNSAFE_MODULES = frozenset({"cloudpickle", "dill", "marshal", "pickle", "shelve"})
 UNSAFE_CALLS = frozenset({"__import__", "eval", "exec", "os.popen", "os.system"})
+UNSAFE_WORDS = frozenset({"__import__", "eval", "exec", "popen", "system", "shell", "allow_pickle"})
+"""Texts of which a module with an unsafe call has one."""
 ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
     ("seekable.parallel.pickling", "cloudpickle"): "pipes and sockets between a process and its children",
     ("seekable.parallel.pickling", "pickle"): "a copy of an error, in memory",
@@ -99,6 +61,16 @@ ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
     ("seekable.testing.stages", "cloudpickle"): "a copy of what it was given, in memory",
 }
 
+# Asserts that compare an argument, which `python -O` strips: what they state, the callers guarantee.
+ALLOWED_ASSERTS: dict[tuple[str, str], str] = {
+    ("seekable.formats.parquet.point_read", "_values"): "the caller has read a page of this kind",
+    ("seekable.formats.tokens.words", "token_survey"): "the indexer makes all three together",
+    ("seekable.nodes.sources.token_copies", "copy_elements"): "the batch's own array, made a line before",
+    ("seekable.nodes.sources.token_reading", "copy_into"): "positions that the plan itself has laid out",
+    ("seekable.storage.braces", "expanded"): "the parser's place in its own text",
+    ("seekable.testing.stores", "_written"): "the suite's own test of a store",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Module:
@@ -108,6 +80,8 @@ class Module:
     source: str
     tree: ast.Module
     is_package: bool
+    has_importers: bool
+    """False where no call can import: expressions need not be looked into."""
 
     @property
     def room(self) -> str:
@@ -127,18 +101,24 @@ class Import:
 
 
 def parse(name: str, source: str, *, is_package: bool = False) -> Module:
-    return Module(name, source, ast.parse(source), is_package)
+    return Module(name, source, ast.parse(source), is_package, any(word in source for word in IMPORTERS))
 
 
 @functools.cache
 def modules() -> tuple[Module, ...]:
-    found = []
-    for path in sorted((ROOT / "src" / PACKAGE).rglob("*.py")):
-        parts = path.relative_to(ROOT / "src").with_suffix("").parts
-        is_package = parts[-1] == "__init__"
-        name = ".".join(parts[:-1] if is_package else parts)
-        found.append(parse(name, path.read_text(encoding="utf-8"), is_package=is_package))
-    return tuple(found)
+    gc.disable()  # it would go through the growing trees again and again, for most of the time
+    try:
+        return tuple(map(module_at, sorted((ROOT / "src" / PACKAGE).rglob("*.py"))))
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def module_at(path: Path) -> Module:
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    name = ".".join(parts[:-1] if is_package else parts)
+    return parse(name, path.read_text(encoding="utf-8"), is_package=is_package)
 
 
 def dotted(node: ast.expr) -> str:
@@ -162,6 +142,8 @@ def _imports(
         line = getattr(node, "lineno", 0)
         yield Import(target, line, scope if in_function else (), typing_only)
     children: list[ast.AST] = list(ast.iter_child_nodes(node))
+    if not module.has_importers:
+        children = [child for child in children if not isinstance(child, ast.expr)]
     if isinstance(node, ast.If) and dotted(node.test).endswith("TYPE_CHECKING"):
         children = list(node.orelse)
         for guarded in node.body:
@@ -247,6 +229,8 @@ def unsafe(module: Module) -> Iterator[tuple[int, str]]:
             yield found.line, found.target.split(".")[0]
         elif found.target in UNSAFE_CALLS:
             yield found.line, found.target
+    if not any(word in module.source for word in UNSAFE_WORDS):
+        return
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call):
             continue
@@ -260,12 +244,49 @@ def unsafe(module: Module) -> Iterator[tuple[int, str]]:
 
 def complain_of_print(module: Module) -> list[str]:
     """Only the command line prints."""
+    if "print" not in module.source:
+        return []
     calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
     return [
         f"{module.name}:{call.lineno} prints"
         for call in calls
         if dotted(call.func) == "print" and module.room != "cli"
     ]
+
+
+def complain_of_asserts(module: Module) -> list[str]:
+    """No assert checks an argument: `python -O` strips it. One that only narrows its type is for mypy."""
+    return [
+        f"{module.name}:{line} {function} asserts something of its argument {name}"
+        for line, function, name in asserted_arguments(module)
+        if (module.name, function) not in ALLOWED_ASSERTS
+    ]
+
+
+def asserted_arguments(module: Module) -> Iterator[tuple[int, str, str]]:
+    """The line, the function and the argument of each assert that compares an argument."""
+    if "assert " not in module.source:
+        return
+    for function in ast.walk(module.tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        given = function.args
+        names = {each.arg for each in [*given.posonlyargs, *given.args, *given.kwonlyargs]} - {"self", "cls"}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assert) and not is_narrowing(node.test):
+                used = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
+                for name in sorted(used & names)[:1]:
+                    yield node.lineno, function.name, name
+
+
+def is_narrowing(test: ast.expr) -> bool:
+    """`isinstance(x, Y)`, `issubclass(x, Y)` or `x is not None`."""
+    if isinstance(test, ast.Call):
+        return dotted(test.func) in {"isinstance", "issubclass"}
+    return isinstance(test, ast.Compare) and all(
+        isinstance(operator, ast.IsNot) and isinstance(right, ast.Constant) and right.value is None
+        for operator, right in zip(test.ops, test.comparators, strict=True)
+    )
 
 
 def complain_of_shape(module: Module) -> list[str]:
@@ -303,6 +324,7 @@ RULES: list[Rule] = [
     complain_of_hidden_imports,
     complain_of_unsafe,
     complain_of_print,
+    complain_of_asserts,
     complain_of_shape,
 ]
 
@@ -326,6 +348,11 @@ def test_every_exception_is_still_needed() -> None:
         (name, what)
         for name, what in ALLOWED_UNSAFE
         if name in house and what not in {used for _, used in unsafe(house[name])}
+    ]
+    idle += [
+        (name, function)
+        for name, function in ALLOWED_ASSERTS
+        if function not in {found for _, found, _ in asserted_arguments(house[name])}
     ]
     idle += [
         (name, what)
@@ -400,6 +427,13 @@ BAD: list[tuple[str, Rule, str, str]] = [
     ("a shell by variable", complain_of_unsafe, "kaldi.pipes", "run('ls', shell=wanted)"),
     ("numpy's pickles", complain_of_unsafe, "formats.npy", "np.load(path, allow_pickle=True)"),
     ("print", complain_of_print, "loader.report", "print('hello')"),
+    ("an argument asserted", complain_of_asserts, "dataset.node", "def f(n):\n    assert n > 0"),
+    (
+        "an argument asserted in a method",
+        complain_of_asserts,
+        "dataset.node",
+        "class A:\n def f(s, *, k):\n  if s:\n   assert len(k) == 2",
+    ),
     ("no docstring", complain_of_shape, "index.build", "x = 1\n"),
     ("utils", complain_of_shape, "index.utils", '"""Things."""\n'),
     ("helpers, a folder", complain_of_shape, "helpers.paths", '"""Things."""\n'),
@@ -427,6 +461,8 @@ GOOD: list[tuple[str, str, str]] = [
     ),
     ("optional", "formats.parquet", "def f():\n    import pyarrow.parquet as pq"),
     ("pickle in pipes", "parallel.processes", "import pickle"),
+    ("a narrowing", "nodes.zip", "def f(a, b):\n    assert isinstance(a, int)\n    assert b.c is not None"),
+    ("a fact of its own", "nodes.zip", "def f(a):\n    c = len(a)\n    assert c >= 0"),
     ("no shell", "index.executor", "import subprocess\nsubprocess.Popen(['ls'], shell=False)"),
 ]
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.command import run
+from tests.frameworks import FRAMEWORKS
 
 from seekable.kaldi.holders import registry
 
@@ -216,8 +217,9 @@ run_page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path.cwd(), sys.argv[2])
 """
 
 PAGES = sorted([*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
-FRAMEWORKS = "accelerate|dask|grain|jax|lhotse|lightning|ray|streaming|torch|transformers|webdataset"
-IMPORT = re.compile(rf"^(?:import|from) (?:seekable\.integrations\.)?({FRAMEWORKS})\b", re.MULTILINE)
+# Slurm is no package: what its page imports is ours.
+PACKAGES = "|".join(name for name in FRAMEWORKS if name != "slurm")
+IMPORT = re.compile(rf"^(?:import|from) (?:seekable\.integrations\.)?({PACKAGES})\b", re.MULTILINE)
 
 
 def case_of(page: Path) -> ParameterSet:
@@ -227,7 +229,7 @@ def case_of(page: Path) -> ParameterSet:
         imported.add("torch")  # by datasets, where it streams
     # The others import torch too, so the one that is not torch tells the process.
     framework = min(imported - {"torch"} or imported, default=None)
-    marks = [pytest.mark.frameworks(framework)] if framework else []
+    marks = [pytest.mark.frameworks(name=framework)] if framework else []
     return pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=marks)
 
 
@@ -243,7 +245,7 @@ def case_of(page: Path) -> ParameterSet:
 def test_what_a_page_shows_is_true(
     page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if (framework := request.node.get_closest_marker("frameworks")) and framework.args == ("ray",):
+    if (framework := request.node.get_closest_marker("frameworks")) and framework.kwargs["name"] == "ray":
         request.getfixturevalue("ray_cluster")  # What a page starts where there is none takes long.
     monkeypatch.setenv("SEEKABLE_REMOTE_DIR", f"{folder}.remote")
     name = page.relative_to(ROOT).as_posix()

@@ -26,7 +26,6 @@ def loader_of(record_of: Any = int, kind: type[sk.Loader] = sk.Loader) -> sk.Loa
 
 def test_a_loader_that_resumes_exactly_passes() -> None:
     check_every_cut(loader_of)
-    check_in_a_new_process([("it", loader_of)])
 
 
 def test_a_state_that_is_late_is_found() -> None:

@@ -1,30 +1,50 @@
-"""How many of many cases ``make check`` tries, to stay short; ``pytest -m exhaustive`` alone tries all."""
+"""How many of many like cases a command runs: ``make nightly`` all, every other command some of them.
+
+What would only prove the same once more with other data passes through here: other sizes of the same node,
+other moments of the same kill, more random cases. What proves something of its own is always run.
+docs/design/testing.md says which command finds which fault.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 Case = TypeVar("Case")
 
-_IS_CHECK = "SEEKABLE_THRIFTY_TESTS" in os.environ
+ALL = os.environ.get("SEEKABLE_TESTS") == "all"
+"""True in ``make nightly``."""
+
+
+def sample(cases: Iterable[Case], *, of: int) -> list[Case]:
+    """Return all cases, or one of each ``of`` neighbours.
+
+    Its place among the neighbours moves on by one each time. So of a product whose inner factor has ``of``
+    values, each outer value comes once, and the inner values come in turn.
+    """
+    found = list(cases)
+    if ALL:
+        return found
+    blocks = [found[at : at + of] for at in range(0, len(found), of)]
+    return [block[number % len(block)] for number, block in enumerate(blocks)]
 
 
 def some(cases: int, *, of: int = 5) -> int:
-    """All of some random cases, or one of so many of them."""
-    return max(1, cases // of) if _IS_CHECK else cases
+    """Return the number of random cases to draw: all, or one of ``of``."""
+    return cases if ALL else max(1, cases // of)
 
 
 def wider(step: int) -> int:
-    """The distance between points at which a process is killed, or five times as much."""
-    return 5 * step if _IS_CHECK else step
+    """Return the distance between the points at which a process is killed: as given, or five times it."""
+    return step if ALL else 5 * step
 
 
 def turns(cases: Sequence[Case], of: int) -> list[list[Case]]:
-    """For each of so many things all cases, or one of them: that whose turn it is."""
-    if not _IS_CHECK:
+    """Return for each of ``of`` things all cases, or the one whose turn it is."""
+    if ALL:
         return [list(cases)] * of
-    return [[cases[number % len(cases)]] for number in range(of)]
+    return [[each] for each in itertools.islice(itertools.cycle(cases), of)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.thrift import sample
 
 from seekable.order.keys import derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute, unpermute_one
@@ -26,9 +27,9 @@ def keys_of(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
     return derive_each(np.full(numbers.size, kind_key("test"), dtype=np.uint64), numbers.astype(np.uint64))
 
 
-@pytest.mark.parametrize("first", range(0, 5001, 500))
+@pytest.mark.parametrize("first", [0, *sample(range(100, 5001, 100), of=7)])
 def test_every_size_up_to_5000_is_permuted_one_to_one(first: int) -> None:
-    sizes = np.arange(first, min(first + 500, 5001))
+    sizes = np.arange(first, min(first + 100, 5001))
     n = np.repeat(sizes, sizes)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
     x = np.arange(n.size) - starts

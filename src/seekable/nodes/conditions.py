@@ -377,7 +377,7 @@ def _is_exact(value: Any, kind: pa.DataType) -> bool:
 
     types = pa.types
     if types.is_integer(kind):
-        bounds = np.iinfo(kind.to_pandas_dtype())
+        bounds = np.iinfo(str(kind))
         return type(value) is int and bool(bounds.min <= value <= bounds.max)
     if types.is_float64(kind):
         number = type(value) is float or (type(value) is int and abs(value) <= _EXACT)

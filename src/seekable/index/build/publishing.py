@@ -235,8 +235,9 @@ def unread_tables(
 
     Example:
         >>> hour = 3600 * 10**9
-        >>> unread_tables({"a": 1, "b": 2}, named={"b"}, replaced_ns=2, now_ns=3 * hour)
-        ['a']
+        >>> old, new = "files-00000000000000aa.bin", "files-00000000000000bb.bin"
+        >>> unread_tables({old: 1, new: 2}, named={new}, replaced_ns=2, now_ns=3 * hour)
+        ['files-00000000000000aa.bin']
     """
     if not replaced_ns or now_ns - replaced_ns <= _GRACE_NS:
         return []

@@ -132,7 +132,7 @@ def _of_classes(*classes: type) -> Callable[[pa.DataType], Fit]:
 
 
 def _integer(kind: pa.DataType) -> Fit:
-    bounds = np.iinfo(kind.to_pandas_dtype())
+    bounds = np.iinfo(str(kind))
     least, greatest = int(bounds.min), int(bounds.max)
 
     def fit(value: Any) -> Any:
@@ -233,7 +233,7 @@ def _list(kind: pa.DataType) -> Fit:
 
 def _fitted_numbers(values: np.ndarray[Any, Any], kind: pa.DataType) -> np.ndarray[Any, Any]:
     """Return an array of numbers, or of times, as one of the dtype of a type."""
-    dtype = np.dtype(kind.to_pandas_dtype())
+    dtype = pa.array([], kind).to_numpy(zero_copy_only=False).dtype
     made = values.astype(dtype)
     if not np.array_equal(made, values, equal_nan=values.dtype.kind == "f"):
         raise ValueError(f"an array of {values.dtype} does not fit {kind}")

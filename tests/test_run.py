@@ -1,0 +1,119 @@
+"""``make test``: which tests it runs, in which processes, and what becomes of those that hang."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests import run, seconds
+from tests.rooms import with_importers
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HANGS = """
+import threading
+
+def test_before():
+    pass
+
+def test_that_hangs():
+    threading.Event().wait()
+
+def test_after():
+    pass
+"""
+
+
+CRASHES = """
+import os
+
+def test_that_ends_its_process():
+    os._exit(3)
+"""
+
+
+def outside(folder: Path) -> list[str]:
+    """Return the arguments for tests in a folder outside the project, with what holds for its own."""
+    settings = ["-p", "conftest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder)]
+    return [*settings, "-p", "no:cacheprovider", str(folder)]
+
+
+def test_a_test_that_hangs_fails_with_its_stack_and_the_rest_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "test_hangs.py").write_text(HANGS, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "--timeout", "1", *outside(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert re.search("^FAILED .*::test_that_hangs", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    assert "threading.Event().wait()" in done.stdout
+    assert "1 failed, 2 passed" in done.stdout
+
+
+def test_a_process_that_crashes_fails_the_run_and_not_the_other_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("crashes", CRASHES), ("passes", "def test_it(): pass")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"test_{name}.py").write_text(text, encoding="utf-8")
+    jobs = [run.Job(name, tuple(outside(tmp_path / name))) for name in ("crashes", "passes")]
+    assert run.run_all(jobs, at_once=2, pytest_arguments=[]) == 1
+    printed = capsys.readouterr().out
+    assert "crashes ended with status 3, before its tests did" in printed
+    assert printed.endswith("failed: crashes\n1 passed, 1 failed, 0 skipped\n")
+
+
+def test_what_shares_a_server_shares_a_process_and_processes_end_together() -> None:
+    files = ["tests/a.py", "tests/b.py", "tests/remote/c.py", "tests/remote/d.py", "tests/e.py"]
+    long = {"tests/a.py": 9.0, "tests/e.py": 5.0}
+    assert run.shares(files, 2, long) == [
+        ["tests/a.py"],
+        ["tests/b.py", "tests/e.py", "tests/remote/c.py", "tests/remote/d.py"],
+    ]
+    for count in (1, 2, 3, 9):
+        parts = run.shares(files, count, long)
+        assert sorted(file for part in parts for file in part) == sorted(files)
+        assert all(parts)
+
+
+def test_all_files_are_run_by_make_test_and_by_make_nightly() -> None:
+    everything = run.test_files(["tests"])
+    assert "tests/test_run.py" in everything
+    arguments = [argument for job in run.nightly_jobs() for argument in job.arguments]
+    targets = run.test_files([argument for argument in arguments if argument.startswith("tests/")])
+    assert targets == everything
+
+
+def test_a_room_is_tested_with_those_that_import_it() -> None:
+    assert with_importers("cli") == ["cli"]
+    assert with_importers("loader")[0] == "loader"
+    assert set(with_importers("loader")) == {"loader", "facts", "viewer", "integrations", "testing", "cli"}
+    assert {"tests/loader", "tests/cli", "tests/test_docs.py"} <= set(run.targets_of_room("loader"))
+    assert not {"tests/order", "tests/stream"} & set(run.targets_of_room("loader"))
+    with pytest.raises(ValueError, match="there is no room 'loaders'"):
+        with_importers("loaders")
+
+
+def test_changes_choose_the_rooms_that_they_can_harm() -> None:
+    assert run.targets_of_changes(["src/seekable/cli/main.py"]) == sorted(run.targets_of_room("cli"))
+    assert run.targets_of_changes(["tests/order/test_keys.py", "LICENSE"]) == ["tests/order"]
+    assert run.targets_of_changes(["docs/index.md"]) == ["tests/docs", "tests/test_docs.py"]
+    for path in ("conftest.py", "tests/thrift.py", "src/seekable/_lazy.py"):
+        assert run.targets_of_changes([path]) == ["tests"]
+
+
+def test_a_room_over_its_budget_is_named() -> None:
+    noted = {
+        seconds.COLLECTION: 8.0,
+        "tests/order/test_keys.py::test_one[1]": 4.0,
+        "tests/order/test_keys.py::test_one[2]": 5.0,
+        "tests/test_docs.py::test_two": 1.5,
+    }
+    rooms, files, tests = seconds.totals(noted)
+    assert rooms == {"collection": 8.0, "order": 9.0, "house": 1.5}
+    assert files == {"tests/order/test_keys.py": 9.0, "tests/test_docs.py": 1.5}
+    assert tests["tests/order/test_keys.py::test_one"] == 9.0
+    assert seconds.over_budget(rooms, {"collection": 10, "order": 8}) == [
+        "order takes 9.0 units of 8",
+        "house takes 1.5 units of 0",
+    ]
