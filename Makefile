@@ -55,6 +55,10 @@ OPTIMIZED := tests/test_optimized.py tests/loader/test_batches.py tests/dataset/
 WITH_MINIMUM := tests/order tests/state tests/storage tests/index tests/nodes tests/stream tests/loader \
 	tests/formats/parquet $(patsubst %,tests/dataset/test_%.py,cast conditions fill filter_where schema tables unified_type)
 
+# Files of these rooms that import no extra, by themselves or through what they share.
+EXTRA := pyarrow|soundfile|zstandard|tests\.(formats|dataset|storage\.compressing|stream\.writing)
+WITH_BARE = $(shell grep -rLE '^ *(import|from) ($(EXTRA))' --include='test_*.py' $(addprefix tests/,order state parallel index nodes stream loader))
+
 # Each test that starts a process would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 

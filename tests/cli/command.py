@@ -23,6 +23,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 import typer.main
+from tests.cli import warm
+from tests.cli.warm import SEEKABLE
 from tests.index.corpus import age
 
 from seekable.cli.main import main
@@ -30,7 +32,6 @@ from seekable.cli.main import main
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SEEKABLE = str(Path(sys.executable).with_name("seekable"))
 UNWANTED = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "SEEKABLE_INDEX_DIR"}
 """Variables that change how commands behave."""
 
@@ -94,10 +95,21 @@ def _content(file: IO[bytes]) -> bytes:
     return file.read()
 
 
+def run_fork(
+    *arguments: str | Path,
+    program: str | None = None,
+    cwd: Path | None = None,
+    more: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command, or a program, in a process of its own that has the modules from its start."""
+    given = [*map(str, arguments)]
+    return warm.run(given, program=program, cwd=cwd, environment=environment(more))
+
+
 def run_process(
     *arguments: str | Path, cwd: Path | None = None, more: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in a process of its own, in pipes."""
+    """Run a command in a process that is started anew, in pipes."""
     command = [SEEKABLE, *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, env=environment(more), capture_output=True, check=False)
 
@@ -124,7 +136,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 class InTerminal:
     """A process whose stdout and stderr are a terminal."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | warm.Fork
     screen: int
     """What reads from the terminal what the process writes."""
 
@@ -176,21 +188,38 @@ def _take_terminal() -> None:
 
 @contextlib.contextmanager
 def in_terminal(
-    command: list[str], *, columns: int = 100, more: Mapping[str, str] | None = None
+    *arguments: str | Path,
+    program: str | None = None,
+    columns: int = 100,
+    more: Mapping[str, str] | None = None,
+    anew: bool = False,
 ) -> Iterator[InTerminal]:
-    """Run a process in a terminal that is its own."""
+    """Run a command, or a program, in a terminal that is its own; ``anew``: not as a fork."""
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    given = [*map(str, arguments)]
+    process: subprocess.Popen[bytes] | warm.Fork
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            env=environment(more),
-            start_new_session=True,
-            preexec_fn=_take_terminal,  # noqa: PLW1509 - calls of the system, and no lock
-        )
+        if anew:
+            process = subprocess.Popen(
+                [SEEKABLE, *given],
+                stdin=terminal,
+                stdout=terminal,
+                stderr=terminal,
+                env=environment(more),
+                start_new_session=True,
+                preexec_fn=_take_terminal,  # noqa: PLW1509 - calls of the system, and no lock
+            )
+        else:
+            process = warm.start(
+                given,
+                program=program,
+                stdin=terminal,
+                stdout=terminal,
+                stderr=terminal,
+                environment=environment(more),
+                takes_terminal=True,
+            )
     finally:
         os.close(terminal)
     try:

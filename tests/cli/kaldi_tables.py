@@ -11,7 +11,8 @@ from typing import Any
 import kaldi_native_io as kn
 import numpy as np
 import pytest
-from tests.cli.command import SEEKABLE, environment, run
+from tests.cli.command import environment, run
+from tests.cli.warm import SEEKABLE
 
 MATRICES = {
     f"utt{number}": np.random.default_rng(number).normal(size=(4 + number, 3)).astype("f4")

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.command import SEEKABLE, Corpus, documents, environment, output, run
+from tests.cli.command import Corpus, documents, output, run, run_fork
+from tests.cli.warm import COMMAND
 
 import seekable
 from seekable.cli.data_checks import data_findings
@@ -24,22 +23,15 @@ def findings(*arguments: str | Path) -> dict[str, dict[str, Any]]:
     return {finding["name"]: finding for finding in told["findings"]}
 
 
+LIMIT = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0})); "
+
+
 def doctor(
     more: Mapping[str, str], *, descriptors: int | None = None
 ) -> tuple[int, dict[str, dict[str, Any]]]:
     """Run it with another environment, or with fewer open files."""
-
-    def limit() -> None:
-        if descriptors is not None:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
-
-    done = subprocess.run(
-        [SEEKABLE, "doctor", "--json"],
-        env=environment(more),
-        capture_output=True,
-        check=False,
-        preexec_fn=limit,
-    )
+    limit = "" if descriptors is None else LIMIT.format(descriptors)
+    done = run_fork("doctor", "--json", program=limit + COMMAND, more=more)
     assert done.stderr == b""
     return done.returncode, {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import run
+from tests.cli.command import run, run_fork
 from tests.index.corpus import write
 
 from seekable.cli.executors import FORMS
@@ -143,6 +141,6 @@ def test_a_missing_package_is_named(folder: Path, name: str, package: str) -> No
         f"sys.argv[1:] = ['index', 'corpus', '--executor', {name!r}]; "
         f"from seekable.cli.main import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, check=False)
+    done = run_fork(program=program, cwd=folder)
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"pip install 'seekable[" in done.stderr

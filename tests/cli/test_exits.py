@@ -6,10 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import Corpus, documents, run, run_process
+from tests.cli.command import Corpus, documents, run, run_fork, run_process
+from tests.thrift import sample
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from subprocess import CompletedProcess
 
 FAILURES: list[tuple[str, list[str], int, str]] = [
     ("a folder that is not there", ["head", "no/such"], 4, "DataNotFound"),
@@ -72,20 +75,26 @@ def test_a_failure_is_told_as_json_too(folder: Path, arguments: list[str], code:
     assert told["error"]["message"]
 
 
+ONE_OF_EACH_CODE: list[tuple[list[str], int]] = [
+    (["get", "corpus", "5"], 0),
+    (["info", "both", "--json"], 1),
+    (["get", "corpus", "five"], 2),
+    (["verify", "corpus"], 3),
+    (["head", "no/such"], 4),
+]
+MANNERS = [
+    *[(run_fork, *case) for case in ONE_OF_EACH_CODE],
+    *[(run_process, *case) for case in sample(ONE_OF_EACH_CODE, of=4)],
+]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["get", "corpus", "5"], 0),
-        (["info", "both", "--json"], 1),
-        (["get", "corpus", "five"], 2),
-        (["verify", "corpus"], 3),
-        (["head", "no/such"], 4),
-    ],
+    ("start", "arguments", "code"), MANNERS, ids=[f"{case[0].__name__}-{case[2]}" for case in MANNERS]
 )
 def test_a_process_of_its_own_prints_and_ends_as_the_command_does_here(
-    folder: Path, arguments: list[str], code: int
+    folder: Path, start: Callable[..., CompletedProcess[bytes]], arguments: list[str], code: int
 ) -> None:
-    here, there = (start(*arguments, cwd=folder) for start in (run, run_process))
+    here, there = run(*arguments, cwd=folder), start(*arguments, cwd=folder)
     assert here.returncode == there.returncode == code
     assert (here.stdout, here.stderr) == (there.stdout, there.stderr)
 

@@ -7,12 +7,12 @@ import json
 import os
 import re
 import signal
-import subprocess
 import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import AT_ONCE, SEEKABLE, Corpus, documents, environment, in_terminal, output, run
+from tests.cli import warm
+from tests.cli.command import AT_ONCE, Corpus, documents, environment, in_terminal, output, run, run_fork
 
 import seekable as sk
 
@@ -148,30 +148,41 @@ def told(number):
         os.write(2, b"at work ")
     return {"n": number}
 def make():
-    return sk.from_sequence(range(100_000)).map(told, version=1)
+    return sk.from_sequence(range(10_000)).map(told, version=1)
 """
 
 
 def test_after_an_interrupt_the_same_command_goes_on(tmp_path: Path) -> None:
     (tmp_path / "pipe.py").write_text(SLOW)
-    command = [SEEKABLE, "export", "pipe:make", str(tmp_path / "out"), "--as", "jsonl", "--jobs", "1"]
-    command += ["--rows-per-file", "1000"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE) as process:
-        assert process.stderr
+    command = ["export", "pipe:make", str(tmp_path / "out"), "--as", "jsonl", "--jobs", "1"]
+    command += ["--rows-per-file", "100"]
+    reader, writer = os.pipe()
+    with open(reader, "rb", buffering=0) as told, open(os.devnull, "r+b") as nothing:
+        process = warm.start(
+            command,
+            cwd=tmp_path,
+            environment=environment(),
+            stdin=nothing.fileno(),
+            stdout=nothing.fileno(),
+            stderr=writer,
+        )
+        os.close(writer)
         seen = b""
-        while seen.count(b"at work") < 50:
-            some = process.stderr.read(8)
+        while seen.count(b"at work") < 5:
+            some = told.read(8)
             assert some, seen
             seen += some
         process.send_signal(signal.SIGINT)
-        seen += process.stderr.read()
-    assert process.returncode == 130
+        while some := told.read(1 << 16):
+            seen += some
+    assert process.wait() == 130
     assert b"interrupted; the files that are written are kept, and the same command goes on" in seen
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=True)
+    done = run_fork(*command, cwd=tmp_path)
+    assert done.returncode == 0
     found = re.search(rb"; (\d+) files? of them from an earlier run", done.stdout)
     assert found
     assert 2 <= int(found[1]) < 100
-    assert [record["n"] for record in sk.open(tmp_path / "out")] == list(range(100_000))
+    assert [record["n"] for record in sk.open(tmp_path / "out")] == list(range(10_000))
 
 
 # Longer than the time between two calls of the progress hook.
@@ -184,19 +195,19 @@ def told(number):
         pass
     return {"n": number}
 def make():
-    return sk.from_sequence(range(50_000)).map(told, version=1)
+    return sk.from_sequence(range(2_000)).map(told, version=1)
 """
 
 
 def test_a_terminal_sees_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pipe.py").write_text(LONG)
     monkeypatch.chdir(tmp_path)
-    command = [SEEKABLE, "export", "pipe:make", "out", "--as", "jsonl", "--jobs", "1"]
-    with in_terminal(command, more=AT_ONCE) as process:
+    command = ("export", "pipe:make", "out", "--as", "jsonl", "--jobs", "1")
+    with in_terminal(*command, more=AT_ONCE) as process:
         code, seen = process.finish()
     assert code == 0
     assert b"writing" in seen
-    assert b"out: 50,000 rows in 1 file" in seen
+    assert b"out: 2,000 rows in 1 file" in seen
 
 
 STREAM = """

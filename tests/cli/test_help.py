@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import SEEKABLE, environment, output, run
+from tests.cli.command import environment, output, run, run_fork
+from tests.cli.warm import SEEKABLE
 
 import seekable
 from seekable.cli.exits import ExitCode
@@ -106,10 +107,10 @@ def test_a_bug_keeps_its_traceback() -> None:
         "opening.open_dataset = None\n"
         "sys.argv = ['seekable', 'head', 'x']; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_fork(program=code)
     assert done.returncode == 1
-    assert done.stderr.startswith("Traceback (most recent call last):")
-    assert "TypeError" in done.stderr
+    assert done.stderr.startswith(b"Traceback (most recent call last):")
+    assert b"TypeError" in done.stderr
 
 
 def completed(line: str, *, shell: str = "bash") -> list[str]:

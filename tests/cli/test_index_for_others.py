@@ -224,7 +224,7 @@ def test_an_index_of_samples_is_that_of_energon(tmp_path: Path, form: int, count
     assert (tmp_path / "a.tar.idx").read_bytes() == numbers(expected)
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="lhotse")
 def test_indexes_are_those_of_lhotse_byte_for_byte(tmp_path: Path, shar: Path) -> None:
     from lhotse.indexing import create_jsonl_index, create_shar_index, create_tar_index
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import kaldi_native_io as kn
 import numpy as np
 import pytest
-from tests.cli.command import AT_ONCE, SEEKABLE, in_terminal, run
+from tests.cli.command import AT_ONCE, in_terminal, run
 from tests.cli.kaldi_tables import (
     MATRICES,
     read_matrices,
@@ -415,8 +415,8 @@ def test_a_reader_that_has_seen_enough_ends_a_copy_quietly(tmp_path: Path) -> No
 @pytest.mark.exhaustive
 def test_a_terminal_shows_the_count_and_an_interrupt_ends_a_copy(tmp_path: Path) -> None:
     target = tmp_path / "out.ark"
-    command = [SEEKABLE, *COPY, "ark:yes 'key word' |", f"ark:{target}", "--holder", "token"]
-    with in_terminal(command, more=AT_ONCE) as terminal:
+    command = [*COPY, "ark:yes 'key word' |", f"ark:{target}", "--holder", "token"]
+    with in_terminal(*command, more=AT_ONCE) as terminal:
         terminal.read_until(rb"Copied [0-9,]+ entries so far")
         terminal.interrupt()
         code, seen = terminal.finish()
@@ -429,8 +429,8 @@ def test_a_terminal_shows_the_count_and_an_interrupt_ends_a_copy(tmp_path: Path)
 @pytest.mark.exhaustive
 def test_a_terminal_to_which_the_data_goes_shows_no_count(tmp_path: Path) -> None:
     (tmp_path / "a.ark").write_bytes(b"".join(b"k%d word\n" % number for number in range(50)))
-    command = [SEEKABLE, *COPY, f"ark:{tmp_path}/a.ark", "ark,t:-", "--holder", "token"]
-    with in_terminal(command, more=AT_ONCE) as terminal:
+    command = [*COPY, f"ark:{tmp_path}/a.ark", "ark,t:-", "--holder", "token"]
+    with in_terminal(*command, more=AT_ONCE) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert b"so far" not in seen

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.command import environment, output, run, run_process, write_corpus
+from tests.cli.command import output, run, run_fork, write_corpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,19 +53,16 @@ if __name__ == "__main__":
 """
 
 
+RUN = "import runpy; runpy.run_path('train.py', run_name='__main__')"
+
+
 def train(folder: Path) -> Path:
     """Make a corpus, a program, its saved states, and note what each of its steps has."""
     write_corpus(folder / "corpus")
     (folder / "train.py").write_text(TRAIN)
-    done = subprocess.run(
-        [sys.executable, "train.py"],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    (folder / "steps").write_text(done.stdout.partition("\n")[2])
+    done = run_fork(program=RUN, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, b"")
+    (folder / "steps").write_bytes(done.stdout.partition(b"\n")[2])
     return folder
 
 
@@ -187,7 +182,7 @@ def test_what_cannot_be_planned_is_told(trained: Path, arguments: list[str], cod
 
 
 def test_what_a_users_program_raises_keeps_its_traceback(trained: Path) -> None:
-    done = run_process("plan", "train:fail", cwd=trained)
+    done = run_fork("plan", "train:fail", cwd=trained)
     assert done.returncode == 1
     assert b"Traceback" in done.stderr
     assert b"no_such_package" in done.stderr

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 import zstandard
-from tests.cli.command import SEEKABLE, Corpus, documents, in_terminal, output, run
+from tests.cli.command import Corpus, documents, in_terminal, output, run
 
 import seekable as sk
 
@@ -69,7 +69,7 @@ def test_damaged_files_are_told_and_leave_nothing(tmp_path: Path) -> None:
 
 def test_a_terminal_sees_how_far_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "good day"}\n' * 100_000)
-    with in_terminal([SEEKABLE, "recompress", str(tmp_path / "a.jsonl")]) as process:
+    with in_terminal("recompress", tmp_path / "a.jsonl") as process:
         code, seen = process.finish()
     assert code == 0
     assert b"recompressing" in seen

@@ -8,7 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.command import SEEKABLE, Corpus, documents, environment, output, run
+from tests.cli import warm
+from tests.cli.command import Corpus, documents, environment, output, run
+from tests.cli.warm import SEEKABLE
 
 import seekable as sk
 
@@ -118,12 +120,6 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(tmp_path: Path) 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_output_that_cannot_be_written_is_a_failure(corpus: Corpus) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [SEEKABLE, "head", corpus.folder],
-            env=environment(),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+        done = warm.run(["head", str(corpus.folder)], environment=environment(), stdout=full.fileno())
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
     assert b"No space left" in done.stderr

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import AT_ONCE, SEEKABLE, Corpus, in_terminal, output, run, run_process
+from tests.cli.command import AT_ONCE, Corpus, in_terminal, output, run, run_fork
 from tests.index.corpus import age
 from tests.processes import ends
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 ENDLESS_BYTES = 1 << 42
 """More than can be scanned before the test interrupts it."""
 
-FILE_BYTES = 1 << 28
+FILE_BYTES = 1 << 25
 """What takes a moment to scan."""
 
 ERASE = b"\r\x1b[2K"
@@ -26,7 +25,7 @@ ERASE = b"\r\x1b[2K"
 
 
 def test_facts_are_coloured_in_a_terminal(corpus: Corpus) -> None:
-    with in_terminal([SEEKABLE, "info", str(corpus.folder)]) as terminal:
+    with in_terminal("info", corpus.folder, anew=True) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert b"\x1b[36mrecords" in seen
@@ -35,7 +34,7 @@ def test_facts_are_coloured_in_a_terminal(corpus: Corpus) -> None:
 
 
 def test_no_color_is_heard(corpus: Corpus) -> None:
-    with in_terminal([SEEKABLE, "info", str(corpus.folder)], more={"NO_COLOR": "1"}) as terminal:
+    with in_terminal("info", corpus.folder, more={"NO_COLOR": "1"}) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert b"records" in seen
@@ -43,7 +42,7 @@ def test_no_color_is_heard(corpus: Corpus) -> None:
 
 
 def test_a_quick_build_draws_no_bar(corpus: Corpus) -> None:
-    with in_terminal([SEEKABLE, "head", "-n", "1", str(corpus.folder)]) as terminal:
+    with in_terminal("head", "-n", "1", corpus.folder) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert seen == corpus.lines[0] + b"\r\n"
@@ -68,8 +67,8 @@ def assert_wiped(seen: bytes, message: bytes) -> None:
 @pytest.mark.parametrize("columns", [24, 80, 300])
 def test_a_long_build_draws_a_bar_of_one_line(corpus: Corpus, columns: int) -> None:
     write_hole(corpus.folder / "z.jsonl")
-    command = [SEEKABLE, "index", "--jobs", "1", str(corpus.folder)]
-    with in_terminal(command, columns=columns, more=AT_ONCE) as terminal:
+    command = ("index", "--jobs", "1", corpus.folder)
+    with in_terminal(*command, columns=columns, more=AT_ONCE) as terminal:
         terminal.read_until(b"indexing")
         terminal.interrupt()
         code, seen = terminal.finish()
@@ -82,17 +81,17 @@ def test_what_draws_a_bar_in_a_terminal_draws_nothing_in_a_pipe(tmp_path: Path) 
         (tmp_path / name).mkdir()
         write_hole(tmp_path / name / "a.txt", FILE_BYTES)
     for command in (["index"], ["verify", "--deep"]):
-        with in_terminal([SEEKABLE, *command, str(tmp_path / "a")], more=AT_ONCE) as terminal:
+        with in_terminal(*command, tmp_path / "a", more=AT_ONCE) as terminal:
             code, seen = terminal.finish()
-        done = run_process(*command, tmp_path / "b", more=AT_ONCE)
+        done = run_fork(*command, tmp_path / "b", more=AT_ONCE)
         assert (code, done.returncode, done.stderr) == (0, 0, b"")
         assert ERASE in seen
 
 
 def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
     for number in range(200):
-        write_hole(tmp_path / f"{number:03d}.txt", FILE_BYTES)
-    with in_terminal([SEEKABLE, "index", "--jobs", "1", str(tmp_path)], more=AT_ONCE) as terminal:
+        write_hole(tmp_path / f"{number:03d}.txt", 2 * FILE_BYTES)
+    with in_terminal("index", "--jobs", "1", tmp_path, more=AT_ONCE) as terminal:
         # In one process one file comes after the other, and a hundredth of the bytes is more than one.
         terminal.read_until(rb"[1-9]%")
         terminal.interrupt()
@@ -105,7 +104,7 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
 def test_an_interrupt_ends_the_workers_without_a_word_of_theirs(corpus: Corpus) -> None:
     for name in ("y.jsonl", "z.jsonl"):
         write_hole(corpus.folder / name)
-    with in_terminal([SEEKABLE, "index", "--jobs", "2", str(corpus.folder)], more=AT_ONCE) as terminal:
+    with in_terminal("index", "--jobs", "2", corpus.folder, more=AT_ONCE, anew=True) as terminal:
         terminal.read_until(b"indexing")
         workers = terminal.children()
         assert workers
@@ -126,7 +125,7 @@ def test_a_long_look_draws_a_bar_too(tmp_path: Path) -> None:
     path.write_bytes(b"one\n")
     output("index", path)
     write_hole(path)
-    with in_terminal([SEEKABLE, "verify", "--deep", "--jobs", "1", str(path)], more=AT_ONCE) as terminal:
+    with in_terminal("verify", "--deep", "--jobs", "1", path, more=AT_ONCE) as terminal:
         terminal.read_until(b"verifying")
         terminal.interrupt()
         code, seen = terminal.finish()
@@ -137,7 +136,7 @@ def test_a_long_look_draws_a_bar_too(tmp_path: Path) -> None:
 def test_in_a_terminal_of_few_columns_a_status_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "good day"}\n' * 1000)
-    with in_terminal([SEEKABLE, "recompress", "--json", str(path)], columns=20) as terminal:
+    with in_terminal("recompress", "--json", path, columns=20) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     shown, _, document = seen.rpartition(ERASE)
@@ -151,7 +150,7 @@ def test_in_a_terminal_of_few_columns_a_status_is_one_line(tmp_path: Path) -> No
 def test_a_status_can_be_turned_off(tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "good day"}\n' * 1000)
-    with in_terminal([SEEKABLE, "recompress", "--json", *options, str(path)]) as terminal:
+    with in_terminal("recompress", "--json", *options, path) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert json.loads(seen)["schema"] == 1
@@ -171,7 +170,7 @@ print("no hook" if hook is None else "done")
 
 
 def test_the_bar_shows_how_far_it_is_and_goes_when_done() -> None:
-    with in_terminal([sys.executable, "-c", HALF], more=AT_ONCE) as terminal:
+    with in_terminal(program=HALF, more=AT_ONCE) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert seen.startswith(b"seekable: somewhere else\r\n")
@@ -182,14 +181,14 @@ def test_the_bar_shows_how_far_it_is_and_goes_when_done() -> None:
 
 
 def test_the_bar_is_one_line_in_a_narrow_terminal() -> None:
-    with in_terminal([sys.executable, "-c", HALF], columns=24, more=AT_ONCE) as terminal:
+    with in_terminal(program=HALF, columns=24, more=AT_ONCE) as terminal:
         _, seen = terminal.finish()
     assert b"\x1b[2Kindex" in seen
     assert seen.count(b"\n") == 2
 
 
 def test_a_terminal_that_cannot_move_its_cursor_gets_no_bar() -> None:
-    with in_terminal([sys.executable, "-c", HALF], more={"TERM": "dumb"}) as terminal:
+    with in_terminal(program=HALF, more={"TERM": "dumb"}) as terminal:
         assert terminal.finish() == (0, b"no hook\r\n")
 
 
@@ -202,9 +201,9 @@ def test_no_progress_and_quiet_draw_none(corpus: Corpus) -> None:
         "    assert watch._bar is None\n"
         "assert BuildWatch(bar=True, notices=True)._bar is not None; print('right')"
     )
-    with in_terminal([sys.executable, "-c", code]) as terminal:
+    with in_terminal(program=code) as terminal:
         assert terminal.finish() == (0, b"right\r\n")
-    with in_terminal([SEEKABLE, "index", "--no-progress", "--json", str(corpus.folder)]) as terminal:
+    with in_terminal("index", "--no-progress", "--json", corpus.folder) as terminal:
         exit_code, seen = terminal.finish()
     assert exit_code == 0
     assert json.loads(seen)["schema"] == 1

@@ -9,7 +9,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import AT_ONCE, SEEKABLE, Corpus, documents, environment, in_terminal, output, run
+from tests.cli.command import AT_ONCE, Corpus, documents, environment, in_terminal, output, run
+from tests.cli.warm import SEEKABLE
 from tests.tokens.trained import EOS, trained_json
 
 import seekable as sk
@@ -127,8 +128,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(
 @pytest.mark.exhaustive
 def test_a_bar_is_drawn_on_a_terminal_alone(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> None:
     command = ["tokenize", str(corpus.folder), "--tokenizer", str(tokenizer), "--rows-per-file", "30"]
-    shown = [SEEKABLE, *command, "--to", str(tmp_path / "a")]
-    with in_terminal(shown, more=AT_ONCE, columns=140) as terminal:
+    with in_terminal(*command, "--to", tmp_path / "a", more=AT_ONCE, columns=140) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert re.search(rb"tokenizing.*records.*tokens, [\d.]+ M a second", seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import pickle
@@ -11,11 +12,12 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli import warm
 from tests.formats.splitter import split
 from tests.index.corpus import age, write
 from tests.storage.compressing import bgzf, compressed, zst_frame
@@ -44,44 +46,56 @@ def rows(count: int, seed: int = 0) -> list[bytes]:
     ]
 
 
-ROWS = rows(20_000)
-RECORDS = [json.loads(row) for row in ROWS]
+@functools.cache
+def all_rows() -> list[bytes]:
+    """Return the lines of the files that most tests read."""
+    return rows(9_000)
+
+
+@functools.cache
+def records() -> list[Any]:
+    """Return the records in these lines."""
+    return [json.loads(row) for row in all_rows()]
 
 
 def frames(lines: list[bytes], size: int = 1000) -> bytes:
     return compressed([b"".join(lines[at : at + size]) for at in range(0, len(lines), size)], "zst")
 
 
-FILES = {
-    "one-member.jsonl.gz": gzip.compress(b"".join(ROWS), mtime=0),
-    "two-members.jsonl.gz": gzip.compress(b"".join(ROWS[:100]))
-    + gzip.compress(b"".join(ROWS[100:]))
-    + bytes(9),
-    "bgzf.jsonl.gz": bgzf(b"".join(ROWS)),
-    "frames.jsonl.zst": frames(ROWS),
-}
+NAMES = ("one-member.jsonl.gz", "two-members.jsonl.gz", "bgzf.jsonl.gz", "frames.jsonl.zst")
 
 
-@pytest.mark.parametrize("name", FILES)
+@functools.cache
+def packed(name: str) -> bytes:
+    """Return a file of all lines."""
+    lines = all_rows()
+    if name == "one-member.jsonl.gz":
+        return gzip.compress(b"".join(lines), mtime=0)
+    if name == "two-members.jsonl.gz":
+        return gzip.compress(b"".join(lines[:100])) + gzip.compress(b"".join(lines[100:])) + bytes(9)
+    return bgzf(b"".join(lines)) if name == "bgzf.jsonl.gz" else frames(lines)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_compressed_file_is_a_dataset(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
-    write(path, FILES[name])
+    write(path, packed(name))
     ds = sk.open(path)
-    assert len(ds) == len(ROWS)
-    assert list(ds) == RECORDS
-    some = [random.Random(1).randrange(len(ROWS)) for _ in range(50)]
-    assert [ds[row] for row in some] == ds[some] == [RECORDS[row] for row in some]
-    start = sum(map(len, ROWS[:7777]))
-    assert ds.locate(7777) == sk.Location(str(path), 7777, start, len(ROWS[7777]) - 1)
+    assert len(ds) == len(all_rows())
+    assert list(ds) == records()
+    some = [random.Random(1).randrange(len(all_rows())) for _ in range(50)]
+    assert [ds[row] for row in some] == ds[some] == [records()[row] for row in some]
+    start = sum(map(len, all_rows()[:7777]))
+    assert ds.locate(7777) == sk.Location(str(path), 7777, start, len(all_rows()[7777]) - 1)
     assert ds.find(str(path), 7777) == [7777]
-    assert pickle.loads(pickle.dumps(ds))[7777] == RECORDS[7777]
-    assert sorted(record["id"] for record in ds.shuffle(seed=1, window=4)) == list(range(len(ROWS)))
+    assert pickle.loads(pickle.dumps(ds))[7777] == records()[7777]
+    assert sorted(record["id"] for record in ds.shuffle(seed=1, window=4)) == list(range(len(all_rows())))
     assert verify(path, deep=True).problems == ()
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_read_or_written_when_it_is_opened_again(name: str, tmp_path: Path) -> None:
-    write(tmp_path / name, FILES[name])
+    write(tmp_path / name, packed(name))
     first = sk.open(tmp_path)
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / ".seekable").iterdir()}
     told: list[object] = []
@@ -117,12 +131,12 @@ def scanned(path: Path, form: str) -> PartScan:
 
 def test_many_files_of_all_kinds_are_one_dataset(tmp_path: Path) -> None:
     for number in range(30):
-        part = b"".join(ROWS[number * 10 : number * 10 + 10])
+        part = b"".join(all_rows()[number * 10 : number * 10 + 10])
         suffix, data = [("", part), (".gz", gzip.compress(part)), (".zst", zst_frame(part))][number % 3]
         write(tmp_path / f"part-{number}.jsonl{suffix}", data)
     ds = sk.open(tmp_path)
-    assert list(ds) == RECORDS[:300]
-    assert ds[137] == RECORDS[137]
+    assert list(ds) == records()[:300]
+    assert ds[137] == records()[137]
     loader = sk.Loader(ds.shuffle(seed=3), batch_size=32, collate=list, workers=2)
     assert sorted(record["id"] for batch in loader for record in batch) == list(range(300))
     assert_resumes_exactly(
@@ -133,7 +147,7 @@ def test_many_files_of_all_kinds_are_one_dataset(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["one-member.jsonl.gz", "frames.jsonl.zst"])
 def test_an_executor_builds_the_same(name: str, tmp_path: Path) -> None:
     for folder in ("a", "b"):
-        write(tmp_path / folder / name, FILES[name])
+        write(tmp_path / folder / name, packed(name))
     with ThreadPoolExecutor(2) as executor:
         one = sk.open(tmp_path / "a", executor=executor)
     assert sk.open(tmp_path / "b").fingerprint == one.fingerprint
@@ -143,7 +157,7 @@ def test_an_executor_builds_the_same(name: str, tmp_path: Path) -> None:
 
 
 def test_lost_points_are_made_again(tmp_path: Path) -> None:
-    write(tmp_path / "a.jsonl.gz", FILES["one-member.jsonl.gz"])
+    write(tmp_path / "a.jsonl.gz", packed("one-member.jsonl.gz"))
     ds = sk.open(tmp_path)
     (points,) = (tmp_path / ".seekable").glob("points-*")
     before = points.read_bytes()
@@ -153,12 +167,12 @@ def test_lost_points_are_made_again(tmp_path: Path) -> None:
     assert points.name in report.problems[0].message
     with pytest.raises(sk.IndexStale, match=points.name):
         pickle.loads(pickle.dumps(ds))[5]
-    assert sk.open(tmp_path)[5] == RECORDS[5]
+    assert sk.open(tmp_path)[5] == records()[5]
     assert points.read_bytes() == before
 
 
 def test_damaged_points_are_found(tmp_path: Path) -> None:
-    write(tmp_path / "a.jsonl.gz", FILES["one-member.jsonl.gz"])
+    write(tmp_path / "a.jsonl.gz", packed("one-member.jsonl.gz"))
     sk.open(tmp_path)
     (points,) = (tmp_path / ".seekable").glob("points-*")
     data = bytearray(points.read_bytes())
@@ -169,18 +183,18 @@ def test_damaged_points_are_found(tmp_path: Path) -> None:
 
 def test_a_changed_file_is_indexed_again_and_old_points_go(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
-    write(path, gzip.compress(b"".join(ROWS[:10])))
+    write(path, gzip.compress(b"".join(all_rows()[:10])))
     old = sk.open(tmp_path)
-    assert old[3] == RECORDS[3]
+    assert old[3] == records()[3]
     (points,) = (tmp_path / ".seekable").glob("points-*")
-    write(path, gzip.compress(b"".join(ROWS[10:30])), seconds=60)
+    write(path, gzip.compress(b"".join(all_rows()[10:30])), seconds=60)
     new = sk.open(tmp_path)
-    assert list(new) == RECORDS[10:30]
+    assert list(new) == records()[10:30]
     with pytest.raises(sk.IndexStale):
         old[3]
     assert points.exists(), "whoever opened it before may still need it"
     age(points)
-    write(tmp_path / "b.jsonl.gz", gzip.compress(b"".join(ROWS[:5])))
+    write(tmp_path / "b.jsonl.gz", gzip.compress(b"".join(all_rows()[:5])))
     assert len(sk.open(tmp_path)) == 25
     assert not points.exists()
     assert len(list((tmp_path / ".seekable").glob("points-*"))) == 2
@@ -188,7 +202,7 @@ def test_a_changed_file_is_indexed_again_and_old_points_go(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["gz", "zst"])
 def test_what_is_cut_off_or_damaged_is_refused(kind: Compression, tmp_path: Path) -> None:
-    data = compressed([b"".join(ROWS[:5000])], kind)
+    data = compressed([b"".join(all_rows()[:5000])], kind)
     path = tmp_path / f"a.jsonl.{kind}"
     damaged = bytearray(data)
     damaged[len(data) // 2 : len(data) // 2 + 9] = bytes(9)
@@ -201,7 +215,7 @@ def test_what_is_cut_off_or_damaged_is_refused(kind: Compression, tmp_path: Path
 
 def test_other_content_of_the_same_size_and_time_is_found_by_a_deep_look(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
-    write(path, FILES["one-member.jsonl.gz"])
+    write(path, packed("one-member.jsonl.gz"))
     sk.open(tmp_path)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -214,7 +228,7 @@ def test_other_content_of_the_same_size_and_time_is_found_by_a_deep_look(tmp_pat
 def test_one_large_frame_is_refused_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompressing, "MOST_BLOCK_BYTES", 1 << 20)
     path = tmp_path / "a b.jsonl.zst"
-    write(path, zst_frame(b"".join(ROWS)))
+    write(path, zst_frame(b"".join(all_rows())))
     with pytest.raises(
         sk.UnsupportedFormat, match=r"in 1 place\(s\).*recompress '.*a b\.jsonl\.zst'.*open_stream"
     ):
@@ -231,21 +245,21 @@ def test_little_that_holds_a_lot_is_entered_in_its_middle_too(tmp_path: Path) ->
 
 
 def test_a_copy_beside_its_compressed_file_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "a.jsonl", ROWS[0])
-    write(tmp_path / "a.jsonl.gz", gzip.compress(ROWS[0]))
+    write(tmp_path / "a.jsonl", all_rows()[0])
+    write(tmp_path / "a.jsonl.gz", gzip.compress(all_rows()[0]))
     with pytest.raises(sk.UnsupportedFormat, match=r"'a\.jsonl' and 'a\.jsonl\.gz'.*same data twice"):
         sk.open(tmp_path)
     assert len(sk.open(tmp_path / "*.gz")) == 1
-    write(tmp_path / "a.jsonl.zst", zst_frame(ROWS[0]))
+    write(tmp_path / "a.jsonl.zst", zst_frame(all_rows()[0]))
     with pytest.raises(sk.UnsupportedFormat, match="same data twice"):
         sk.open(tmp_path / "*.*z*")
 
 
 def test_a_compressed_file_of_another_name_is_told_how_to_be_called(tmp_path: Path) -> None:
-    write(tmp_path / "a.jsonl", gzip.compress(ROWS[0]))
+    write(tmp_path / "a.jsonl", gzip.compress(all_rows()[0]))
     with pytest.raises(sk.UnsupportedFormat, match=r"gunzip -c .*let its name end with \.gz"):
         sk.open(tmp_path)
-    write(tmp_path / "b.jsonl.gz", gzip.compress(gzip.compress(ROWS[0])))
+    write(tmp_path / "b.jsonl.gz", gzip.compress(gzip.compress(all_rows()[0])))
     with pytest.raises(sk.UnsupportedFormat, match=r"b\.jsonl\.gz' is compressed \(gzip\)"):
         sk.open(tmp_path / "b.jsonl.gz")
 
@@ -274,7 +288,7 @@ def test_a_corrupt_record_says_how_to_look_at_it(tmp_path: Path) -> None:
 
 def test_a_killed_build_leaves_no_index_that_lacks_points(tmp_path: Path) -> None:
     """Kill the process between the points and the catalog: the next opening begins anew."""
-    write(tmp_path / "a.jsonl.gz", FILES["one-member.jsonl.gz"])
+    write(tmp_path / "a.jsonl.gz", packed("one-member.jsonl.gz"))
     code = (
         "import os, sys\n"
         "from seekable.index.build import commit\n"
@@ -282,10 +296,9 @@ def test_a_killed_build_leaves_no_index_that_lacks_points(tmp_path: Path) -> Non
         "import seekable as sk\n"
         "sk.open(sys.argv[1])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-    assert done.returncode == -9
+    assert warm.run([str(tmp_path)], program=code).returncode == -9
     assert not (tmp_path / ".seekable" / "catalog.json").exists()
-    assert sk.open(tmp_path)[11] == RECORDS[11]
+    assert sk.open(tmp_path)[11] == records()[11]
 
 
 def test_a_scan_travels_with_its_points(tmp_path: Path) -> None:
@@ -303,7 +316,7 @@ def test_a_scan_travels_with_its_points(tmp_path: Path) -> None:
 def test_a_library_that_is_missing_is_named(
     name: str, library: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path / name, FILES[name])
+    write(tmp_path / name, packed(name))
     with monkeypatch.context() as without:
         without.setitem(sys.modules, library, None)
         with pytest.raises(sk.MissingDependency, match=rf"pip install 'seekable\[{extra}\]'"):
@@ -311,21 +324,21 @@ def test_a_library_that_is_missing_is_named(
     ds = sk.open(tmp_path)
     monkeypatch.setitem(sys.modules, "indexed_gzip", None)
     if name.endswith(".gz"):
-        assert sk.open(tmp_path)[9] == ds[9] == RECORDS[9], "what is indexed is read without it"
+        assert sk.open(tmp_path)[9] == ds[9] == records()[9], "what is indexed is read without it"
 
 
 def test_small_gzip_files_and_bgzf_need_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "indexed_gzip", None)
-    write(tmp_path / "a.jsonl.gz", gzip.compress(b"".join(ROWS[:500])))
-    write(tmp_path / "b.jsonl.gz", FILES["bgzf.jsonl.gz"])
-    assert list(sk.open(tmp_path)) == RECORDS[:500] + RECORDS
+    write(tmp_path / "a.jsonl.gz", gzip.compress(b"".join(all_rows()[:500])))
+    write(tmp_path / "b.jsonl.gz", packed("bgzf.jsonl.gz"))
+    assert list(sk.open(tmp_path)) == records()[:500] + records()
 
 
 def test_progress_reaches_the_end_and_not_more(tmp_path: Path) -> None:
-    write(tmp_path / "a.jsonl.gz", FILES["one-member.jsonl.gz"])
+    write(tmp_path / "a.jsonl.gz", packed("one-member.jsonl.gz"))
     told: list[Progress] = []
     sk.open(tmp_path, progress=told.append)
     done = [each.bytes_done for each in told]
     assert done == sorted(done)
-    assert done[-1] == len(FILES["one-member.jsonl.gz"]) == told[-1].bytes
-    assert told[-1].records == len(ROWS)
+    assert done[-1] == len(packed("one-member.jsonl.gz")) == told[-1].bytes
+    assert told[-1].records == len(all_rows())

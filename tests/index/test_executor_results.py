@@ -66,7 +66,7 @@ def offsets_in(folder: Path) -> dict[str, bytes]:
 
 
 def test_no_result_is_large_for_many_records(tmp_path: Path) -> None:
-    write(tmp_path / "many.txt", b"a\n" * 2_000_000)
+    write(tmp_path / "many.txt", b"a\n" * 1_000_000)
     fill(tmp_path / "small", files=300)
     executor = Elsewhere()
     here = sk.open(tmp_path / "many.txt", index_dir=tmp_path / "here", jobs=1)

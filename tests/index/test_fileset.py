@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli import warm
 from tests.index.corpus import check, expected, fill, open_data, read, write
 
 from seekable.errors import IndexStale
@@ -172,8 +171,8 @@ sys.exit(sum(os.waitpid(child, 0)[1] for child in children))
 
 def test_a_set_is_usable_in_forked_children(tmp_path: Path) -> None:
     fill(tmp_path)
-    script = [sys.executable, "-c", FORKING, str(tmp_path)]
-    subprocess.run(script, check=True, timeout=60, cwd=Path(__file__).parents[2])
+    done = warm.run([str(tmp_path)], program=FORKING, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_names_of_files_are_relative_to_the_root(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.cli import warm
 from tests.index.corpus import write
 
 import seekable as sk
@@ -303,14 +302,12 @@ def test_who_cannot_write_reads_what_is_there_and_else_builds_in_the_cache(share
     data.chmod(0o755)
     sk.open(data, key="id")
     for key, place in (("id", data / ".seekable"), ("other", cache)):
-        done = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, data, key],
-            env={**os.environ, "XDG_CACHE_HOME": str(cache)},
-            capture_output=True,
-            text=True,
-            check=False,
+        done = warm.run(
+            [str(data), key],
+            program=AS_NOBODY,
+            environment={**os.environ, "XDG_CACHE_HOME": str(cache)},
         )
         assert done.returncode == 0, done.stderr
-        record, path = done.stdout.splitlines()
+        record, path = done.stdout.decode().splitlines()
         assert record == "{'id': 'a-3', 'other': 'a-3'}"
         assert path.startswith(f"{place}/")

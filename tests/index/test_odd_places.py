@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.corpus import check, fill, index_files, open_data, read, write
+from tests.thrift import sample
 
 from seekable.errors import DataNotFound
 
@@ -95,7 +96,7 @@ for number, call in enumerate(calls):
 """
 
 
-@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@pytest.mark.parametrize("locale", sample(["C", "C.UTF-8"], of=2))
 def test_the_command_line_prints_any_name(tmp_path: Path, locale: str) -> None:
     calls = []
     for number, command in enumerate(COMMANDS):

@@ -8,6 +8,7 @@ import struct
 from typing import Any, NamedTuple
 
 import numpy as np
+from tests.thrift import ALL
 
 from seekable.kaldi import (
     HtkMatrix,
@@ -201,6 +202,10 @@ CASES = [
     Case("blob", b"abc", B + b"\x14\x11\x22\x20" + (3).to_bytes(8, "little") + b"abc", None, (3,)),
     Case("numpy-array", np.array([1, 2], F4), B + NPY, None, (2,)),
 ]
+
+TABLE_CASES = CASES if ALL else [*{case.holder: case for case in reversed(CASES)}.values()][::-1]
+"""Of each holder a value, or all: what reads and writes tables does the same with any value of a holder."""
+TABLE_IDS = [f"{number}-{case.holder}" for number, case in enumerate(TABLE_CASES)]
 
 
 def dumped(holder: object, value: Any, *, binary: bool = True, **options: Any) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kaldi.holder_cases import CASES, Case, dumped
+from tests.kaldi.holder_cases import CASES, TABLE_CASES, TABLE_IDS, Case, dumped
 from tests.kaldi.test_dataset import matrices, write_table
 
 import seekable as sk
@@ -38,7 +38,7 @@ def scanned(data: bytes, holder: str, chunk_bytes: int) -> NDArray[np.uint64]:
 
 
 @pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.holder}" for number, case in enumerate(CASES)])
+@pytest.mark.parametrize("case", TABLE_CASES, ids=TABLE_IDS)
 def test_every_holder_is_indexed_and_read(case: Case, binary: bool, tmp_path: Path) -> None:  # noqa: FBT001
     if not binary and case.text is None and case.binary is not None:
         pytest.skip("this object has no text form")

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import pytest
-from tests.kaldi.holder_cases import CASES, Case, dumped, plain
+from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, plain
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi import FileCursor, MemoryCursor, find_holder
@@ -31,7 +31,7 @@ class Live(io.RawIOBase):
 
 
 @pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.holder}" for number, case in enumerate(CASES)])
+@pytest.mark.parametrize("case", TABLE_CASES, ids=TABLE_IDS)
 def test_an_object_is_read_without_the_next_one(case: Case, *, binary: bool) -> None:
     try:
         raw = dumped(case.holder, case.value, binary=binary)

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kaldi.holder_cases import CASES, Case, dumped, plain
+from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, plain
+from tests.thrift import turns
 
 import seekable as sk
 from seekable.kaldi import RandomAccessReader, Writer
@@ -54,8 +55,15 @@ def test_entries_are_found_by_their_keys(spec: str, here: Path) -> None:
             reader["d"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{n}-{each.holder}" for n, each in enumerate(CASES)])
-def test_every_holder_is_read_by_key(case: Case, here: Path) -> None:
+BY_KEY = ("ark:a.ark", "ark:cat a.ark |", "ark,s,cs:a.ark", "ark,p:a.ark", "scp:a.scp", "scp,p:a.scp")
+
+
+@pytest.mark.parametrize(
+    ("case", "specs"),
+    [*zip(TABLE_CASES, turns(BY_KEY, len(TABLE_CASES)), strict=True)],
+    ids=TABLE_IDS,
+)
+def test_every_holder_is_read_by_key(case: Case, specs: list[str], here: Path) -> None:
     archive, script = b"", b""
     for number in range(3):
         archive += b"k%d " % number
@@ -63,7 +71,7 @@ def test_every_holder_is_read_by_key(case: Case, here: Path) -> None:
         archive += dumped(case.holder, case.value)
     (here / "a.ark").write_bytes(archive)
     (here / "a.scp").write_bytes(script)
-    for spec in ("ark:a.ark", "ark:cat a.ark |", "ark,s,cs:a.ark", "ark,p:a.ark", "scp:a.scp", "scp,p:a.scp"):
+    for spec in specs:
         with RandomAccessReader(spec, case.holder) as reader:
             for key in ("k0", "k2") if "s" in spec.partition(":")[0].split(",") else ("k2", "k0", "k1"):
                 assert key in reader

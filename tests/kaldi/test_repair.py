@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kaldi.holder_cases import CASES, Case, dumped
+from tests.kaldi.holder_cases import TABLE_CASES, Case, dumped
 
 import seekable as sk
 from seekable import kaldi
@@ -88,7 +88,7 @@ def test_an_archive_cut_at_any_byte_keeps_its_complete_entries(holder: str, opti
     assert sorted(os.listdir(here)) == ["a.ark", "a.scp"]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.binary is not None])
+@pytest.mark.parametrize("case", [case for case in TABLE_CASES if case.binary is not None])
 def test_a_torn_object_of_every_holder_is_cut_off(case: Case, here: Path) -> None:
     assert case.binary is not None
     entry = b"utt1 " + case.binary

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kaldi.holder_cases import CASES, Case, dumped, i32, plain
+from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, i32, plain
 
 import seekable as sk
 from seekable.kaldi import SequentialReader, Writer, find_holder, holder_names
@@ -62,7 +62,7 @@ def test_an_archive_and_its_script_give_the_same_entries(options: str, here: Pat
         assert not reader.is_open
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{n}-{each.holder}" for n, each in enumerate(CASES)])
+@pytest.mark.parametrize("case", TABLE_CASES, ids=TABLE_IDS)
 def test_every_holder_is_read_from_archives_and_scripts(case: Case, here: Path) -> None:
     holder = find_holder(case.holder)
     forms = [dumped(case.holder, case.value)]

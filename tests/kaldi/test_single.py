@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.kaldi.holder_cases import CASES, Case, dumped, plain
+from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, plain
 
 import seekable as sk
 from seekable import kaldi
@@ -31,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", TABLE_CASES, ids=TABLE_IDS)
 def test_an_object_is_read_back_as_it_was_written(case: Case, here: Path, *, binary: bool) -> None:
     try:
         expected = dumped(case.holder, case.value, binary=binary)

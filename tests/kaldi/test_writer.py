@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.kaldi.holder_cases import CASES, Case, dumped
+from tests.kaldi.holder_cases import TABLE_CASES, Case, dumped
 
 import seekable as sk
 from seekable.kaldi import Writer, open_wx, read
@@ -37,8 +37,8 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("case", "form"),
     [
-        *((case, "") for case in CASES if case.binary is not None),
-        *((case, ",t") for case in CASES if case.text is not None),
+        *((case, "") for case in TABLE_CASES if case.binary is not None),
+        *((case, ",t") for case in TABLE_CASES if case.text is not None),
     ],
 )
 def test_an_archive_is_keys_and_objects_and_the_script_has_their_offsets(

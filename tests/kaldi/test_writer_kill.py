@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-COUNT = 4
+COUNT = 3
 
 
 class Table(NamedTuple):

@@ -83,7 +83,7 @@ def test_what_cannot_be_sent_stays_here_unless_workers_were_asked_for(
 def test_any_executor_does_it_and_stays_open(kind: str) -> None:
     context = multiprocessing.get_context("spawn")
     executor: Executor = (
-        ThreadPoolExecutor(3) if kind == "threads" else ProcessPoolExecutor(2, mp_context=context)
+        ThreadPoolExecutor(3) if kind == "threads" else ProcessPoolExecutor(1, mp_context=context)
     )
     with executor:
         for rows in (0, 1, 2000):
@@ -185,7 +185,7 @@ def test_no_more_workers_are_started_than_there_are_rows(monkeypatch: pytest.Mon
 
     def noted(jobs: int, **options: Any) -> processes.WorkerProcesses:
         asked.append(jobs)
-        return start(min(jobs, 3), **options)
+        return start(1, **options)
 
     monkeypatch.setattr(processes, "WorkerProcesses", noted)
     ordered, _ = rows_of(execution_options(2**63, None, at_once=True), 3)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.cli.command import AT_ONCE, environment, in_terminal
+from tests.cli.command import AT_ONCE, in_terminal, run_fork
 from tests.processes import ends
 
 from seekable.parallel.progress import Watch, watched
@@ -36,7 +36,7 @@ print(len(sk.from_sequence(range(1000)).filter(passes, jobs=1)))
 
 
 def test_a_bar_is_drawn_and_wiped_away_in_a_terminal(tmp_path: Path) -> None:
-    with in_terminal([sys.executable, "-c", FILTER, str(tmp_path / "seen")], more=AT_ONCE) as terminal:
+    with in_terminal(tmp_path / "seen", program=FILTER, more=AT_ONCE) as terminal:
         terminal.read_until(b"filtering")
         (tmp_path / "seen").touch()
         code, seen = terminal.finish()
@@ -48,9 +48,8 @@ def test_a_bar_is_drawn_and_wiped_away_in_a_terminal(tmp_path: Path) -> None:
 
 def test_nothing_is_drawn_in_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "seen").touch()
-    command = [sys.executable, "-c", FILTER, str(tmp_path / "seen")]
-    done = subprocess.run(command, env=environment(AT_ONCE), capture_output=True, check=True)
-    assert (done.stdout, done.stderr) == (b"1000\n", b"")
+    done = run_fork(tmp_path / "seen", program=FILTER, more=AT_ONCE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"1000\n", b"")
 
 
 FOR_EVER = """

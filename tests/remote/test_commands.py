@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec  # type: ignore[import-untyped]
 import pytest
-from tests.cli.command import SEEKABLE, documents, environment, output, run
+from tests.cli.command import documents, environment, output, run
+from tests.cli.warm import SEEKABLE
 from tests.remote.proxy import Fault
 
 import seekable as sk

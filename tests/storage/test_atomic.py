@@ -78,3 +78,24 @@ def test_a_name_without_a_folder_is_written_to_the_working_folder(
     monkeypatch.chdir(tmp_path)
     write_atomically("file", b"x")
     assert (tmp_path / "file").read_bytes() == b"x"
+
+
+def test_the_content_is_on_disk_before_its_name_and_the_name_before_it_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, int]] = []
+    sync, rename = os.fsync, os.replace
+
+    def noted_sync(descriptor: int) -> None:
+        sync(descriptor)
+        done.append(("synced", os.fstat(descriptor).st_ino))
+
+    def noted_rename(source: str, target: str) -> None:
+        rename(source, target)
+        done.append(("renamed", os.stat(target).st_ino))
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "replace", noted_rename)
+    write_atomically(str(tmp_path / "file"), b"x")
+    file, folder = (tmp_path / "file").stat().st_ino, tmp_path.stat().st_ino
+    assert done == [("synced", file), ("renamed", file), ("synced", folder)]

@@ -171,6 +171,14 @@ def test_a_file_that_was_changed_before_is_not_opened(path: Path, change: Callab
         MappedFile(str(path), size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
+def test_a_file_of_another_size_and_the_same_time_is_not_opened(path: Path) -> None:
+    status = path.stat()
+    _append(path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(IndexStale, match=r"now has 9 bytes.*indexed with 8 bytes"):
+        MappedFile(str(path), size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
 @pytest.mark.parametrize(
     "change",
     [lambda path: path.chmod(0o600), lambda path: os.link(path, path.with_name("link"))],

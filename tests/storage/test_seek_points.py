@@ -9,6 +9,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.thrift import ALL
 
 from seekable.index.build import decompressing as entering
 from seekable.storage.seek_points import _FILLERS, inflate_from_bit
@@ -46,8 +47,15 @@ def test_all_points_of_a_file_lead_to_its_content(
         points = entering.gzip_seek_points(file, str(path))
     assert len(points) > 40
     assert {point.bit % 8 for point in points} == set(range(8))
-    for point in points:
-        assert content[: point.start].endswith(point.window[-1000:])
+    for number, point in enumerate(points):
+        assert content[point.start - 1000 : point.start].endswith(point.window[-1000:])
         rest = memoryview(data)[point.bit // 8 :]
-        found = b"".join(inflate_from_bit(rest, bit=point.bit % 8, window=point.window, path="a.gz"))
-        assert found == content[point.start :]
+        # What follows a point is read up to the next ones, and of some points up to the end.
+        enough = len(content) if ALL or number % 8 == 0 else 100_000
+        found = bytearray()
+        for part in inflate_from_bit(rest, bit=point.bit % 8, window=point.window, path="a.gz"):
+            found += part
+            if len(found) >= enough:
+                break
+        assert found == content[point.start : point.start + len(found)]
+        assert len(found) >= min(enough, len(content) - point.start)

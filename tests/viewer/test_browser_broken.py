@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.thrift import turns
 from tests.viewer.test_broken import LINES, command
-from tests.viewer.test_browser_every_page import violations_in_each_scheme
+from tests.viewer.test_browser_every_page import SCHEMES, violations_in_schemes
 
 from seekable.viewer.server import Server
 
@@ -24,12 +25,12 @@ def test_pages_of_broken_data_can_be_read_by_all_and_reopened(browser: Any, tmp_
     page = context.new_page()
     page.set_default_timeout(10_000)
     try:
-        for address in PAGES:
+        for address, schemes in zip(PAGES, turns(SCHEMES, len(PAGES)), strict=True):
             if address == PAGES[-1]:
                 (tmp_path / "corpus" / "a.jsonl").write_text('{"id": 1}\n' * 7)
                 server.opened.dataset("corpus").close()
             page.goto(server.url + address)
-            assert violations_in_each_scheme(page) == [], address
+            assert violations_in_schemes(page, schemes) == [], address
             page.set_viewport_size({"width": 320, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
         assert page.locator("h1").inner_text() == "The data has changed"

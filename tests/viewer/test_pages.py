@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter
@@ -276,3 +277,12 @@ def test_two_states_say_what_each_source_delivered_between_them(pages: TestClien
     came = Counter("web" if "/corpus/" in place.path else "code" for place in places)
     assert {each["source"]: each["rows"] for each in found} == came
     assert "Delivered since" in pages.get("/s/checkpoints/5...15").text
+
+
+def test_the_rows_of_a_step_are_those_of_its_plan_in_their_order(pages: TestClient) -> None:
+    planned = [
+        (each["position"], each["rank"], each["location"]["row"])
+        for each in twin(pages, "p/train/step/3")["records"]
+    ]
+    shown = csv.DictReader(pages.get("/p/train/step/3?as=csv").text.splitlines())
+    assert [tuple(int(row[name]) for name in ("position", "rank", "row")) for row in shown] == planned

@@ -18,10 +18,19 @@ if TYPE_CHECKING:
 COMMAND = [sys.executable, "-m", "seekable", "view", "corpus.jsonl", "--port", "0"]
 
 
+def hear_interrupts() -> None:
+    """Hear them also where the tests run in the background of a shell, which has them ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_right_after_the_link_ends_with_0_too(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text('{"id": 1}\n')
     with subprocess.Popen(
-        [*COMMAND, "--no-browser"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, "--no-browser"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509 - a call of the system, and no lock
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -41,6 +50,7 @@ def test_the_command_prints_its_link_and_ends_with_0(tmp_path: Path, options: li
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509 - a call of the system, and no lock
     ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()

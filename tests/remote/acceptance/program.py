@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 HEAD = """
-import json, sys, time
+import json, sys, time, signal
 import seekable as sk
 given = json.loads(sys.argv[1])
+# Inherited as ignored where the tests run in the background of a shell.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def say(*words):
     print(*words, flush=True)
 def wait():

@@ -93,13 +93,13 @@ def expected(corpus: Corpus) -> list[int]:
     return [record["id"] for record in sk.from_sequence(corpus.records).shuffle(seed=1)]
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 def test_a_loader_of_torch_resumes_over_a_store(corpus: Corpus, tmp_path: Path) -> None:
     batches = resumes(TORCH, corpus, tmp_path, method="fork")
     assert [number for batch in batches for number in batch] == expected(corpus)
 
 
-@pytest.mark.frameworks("grain")
+@pytest.mark.frameworks(name="grain")
 def test_a_loader_of_grain_resumes_over_a_store(corpus: Corpus, tmp_path: Path) -> None:
     batches = resumes(GRAIN, corpus, tmp_path)
     # Grain deals records out to its workers, and takes their batches in turns.

@@ -107,7 +107,7 @@ def test_the_fork_matrix(
     children_hold(corpus, tmp_path / "cache", method=method, used=used, most_bytes=most_bytes)
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 @pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_workers_of_torch_read_over_the_store(method: str, corpus: Corpus, tmp_path: Path) -> None:
     given = {**corpus.arguments(), "method": method}

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from seekable.errors import DataNotFound
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.wants import ObjectRef
@@ -32,7 +34,8 @@ async def hang() -> None:
 
 
 def content(size: int, seed: int = 0) -> bytes:
-    return bytes((index * 131 + index // 251 + seed) % 256 for index in range(size))
+    index = np.arange(size)
+    return ((index * 131 + index // 251 + seed) % 256).astype(np.uint8).tobytes()
 
 
 @dataclass

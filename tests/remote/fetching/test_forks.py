@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SIZE = 8_000_000
-SECONDS = 30
+SECONDS = 120
+"""The time after which a process counts as hanging."""
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from seekable.index.fileset import FileSet
 from seekable.nodes.contract import Node
 from seekable.remote import mounts
 from seekable.remote.fetching import fetcher as fetchers
+from seekable.remote.fetching import sending
 from seekable.remote.stores.store import Stat
 
 if TYPE_CHECKING:
@@ -105,11 +106,18 @@ class FolderStore:
 
 @contextlib.contextmanager
 def mounted(root: Path) -> Iterator[FolderStore]:
-    """Mount a folder under an address that no other test has, with a new fetcher."""
+    """Mount a folder under an address that no other test has, with a new fetcher.
+
+    Its requests are counted: none is sent twice because it is late, as some are on a busy machine.
+    """
     address = f"s3://folder-{next(_NUMBERS)}"
     store = FolderStore(root, address)
     place = (address, os.getpid())
-    with mock.patch.dict(mounts._stores, {place: store}), mock.patch.dict(fetchers._FETCHERS, clear=True):
+    with (
+        mock.patch.dict(mounts._stores, {place: store}),
+        mock.patch.dict(fetchers._FETCHERS, clear=True),
+        mock.patch.object(sending, "may_hedge", return_value=False),
+    ):
         yield store
         fetchers.fetcher().close()
 

@@ -1,4 +1,4 @@
-"""Azure Blob Storage: azurite, which ``make check`` installs with npm into the environment's folder."""
+"""Azure Blob Storage: azurite, which ``make nightly`` installs with npm into the environment's folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.remote.servers.process import ServerProcess
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MISSING = "azurite is not there: make check installs it, or: npm install -g azurite@3.37.0"
+MISSING = "azurite is not there: make nightly installs it, or: npm install -g azurite@3.37.0"
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The documented key of azurite."""

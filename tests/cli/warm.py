@@ -1,0 +1,281 @@
+"""Commands and short programs in processes of their own: forks of an interpreter that has its modules.
+
+A process that is started anew spends most of its time on imports. A fork has its own descriptors,
+environment, working folder and session, and it ends as an interpreter ends: what is left in buffers is
+written, and an error that nobody caught is printed. What is about the start itself takes a real process.
+``test_exits.py`` compares both with the command in the process of the tests.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import functools
+import gc
+import importlib
+import io
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import typer
+import typer.main
+
+from seekable.cli.main import app
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import CodeType
+
+SEEKABLE = str(Path(sys.executable).with_name("seekable"))
+COMMAND = "import sys; from seekable.cli.main import main; sys.exit(main())"
+"""What the file of the command does."""
+
+ROOT = Path(__file__).parents[2]
+
+MODULES = (
+    *("seekable.cli.data_argument", "seekable.cli.executors", "seekable.cli.machine_checks"),
+    *("seekable.cli.records", "seekable.dataset.verify_data", "seekable.facts.data_survey"),
+    *("seekable.facts.pipelines", "seekable.stream.stream", "seekable.writing.write"),
+    *("seekable.writing.jsonl", "rich.console", "rich.progress", "json", "tests.index.corpus"),
+)
+"""What most commands import when they need it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a fork runs: a command, or a program."""
+
+    arguments: list[str]
+    program: str | None
+    cwd: str
+    environment: dict[str, str]
+    takes_terminal: bool
+
+
+@dataclass(slots=True)
+class Fork:
+    """A process that is a child of the warm interpreter; used as a `subprocess.Popen`."""
+
+    pid: int
+    _ended: int
+    """A descriptor that can be read once the process has ended."""
+
+    returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the process has ended, and return its exit code."""
+        if self.returncode is None:
+            poll = select.poll()
+            poll.register(self._ended, select.POLLIN)
+            if not poll.poll(None if timeout is None else timeout * 1000):
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            os.close(self._ended)
+            self.returncode = _warm_interpreter().code_of(self.pid)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._ended, number)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+class WarmInterpreter:
+    """A process that has the modules, and forks on demand."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", f"from tests.cli.warm import serve; exec(serve({theirs.fileno()}))"],
+                cwd=ROOT,
+                # Threads do not survive a fork.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self._owner = os.getpid()
+
+    def start(self, order: Order, descriptors: list[int]) -> Fork:
+        """Run an order with three descriptors as its standard streams."""
+        with tempfile.TemporaryFile() as file:
+            # An environment may be larger than a message.
+            pickle.dump(order, file)
+            file.flush()
+            socket.send_fds(self._socket, [b"run"], [*descriptors, file.fileno()])
+            message, fds, _, _ = socket.recv_fds(self._socket, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
+        return Fork(int(message), *fds)
+
+    def code_of(self, pid: int) -> int:
+        """Return the exit code of a fork that has ended; below zero for a signal."""
+        self._socket.send(b"%d" % pid)
+        return int(self._socket.recv(1 << 16))
+
+    def close(self) -> None:
+        """End the interpreter; not in a fork of the process that started it."""
+        if os.getpid() == self._owner:
+            # Forks may hold the socket too: closing it alone would not end what is read from it.
+            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+            self._process.wait()
+
+
+@functools.cache
+def _warm_interpreter() -> WarmInterpreter:
+    """Return the interpreter that all tests of this process share."""
+    interpreter = WarmInterpreter()
+    atexit.register(interpreter.close)
+    return interpreter
+
+
+def start(  # noqa: PLR0913 - those of subprocess.Popen
+    arguments: list[str],
+    *,
+    program: str | None = None,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    takes_terminal: bool = False,
+) -> Fork:
+    """Start a command of `seekable`, or a program, in a fork.
+
+    Args:
+        arguments: what follows the name of the command, or of the program.
+        program: Python code, as after ``python -c``; by default the command ``seekable`` runs.
+        stdin: a descriptor for standard input.
+        stdout: a descriptor for standard output.
+        stderr: a descriptor for standard error.
+        cwd: the working folder.
+        environment: the variables.
+        takes_terminal: whether the process begins a session, whose terminal is its standard input.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    order = Order(arguments, program, str(cwd or Path.cwd()), variables, takes_terminal)
+    return _warm_interpreter().start(order, [stdin, stdout, stderr])
+
+
+def run(
+    arguments: list[str],
+    *,
+    program: str | None = None,
+    data: bytes = b"",
+    stdout: int | None = None,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 120,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command or a program to its end; return what it printed, unless it goes to a descriptor."""
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as errors,
+    ):
+        given.write(data)
+        given.seek(0)
+        fork = start(
+            arguments,
+            program=program,
+            stdin=given.fileno(),
+            stdout=out.fileno() if stdout is None else stdout,
+            stderr=errors.fileno(),
+            cwd=cwd,
+            environment=environment,
+        )
+        try:
+            code = fork.wait(timeout)
+        finally:
+            fork.kill()
+        return subprocess.CompletedProcess(arguments, code, _content(out), _content(errors))
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def serve(descriptor: int) -> CodeType:
+    """Fork as orders say, until the other end is closed; return in each fork what it is to execute."""
+    orders = socket.socket(fileno=descriptor)
+    for name in MODULES:
+        importlib.import_module(name)
+    _build_commands()
+    gc.collect()
+    gc.freeze()
+    while True:
+        message, fds, _, _ = socket.recv_fds(orders, 1 << 16, 4)
+        if not message:
+            os._exit(0)
+        if message != b"run":
+            orders.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(int(message), 0)[1]))
+            continue
+        with open(fds.pop(), "rb") as file:
+            file.seek(0)
+            order: Order = pickle.load(file)
+        child = os.fork()
+        if not child:
+            orders.detach()
+            return _become(order, fds)
+        for fd in fds:
+            os.close(fd)
+        ended = os.pidfd_open(child)
+        socket.send_fds(orders, [b"%d" % child], [ended])
+        os.close(ended)
+
+
+def _build_commands() -> None:
+    """Build the commands once: that takes as long as most of them run."""
+    build = typer.main.get_command
+    commands = build(app)
+
+    def built(typer_instance: typer.Typer) -> Any:
+        return commands if typer_instance is app else build(typer_instance)
+
+    typer.main.get_command = built
+
+
+def _become(order: Order, descriptors: list[int]) -> CodeType:
+    """Take what a process that was started anew has, and return what it executes."""
+    if order.takes_terminal:
+        os.setsid()
+        fcntl.ioctl(descriptors[0], termios.TIOCSCTTY, 0)
+    for target, fd in enumerate(descriptors):
+        os.dup2(fd, target)
+    os.closerange(3, 1 << 10)
+    os.environ.clear()
+    os.environ.update(order.environment)
+    os.chdir(order.cwd)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), encoding="utf-8")  # noqa: SIM115 - stays open
+    sys.stdout, sys.stderr = (_text_stream(number) for number in (1, 2))
+    sys.argv = ["-c" if order.program else SEEKABLE, *order.arguments]
+    sys.path[0] = "" if order.program else str(Path(SEEKABLE).parent)
+    return compile(order.program or COMMAND, "<string>", "exec")
+
+
+def _text_stream(number: int) -> io.TextIOWrapper:
+    """Return what an interpreter makes of a standard stream for output."""
+    return io.TextIOWrapper(
+        open(number, "wb", closefd=False),
+        encoding="utf-8",
+        errors="strict" if number == 1 else "backslashreplace",
+        line_buffering=number == 2 or os.isatty(number),
+    )
