@@ -57,7 +57,7 @@ WITH_MINIMUM := tests/order tests/state tests/storage tests/index tests/nodes te
 
 # Files of these rooms that import no extra, by themselves or through what they share.
 EXTRA := pyarrow|soundfile|zstandard|tests\.(formats|dataset|storage\.compressing|stream\.writing)
-WITH_BARE = $(shell grep -rLE '^ *(import|from) ($(EXTRA))' --include='test_*.py' $(addprefix tests/,order state parallel index nodes stream loader))
+WITH_BARE = $(shell grep -rLE '^ *(import|from) ($(EXTRA))' --include='test_*.py' $(addprefix tests/,order state nodes stream loader))
 
 # Each test that starts a process would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -117,7 +117,7 @@ minimum: $(MINIMUM)/.made ## run the tests of the core with the oldest versions 
 browser: $(VENV)/.browser ## install the browser that the tests of the viewer drive (Debian, as root)
 
 bare: $(BARE)/.made ## run the tests of the core without any extra
-	@$(MEMORY) $(BARE)/bin/python -m pytest -q -m "not frameworks and not exhaustive" $(WITH_BARE)
+	@$(MEMORY) $(BARE)/bin/python -m pytest -q -k "not parquet" -m "not frameworks and not exhaustive" $(WITH_BARE)
 
 fuzz: $(VENV)/.made ## look for bytes, pipelines and examples that break something, from a new seed (ARGS="--seconds 600")
 	@$(VENV)/bin/python tests/fuzz/run.py $(ARGS)

@@ -97,6 +97,8 @@ class Hub:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    """Head and body of an answer are sent as one: the second of two small packets would wait for 40 ms."""
     hub: Hub
 
     def log_message(self, *_: object) -> None:
@@ -255,10 +257,12 @@ def environment(endpoint: str, home: Path, **more: str) -> dict[str, str]:
         "SEEKABLE_INDEX_DIR",
         "SEEKABLE_REMOTE_BYTES",
         "SEEKABLE_REMOTE_DIR",
+        "SSL_CERT_FILE",
     ):
         kept.pop(name, None)
     folders = {"HF_HOME": str(home / "hf"), "XDG_CACHE_HOME": str(home / "cache")}
-    hub = {"HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_TELEMETRY": "1"}
+    # Requests to this machine are not encrypted: each process would read all certificates in vain.
+    hub = {"HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_TELEMETRY": "1", "SSL_CERT_DIR": str(home)}
     return {**kept, **folders, **hub, **more}
 
 

@@ -246,7 +246,7 @@ def main(arguments: Sequence[str]) -> int:
         seed = os.environ.setdefault("SEEKABLE_SEED", str(random.SystemRandom().randrange(2**32)))
         sys.stdout.write(f"seed {seed}: SEEKABLE_SEED={seed} make nightly repeats it\n")
         return run_all(nightly_jobs(), at_once=options.processes, pytest_arguments=rest)
-    named = [each for each in rest if each.startswith("tests")]
+    named = [each for each in rest if (ROOT / each.partition("::")[0]).exists()]
     rest = [each for each in rest if each not in named]
     if "-m" not in rest:
         rest = ["-m", OURS, *rest]

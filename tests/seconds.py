@@ -113,7 +113,7 @@ def measured(arguments: Sequence[str]) -> tuple[int, dict[str, float]]:
     noted: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ[_FOLDER] = folder
-        status = run.main(["-p", "tests.seconds", *arguments])
+        status = run.main(arguments)
         for path in Path(folder).iterdir():
             for name, units in json.loads(path.read_text(encoding="utf-8")).items():
                 noted[name] = noted.get(name, 0) + units

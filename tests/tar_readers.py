@@ -22,7 +22,7 @@ FOLDER = Path(sys.prefix) / "apart" / "tar"
 
 def samples_by_energon(folder: Path, result: Path) -> list[dict[str, Any]]:
     """Return the samples of a folder as Energon has them: keys and encoded fields."""
-    assert FOLDER.is_dir(), f"{FOLDER} is missing: run `make check`, which installs Energon there"
+    assert FOLDER.is_dir(), f"{FOLDER} is missing: run `make nightly`, which installs Energon there"
     command = [sys.executable, "-m", "tests.tar_readers", str(folder), str(result)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     found: list[dict[str, Any]] = pickle.loads(result.read_bytes())

@@ -23,6 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import termios
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,8 +81,8 @@ class Fork:
             poll.register(self._ended, select.POLLIN)
             if not poll.poll(None if timeout is None else timeout * 1000):
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-            os.close(self._ended)
             self.returncode = _warm_interpreter().code_of(self.pid)
+            os.close(self._ended)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -110,6 +111,8 @@ class WarmInterpreter:
                 pass_fds=[theirs.fileno()],
             )
         self._owner = os.getpid()
+        self._lock = threading.Lock()
+        """Held from a request to its answer: tests start programs from several threads."""
 
     def start(self, order: Order, descriptors: list[int]) -> Fork:
         """Run an order with three descriptors as its standard streams."""
@@ -117,14 +120,16 @@ class WarmInterpreter:
             # An environment may be larger than a message.
             pickle.dump(order, file)
             file.flush()
-            socket.send_fds(self._socket, [b"run"], [*descriptors, file.fileno()])
-            message, fds, _, _ = socket.recv_fds(self._socket, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
+            with self._lock:
+                socket.send_fds(self._socket, [b"run"], [*descriptors, file.fileno()])
+                message, fds, _, _ = socket.recv_fds(self._socket, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
         return Fork(int(message), *fds)
 
     def code_of(self, pid: int) -> int:
         """Return the exit code of a fork that has ended; below zero for a signal."""
-        self._socket.send(b"%d" % pid)
-        return int(self._socket.recv(1 << 16))
+        with self._lock:
+            self._socket.send(b"%d" % pid)
+            return int(self._socket.recv(1 << 16))
 
     def close(self) -> None:
         """End the interpreter; not in a fork of the process that started it."""
@@ -135,9 +140,17 @@ class WarmInterpreter:
             self._process.wait()
 
 
-@functools.cache
+_STARTING = threading.Lock()
+
+
 def _warm_interpreter() -> WarmInterpreter:
     """Return the interpreter that all tests of this process share."""
+    with _STARTING:
+        return _one_interpreter()
+
+
+@functools.cache
+def _one_interpreter() -> WarmInterpreter:
     interpreter = WarmInterpreter()
     atexit.register(interpreter.close)
     return interpreter

@@ -1,20 +1,24 @@
-"""Datasets that the tests of nodes are made of, and their parts."""
+"""Datasets that the tests of nodes are made of, and their parts.
+
+Other processes import this module: it does without pytest and hypothesis, which take most of a second.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import seekable as sk
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
-TENTHS = st.lists(st.integers(1, 10), min_size=1, max_size=5).map(
-    lambda parts: [part / sum(parts) for part in parts]
-)
+    from seekable.writing.manifest import Written
+
+FORMS = ["parquet", "jsonl"]
 
 
 def numbers(n: int, version: str | None = None) -> sk.Dataset:
@@ -40,3 +44,23 @@ def split_of(n: int, shares: list[float], seed: int = 0, *, stable: bool = False
 def rows_of(part: sk.Dataset) -> NDArray[np.int64]:
     """Return the rows of a part of ``numbers``, without making records of them."""
     return part.plan(np.arange(len(part))).origins().rows
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"n": number, "text": f"text {number}", "half": number / 2}
+
+
+def rows(count: int) -> sk.Dataset:
+    return numbers(count).map(row)
+
+
+def write(dataset: sk.Dataset, folder: Path, form: str = "jsonl", **arguments: Any) -> Written:
+    method = dataset.write_parquet if form == "parquet" else dataset.write_jsonl
+    return method(folder, **arguments)
+
+
+def broken(number: int) -> bool:
+    if number == 4321:
+        message = "no such word"
+        raise KeyError(message)
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import cloudpickle
 import pytest
 from tests.hub import Repo, Warm, environment, serving
 
@@ -13,6 +14,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.hub import Hub
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _functions_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Send functions of a module of tests to other processes by value.
+
+    Else each of these processes would import the module, and with it pytest and hypothesis: most of its time.
+    """
+    cloudpickle.register_pickle_by_value(request.module)
+    yield
+    cloudpickle.unregister_pickle_by_value(request.module)
 
 
 @pytest.fixture(scope="session")

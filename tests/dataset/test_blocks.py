@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from tests.dataset.common import endless, numbers
 from tests.dataset.graphs import graphs
+from tests.thrift import sample
 
 import seekable as sk
 
@@ -160,11 +161,11 @@ def test_more_ranks_read_fewer_blocks_each(tmp_path: Path, *, mixed: bool) -> No
     else:
         ds = sk.concat(parts).shuffle(1, window=4, lanes=8)
     read = {}
-    for world in (1, 2, 4, 8):
+    for world in sample((1, 2, 4, 8), of=2):
         counts = []
         for rank in range(world):
-            places = ds.plan(np.arange(rank, len(ds), world)).locate()
-            counts.append(len({(place.path, place.row // 1024) for place in places}))
+            found = ds.plan(np.arange(rank, len(ds), world)).origins()
+            counts.append(len(np.unique(found.files << 32 | found.rows // 1024)))
         read[world] = max(counts)
     assert read[1] == 64
     lanes = 16 if mixed else 8

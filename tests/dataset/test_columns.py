@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dataset.common import flow
+from tests.thrift import some
 
 import seekable as sk
 from seekable.nodes.contract import Leaf, Node
@@ -36,9 +37,9 @@ RECORDS: list[Record] = [
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, sk.Dataset]:
     """The same records in memory, in lines of JSON and in Parquet; each of two files but the first."""
     folder = tmp_path_factory.mktemp("columns")
-    for name, some in (("one", RECORDS[:25]), ("two", RECORDS[25:])):
-        pq.write_table(pa.Table.from_pylist(some), folder / f"{name}.parquet", row_group_size=10)
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in some))
+    for name, part in (("one", RECORDS[:25]), ("two", RECORDS[25:])):
+        pq.write_table(pa.Table.from_pylist(part), folder / f"{name}.parquet", row_group_size=10)
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in part))
     return {
         "list": sk.from_sequence(RECORDS),
         "jsonl": sk.open(str(folder / "*.jsonl")),
@@ -155,6 +156,7 @@ def leaves(node: Node) -> list[Leaf]:
 
 
 @pytest.mark.parametrize("kind", ["list", "jsonl", "parquet"])
+@settings(max_examples=some(25, of=2))
 @given(pipeline=pipelines(), data=st.data())
 def test_any_pipeline_makes_what_the_model_makes(
     sources: dict[str, sk.Dataset], kind: str, pipeline: list[Step], data: st.DataObject

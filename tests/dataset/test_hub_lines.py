@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import json
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import thrift
 from tests.hub import Repo
 from tests.storage.compressing import zst_frame
 
@@ -118,37 +120,54 @@ def mirrored(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 READ = """
-rows = [0, 39, 40, 119, 77]
-at = ds.locate(rows)
-tell({"all": [record["text"] for record in ds], "some": ds[rows], "one": ds[-1],
-      "where": [[where.path, where.row] for where in at],
-      "back": [ds.find(where.path, where.row) for where in at],
-      "shuffled": sorted(record["text"] for record in ds.shuffle(seed=1)),
-      "key": sk.open("hf:me/web:train", key="text").key(sys.argv[1])["text"], "fingerprint": ds.fingerprint})
+def read(suffix):
+    ds = sk.open(f"hf:me/{suffix}:train:text")
+    rows = [0, 39, 40, 119, 77]
+    at = ds.locate(rows)
+    return {
+        "all": [record["text"] for record in ds], "some": ds[rows], "one": ds[-1],
+        "where": [[where.path, where.row] for where in at],
+        "back": [ds.find(where.path, where.row) for where in at],
+        "shuffled": sorted(record["text"] for record in ds.shuffle(seed=1)),
+        "key": sk.open(f"hf:me/{suffix}:train", key="text").key(sys.argv[1])["text"],
+        "fingerprint": ds.fingerprint,
+    }
+tell([read(suffix) for suffix in sys.argv[2:]])
+"""
+AGAIN = """
+opened = [sk.open(f"hf:me/{suffix}:train:text") for suffix in sys.argv[2:]]
+tell([[ds.fingerprint, ds[77]["text"]] for ds in opened])
 """
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_each_format_is_read_from_the_hub_once_and_then_by_ranges(
-    hub: Hub, env: dict[str, str], suffix: str, warm: Warm
+    hub: Hub, env: dict[str, str], warm: Warm
 ) -> None:
-    files = shards(suffix)
-    sha = hub.repos["me/web"].commit(files | {"README.md": b"# Web"})
-    found = warm.run(OPEN + READ, env, ALL[45])
-    assert found["all"] == ALL
-    assert found["some"] == [{"text": ALL[row]} for row in (0, 39, 40, 119, 77)]
-    assert found["one"] == {"text": ALL[-1]}
-    base = f"hf://datasets/me/web@{sha}/data/train"
-    shard_rows = [(1, 0), (1, 39), (2, 0), (10, 39), (2, 37)]
-    assert found["where"] == [[f"{base}-{shard}.{suffix}", row] for shard, row in shard_rows]
-    assert found["back"] == [[0], [39], [40], [119], [77]]
-    assert found["shuffled"] == sorted(ALL)
-    assert found["key"] == ALL[45]
-    assert hub.bytes_sent == sum(map(len, files.values()))
+    files = {suffix: shards(suffix) for suffix in SUFFIXES}
+    hub.repos.update({f"me/{suffix}": Repo() for suffix in SUFFIXES})
+    shas = {
+        suffix: hub.repos[f"me/{suffix}"].commit(files[suffix] | {"README.md": b"# Web"})
+        for suffix in SUFFIXES
+    }
+    arguments = (ALL[45], *SUFFIXES)
+    told = warm.run(READ, env, *arguments)
+    for suffix, found in zip(SUFFIXES, told, strict=True):
+        assert found["all"] == ALL, suffix
+        assert found["some"] == [{"text": ALL[row]} for row in (0, 39, 40, 119, 77)], suffix
+        assert found["one"] == {"text": ALL[-1]}, suffix
+        base = f"hf://datasets/me/{suffix}@{shas[suffix]}/data/train"
+        shard_rows = [(1, 0), (1, 39), (2, 0), (10, 39), (2, 37)]
+        assert found["where"] == [[f"{base}-{shard}.{suffix}", row] for shard, row in shard_rows], suffix
+        assert found["back"] == [[0], [39], [40], [119], [77]], suffix
+        assert found["shuffled"] == sorted(ALL), suffix
+        assert found["key"] == ALL[45], suffix
+    assert hub.bytes_sent == sum(len(data) for each in files.values() for data in each.values())
     hub.asked.clear()
-    again = warm.run(f"{OPEN}tell([ds.fingerprint, ds[77]['text']])", env)
-    assert again == [found["fingerprint"], ALL[77]]
-    assert [asked.path for asked in hub.asked] == ["/api/datasets/me/web/revision/main"]
+    again = warm.run(AGAIN, env, *arguments)
+    assert again == [[found["fingerprint"], ALL[77]] for found in told]
+    assert [asked.path for asked in hub.asked] == [
+        f"/api/datasets/me/{suffix}/revision/main" for suffix in SUFFIXES
+    ]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -181,16 +200,18 @@ def test_a_snapshot_in_the_cache_of_huggingface_hub_is_such_a_folder(tmp_path: P
     assert [record["text"] for record in sk.open(f"hf:{snapshot.parent}:train:text")] == texts(1)
 
 
-LARGE = "".join(
-    f'{{"id": {row}, "text": "{hash((row, 1)) % 10**18:018}{row:07}"}}\n' for row in range(60_000)
-).encode()
+@functools.cache
+def large() -> bytes:
+    return "".join(
+        f'{{"id": {row}, "text": "{hash((row, 1)) % 10**18:018}{row:07}"}}\n' for row in range(60_000)
+    ).encode()
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])
 def test_a_row_of_a_large_file_costs_its_range(
     hub: Hub, env: dict[str, str], suffix: str, tmp_path: Path, warm: Warm
 ) -> None:
-    data = gzip.compress(LARGE, 1) if suffix.endswith("gz") else LARGE
+    data = gzip.compress(large(), 1) if suffix.endswith("gz") else large()
     hub.repos["me/web"].commit({f"train.{suffix}": data})
     progress = (
         "seen = []\n"
@@ -250,10 +271,10 @@ def test_rows_in_their_order_are_fetched_many_units_at_a_time(
     hub: Hub, env: dict[str, str], tmp_path: Path, warm: Warm
 ) -> None:
     more = b', "more": "' + b"m" * 950 + b'"}\n'
-    documents = b"".join(line[:-1] + more for line in LARGE.split(b"\n")[:4000])
-    hub.repos["me/web"].commit({"train.jsonl": documents, "test.jsonl": LARGE})
+    documents = b"".join(line[:-1] + more for line in large().split(b"\n")[:4000])
+    hub.repos["me/web"].commit({"train.jsonl": documents, "test.jsonl": large()})
     warm.run("tell([len(sk.open(f'hf:me/web:{split}')) for split in ('train', 'test')])", env)
-    for split, data, rows, most in (("train", documents, 4000, 4), ("test", LARGE, 60_000, 12)):
+    for split, data, rows, most in (("train", documents, 4000, 4), ("test", large(), 60_000, 12)):
         shutil.rmtree(tmp_path / "cache" / "seekable" / "remote")
         hub.asked.clear()
         assert warm.run(f"tell(sum(1 for _ in sk.open('hf:me/web:{split}:text')))", env) == rows
@@ -371,7 +392,9 @@ def test_a_loader_resumes_exactly(
 
 def test_a_loader_over_a_folder_resumes_exactly(tmp_path: Path) -> None:
     spec = f"hf:{mirrored(tmp_path / 'mirror', shards('csv.gz', (1, 2)))}:train:text"
-    assert_resumes_exactly(lambda: sk.Loader(sk.open(spec).shuffle(seed=1), batch_size=9))
+    assert_resumes_exactly(
+        lambda: sk.Loader(sk.open(spec).shuffle(seed=1), batch_size=9), new_process=thrift.ALL
+    )
 
 
 BEGIN = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from indexed_parquet_dataset import IndexedParquetDataset
-from indexed_parquet_dataset.dataset import CollateHandler
 
 import seekable as sk
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def peers() -> Any:
+    """Return the module with what is compared: it imports torch."""
+    return importlib.import_module("indexed_parquet_dataset.dataset")
+
 
 Record = dict[str, Any]
 
@@ -44,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def peer(folder: Path) -> Any:
-    return IndexedParquetDataset.from_folder(str(folder))
+    return peers().IndexedParquetDataset.from_folder(str(folder))
 
 
 @pytest.fixture
@@ -95,23 +100,25 @@ def test_columns(peer: Any, ours: sk.Dataset) -> None:
 
 
 def test_filling(folder: Path) -> None:
-    filled = IndexedParquetDataset.from_folder(str(folder), auto_fill=True)
+    filled = peers().IndexedParquetDataset.from_folder(str(folder), auto_fill=True)
     same(filled, sk.open(folder).fill(auto=True))
-    by_column = IndexedParquetDataset.from_folder(
+    by_column = peers().IndexedParquetDataset.from_folder(
         str(folder), fill_values_by_column={"text": "?"}, fill_values_by_type={"double": -1.0}
     )
     same(by_column, sk.open(folder).fill({"text": "?"}, types={"double": -1.0}))
-    default = IndexedParquetDataset.from_folder(str(folder), default_fill_value="none")
+    default = peers().IndexedParquetDataset.from_folder(str(folder), default_fill_value="none")
     same(default, sk.open(folder).fill(default="none"))
 
 
 def test_sources(folder: Path) -> None:
-    with_source = IndexedParquetDataset.from_folder(str(folder), include_source_column=True)
+    with_source = peers().IndexedParquetDataset.from_folder(str(folder), include_source_column=True)
     assert [record["__source_file__"] for record in with_source] == [
         record["__source_file__"] for record in sk.open(folder).source_column()
     ]
-    mapped = IndexedParquetDataset.from_folder(str(folder)).set_file_mapping(
-        str(folder / "c.parquet"), {"content": "body"}
+    mapped = (
+        peers()
+        .IndexedParquetDataset.from_folder(str(folder))
+        .set_file_mapping(str(folder / "c.parquet"), {"content": "body"})
     )
     ours = sk.open(folder).map_columns({str(folder / "c.parquet"): {"content": "body"}}, missing="none")
     same(mapped, ours)
@@ -197,7 +204,7 @@ def test_merging(peer: Any, ours: sk.Dataset) -> None:
     same(peer.select(some).merge(peer.select(others)), ours.select(some).merge(ours.select(others)))
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 @pytest.mark.parametrize("none", ["drop", "fill", "raise"])
 def test_collating(ours: sk.Dataset, none: str) -> None:
     import torch
@@ -208,11 +215,11 @@ def test_collating(ours: sk.Dataset, none: str) -> None:
     own = sk.FillCollate(none="error" if none == "raise" else none, values=values, then=default_collate)  # type: ignore[arg-type]  # one of the three
     if none == "raise":
         with pytest.raises(TypeError, match="contains None"):
-            CollateHandler(values, none)(batch)
+            peers().CollateHandler(values, none)(batch)
         with pytest.raises(sk.BadValue, match="is None"):
             own(batch)
         return
-    theirs, mine = CollateHandler(values, none)(batch), own(batch)
+    theirs, mine = peers().CollateHandler(values, none)(batch), own(batch)
     assert torch.equal(theirs["id"], mine["id"])
     assert theirs["text"] == mine["text"]
 

@@ -53,9 +53,16 @@ def corpus(root: Path, form: str) -> sk.Dataset:
     return sk.open(root, partitions="hive", progress=lambda _: None)
 
 
-@pytest.fixture(params=FORMATS)
-def ds(request: pytest.FixtureRequest, tmp_path: Path) -> sk.Dataset:
-    return corpus(tmp_path / "data", request.param)
+@pytest.fixture(scope="module", params=FORMATS)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return pickle.dumps(corpus(tmp_path_factory.mktemp("data"), request.param))
+
+
+@pytest.fixture
+def ds(made: bytes) -> sk.Dataset:
+    """A dataset that has opened no file yet."""
+    found: sk.Dataset = pickle.loads(made)
+    return found
 
 
 LANGS = {"lang=a%2Fb": "a/b", "lang=de": "de", "lang=__HIVE_DEFAULT_PARTITION__": None}
@@ -135,7 +142,8 @@ WHERES: list[Any] = [
 
 @pytest.mark.parametrize("where", WHERES)
 def test_filters_keep_what_a_function_keeps(ds: sk.Dataset, where: Any) -> None:
-    rows = [row for row, record in enumerate(expected(ds)) if sk.from_sequence([record]).filter(where=where)]
+    records = [{**record, "row": row} for row, record in enumerate(expected(ds))]
+    rows = [record["row"] for record in sk.from_sequence(records).filter(where=where)]
     kept = ds.filter(where=where, jobs=1)
     assert list(kept) == ds[rows]
     assert len(ds.shuffle(seed=2, fixed=True).filter(where=where, jobs=1)) == len(rows)

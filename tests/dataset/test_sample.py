@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
+from tests.thrift import some
 
 import seekable as sk
 from seekable.nodes.select import Sample
@@ -44,18 +45,13 @@ def test_golden() -> None:
 
 
 def test_each_row_is_as_likely() -> None:
-    counts = np.zeros(20)
-    for seed in range(2000):
-        counts[list(numbers(20).sample(5, seed=seed))] += 1
-    # 500 times each, give or take five standard deviations of 19.4.
-    assert abs(counts - 500).max() < 97
-    pairs = np.zeros((20, 20))
-    for seed in range(2000):
+    seeds, pairs = some(2000, of=4), np.zeros((20, 20))
+    for seed in range(seeds):
         rows = list(numbers(20).sample(5, seed=seed))
         pairs[np.ix_(rows, rows)] += 1
-    apart = pairs[~np.eye(20, dtype=bool)]
-    # 2000 * (5 * 4) / (20 * 19) = 105 times each, and a standard deviation of 10.
-    assert abs(apart - 105.3).max() < 55
+    for found, share in ((np.diag(pairs), 5 / 20), (pairs[~np.eye(20, dtype=bool)], 5 * 4 / (20 * 19))):
+        deviation = (seeds * share * (1 - share)) ** 0.5
+        assert abs(found - seeds * share).max() < 5 * deviation
 
 
 def test_blocks_are_the_childs_with_the_rows_of_each() -> None:

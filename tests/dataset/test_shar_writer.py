@@ -531,7 +531,7 @@ def itself(each: Any) -> Any:
     return each
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="lhotse")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("given", [itself, as_dict])
 @pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "original"])
@@ -554,7 +554,7 @@ def test_lhotse_writes_the_same_bytes(kind: str, given: Callable[[Any], Any], tm
     assert np.array_equal(found[1].load_audio().shape, cuts[1].load_audio().shape)
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="lhotse")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_lhotse_reads_cuts_of_arrays_alone(tmp_path: Path) -> None:
     from lhotse import CutSet
@@ -577,7 +577,7 @@ def test_lhotse_reads_cuts_of_arrays_alone(tmp_path: Path) -> None:
             assert found.load_audio().shape == (1, 800)
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="lhotse")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_lhotse_reads_opus(tmp_path: Path) -> None:
     """Lhotse's own bytes differ from run to run in the number of the stream."""
@@ -600,7 +600,7 @@ def test_lhotse_reads_opus(tmp_path: Path) -> None:
         assert np.array_equal(found.load_audio(), wanted.load_audio())
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="lhotse")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_lhotse_reads_lilcom_and_features_and_compressed_lines(tmp_path: Path) -> None:
     from lhotse import CutSet, Features

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.dataset.common import numbers
+from tests.thrift import some
 
 import seekable as sk
 
@@ -43,7 +44,7 @@ def test_many_threads_read_one_dataset(dataset: sk.Dataset) -> None:
     def read(worker: int) -> bool:
         rng = np.random.default_rng(worker)
         together.wait(timeout=30)
-        for _ in range(40):
+        for _ in range(some(40)):
             positions = rng.integers(0, n, 20)
             if fresh.fetch(positions) != [wanted[p] for p in positions]:
                 return False

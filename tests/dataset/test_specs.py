@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.thrift import ALL
 
 import seekable as sk
 from seekable.dataset.hub_files import HubSpec
@@ -264,4 +265,6 @@ def test_a_line_that_cannot_be_decoded_is_told_or_replaced(folder: Path) -> None
 
 
 def test_lines_of_a_column_resume(folder: Path) -> None:
-    assert_resumes_exactly(lambda: sk.Loader(sk.open(f"txt:{folder}:text").shuffle(seed=1), batch_size=3))
+    assert_resumes_exactly(
+        lambda: sk.Loader(sk.open(f"txt:{folder}:text").shuffle(seed=1), batch_size=3), new_process=ALL
+    )

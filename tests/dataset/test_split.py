@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dataset.common import TENTHS, endless, flow, numbers, rows_of, split_of
+from tests.dataset.common import endless, flow, numbers, rows_of, split_of
+from tests.dataset.shares import TENTHS
 
 import seekable as sk
 

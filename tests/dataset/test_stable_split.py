@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dataset.common import TENTHS, numbers, rows_of
+from tests.dataset.common import numbers, rows_of
 from tests.dataset.common import split_of as any_split_of
+from tests.dataset.shares import TENTHS
 
 import seekable as sk
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.thrift import some
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
@@ -85,7 +86,7 @@ def test_rows_are_those_of_pyarrow(
 
 
 @given(FILES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=some(25, of=2), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_are_groups_in_every_order(
     tmp_path_factory: pytest.TempPathFactory, files: list[tuple[int, int, str]]
 ) -> None:

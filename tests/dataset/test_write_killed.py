@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.dataset.common import numbers
-from tests.dataset.test_write import FORMS, row, rows, write
+from tests.dataset.common import FORMS, numbers, row, rows, write
 from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.processes import ends
-from tests.stream.writing import CHEAP_FORMS
+from tests.thrift import sample
 
 import seekable as sk
 from seekable.errors import WorkerDied
@@ -125,22 +124,21 @@ def test_killed_at_random_moments_again_and_again(
 # A worker kills whoever started it, in the middle of a file.
 PARENT_KILLED = """
 import os, signal, sys
-from tests.dataset.common import numbers
-from tests.dataset.test_write import row, write
+from tests.dataset.common import numbers, row, write
 main = os.getpid()
 def kills(number):
-    if number == 555 and os.getpid() != main and not os.path.exists(sys.argv[2]):
-        print(os.getpid(), file=open(sys.argv[2], "w"))
+    if number == 555 and os.getpid() != main and not os.path.exists(told):
+        print(os.getpid(), file=open(told, "w"))
         os.kill(main, signal.SIGKILL)
         signal.pause()
     return row(number)
-write(numbers(1000).map(kills, version=1), sys.argv[1], "parquet", rows_per_file=100, jobs=2)
+write(numbers(1000).map(kills, version=1), sys.argv[1], "parquet", rows_per_file=100, jobs=int(sys.argv[2]))
 """
 
 
 def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     folder, told = tmp_path / "out", tmp_path / "told"
-    done = run(PARENT_KILLED.replace("sys.argv[2]", repr(str(told))), folder)
+    done = run(f"told = {str(told)!r}\n{PARENT_KILLED}", folder, 2)
     assert done.returncode == -signal.SIGKILL, done.stderr
     worker = int(told.read_text())
     try:
@@ -150,13 +148,13 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     else:
         assert ends(descriptor)
         os.close(descriptor)
-    again = run(PARENT_KILLED.replace("sys.argv[2]", repr(str(told))), folder)
+    again = run(f"told = {str(told)!r}\n{PARENT_KILLED}", folder, 1)
     assert again.returncode == 0, again.stderr
     assert list(sk.open(folder)) == list(rows(1000))
     assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
 
 
-@pytest.mark.parametrize("form", CHEAP_FORMS)
+@pytest.mark.parametrize("form", sample(FORMS[::-1], of=2))
 def test_a_worker_that_is_killed_is_told_and_what_was_finished_stays(form: str, tmp_path: Path) -> None:
     main, marker = os.getpid(), tmp_path / "killed"
 
@@ -169,6 +167,6 @@ def test_a_worker_that_is_killed_is_told_and_what_was_finished_stays(form: str, 
     ds = numbers(1000).map(dies, version=1)
     with pytest.raises(WorkerDied, match="SIGKILL"):
         write(ds, tmp_path / "out", form, rows_per_file=100, jobs=2)
-    written = write(ds, tmp_path / "out", form, rows_per_file=100, jobs=2)
+    written = write(ds, tmp_path / "out", form, rows_per_file=100, jobs=1)
     assert written.rows == 1000
     assert list(sk.open(tmp_path / "out")) == list(rows(1000))

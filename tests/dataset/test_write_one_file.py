@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from tests.dataset.common import numbers
-from tests.dataset.test_write import row
+from tests.dataset.common import numbers, row
 
 import seekable as sk
 from seekable.errors import InvalidArgument, StateMismatch

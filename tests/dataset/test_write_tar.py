@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.dataset.common import numbers
 from tests.killing import KILLED, Killer
 from tests.tar_readers import FOLDER, samples_by_energon
+from tests.thrift import ALL
 
 import seekable as sk
 from seekable.writing.tar_archive import archive, member_header
@@ -207,12 +208,12 @@ def test_arguments_are_checked(name: str, arguments: dict[str, Any], says: str, 
 
 
 def test_the_same_bytes_whoever_does_it(tmp_path: Path) -> None:
-    ds = samples(600).shuffle(seed=3)
+    ds = samples(300).shuffle(seed=3)
     with ThreadPoolExecutor(3) as threads:
-        ways: list[dict[str, Any]] = [{"jobs": 1}, {"jobs": 2}, {"executor": threads}]
+        ways: list[dict[str, Any]] = [{"jobs": 1}, {"executor": threads}, *([{"jobs": 2}] if ALL else [])]
         for number, way in enumerate(ways):
             ds.write_tar(tmp_path / str(number), rows_per_file=100, **way)
-    assert contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "2")
+    assert all(contents(tmp_path / str(number)) == contents(tmp_path / "0") for number in range(len(ways)))
 
 
 def keyless(number: int) -> Any:
@@ -338,7 +339,7 @@ def test_other_tools_unpack_the_files(tool: str, tmp_path: Path) -> None:
         assert (tmp_path / "in" / f"{key}.bin").read_bytes() == bytes(700)
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="webdataset")
 def test_webdataset_has_the_samples(tmp_path: Path) -> None:
     from webdataset import autodecode
     from webdataset.tariterators import group_by_keys, tar_file_iterator
@@ -356,7 +357,7 @@ def test_webdataset_has_the_samples(tmp_path: Path) -> None:
         assert record.get("cls") == sample(number).get("cls")
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="webdataset")
 def test_wids_has_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(FOLDER)
     import wids
@@ -370,7 +371,7 @@ def test_wids_has_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert {"__key__": found["__key__"], **fields} == as_bytes(row)
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="webdataset")
 def test_energon_prepares_the_folder_and_has_the_samples(tmp_path: Path) -> None:
     written = samples(120).write_tar(tmp_path / "out", rows_per_file=50)
     assert samples_by_energon(tmp_path / "out", tmp_path / "result") == [as_bytes(row) for row in range(120)]

@@ -12,7 +12,7 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.frameworks("torch"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.frameworks(name="torch"), pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.mark.parametrize("largest", [9, 70_000])

@@ -15,7 +15,7 @@ FOLDER = Path(sys.prefix) / "apart" / "streaming"
 
 
 def streaming() -> ModuleType:
-    """Return MosaicML Streaming, imported from the folder that `make check` installs it into."""
-    assert FOLDER.is_dir(), f"{FOLDER} is missing: run `make check`, which installs Streaming there"
+    """Return MosaicML Streaming, imported from the folder that `make nightly` installs it into."""
+    assert FOLDER.is_dir(), f"{FOLDER} is missing: run `make nightly`, which installs Streaming there"
     sys.path.append(str(FOLDER))
     return imported()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.frameworks("streaming")
+pytestmark = pytest.mark.frameworks(name="streaming")
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """

@@ -87,7 +87,7 @@ print(json.dumps(unknown_names(sys.argv[1])))
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(name, marks=[pytest.mark.frameworks(peer.framework)] if peer.framework else [])
+        pytest.param(name, marks=[pytest.mark.frameworks(name=peer.framework)] if peer.framework else [])
         for name, peer in PEERS.items()
         if peer.prepare is None  # test_from_mosaicml_streaming.py has the other one, in its process
     ],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import TYPE_CHECKING, Any
 
-import datasets
 import pyarrow as pa
 import pytest
 
@@ -18,15 +18,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def hf() -> Any:
+    """Return the package datasets, which takes a second to import."""
+    return importlib.import_module("datasets")
+
+
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    datasets.disable_progress_bars()
+    hf().disable_progress_bars()
     yield
-    datasets.enable_progress_bars()
+    hf().enable_progress_bars()
 
 
 def labelled(rows: int = 300) -> Any:
-    made = datasets.Dataset.from_dict(
+    made = hf().Dataset.from_dict(
         {
             "id": list(range(rows)),
             "text": [f"text {row}" for row in range(rows)],
@@ -34,7 +39,7 @@ def labelled(rows: int = 300) -> Any:
             "label": [row % 3 for row in range(rows)],
         }
     )
-    return made.cast_column("label", datasets.ClassLabel(names=["a", "b", "c"]))
+    return made.cast_column("label", hf().ClassLabel(names=["a", "b", "c"]))
 
 
 def saved(made: Any, folder: Path, **options: Any) -> Path:
@@ -68,16 +73,16 @@ def test_the_order_is_that_of_the_state(tmp_path: Path) -> None:
     state["_data_files"] = state["_data_files"][::-2]
     (folder / "state.json").write_text(json.dumps(state))
     assert [record["id"] for record in sk.open(folder)] == [*range(200, 300), *range(100)]
-    assert list(sk.open(folder)) == list(datasets.load_from_disk(str(folder)))
+    assert list(sk.open(folder)) == list(hf().load_from_disk(str(folder)))
     assert verify(folder).problems == ()
 
 
 def test_values_are_what_is_stored(tmp_path: Path) -> None:
-    features = datasets.Features(
+    features = hf().Features(
         {
-            "image": datasets.Image(decode=False),
-            "sound": datasets.Audio(decode=False),
-            "kind": datasets.ClassLabel(names=["x", "y"]),
+            "image": hf().Image(decode=False),
+            "sound": hf().Audio(decode=False),
+            "kind": hf().ClassLabel(names=["x", "y"]),
         }
     )
     record = {
@@ -86,13 +91,13 @@ def test_values_are_what_is_stored(tmp_path: Path) -> None:
         "kind": 1,
     }
     table = pa.Table.from_pylist([record] * 3, schema=features.arrow_schema)
-    made = datasets.Dataset(datasets.table.InMemoryTable(table))
+    made = hf().Dataset(hf().table.InMemoryTable(table))
     assert made.features == features
     assert list(sk.open(saved(made, tmp_path / "d"))) == [record] * 3
 
 
 def test_a_dict_of_splits_says_what_to_open(tmp_path: Path) -> None:
-    made = datasets.DatasetDict({"train": labelled(20), "test": labelled(5)})
+    made = hf().DatasetDict({"train": labelled(20), "test": labelled(5)})
     folder = saved(made, tmp_path / "d")
     with pytest.raises(
         sk.UnsupportedFormat, match=r"splits of a DatasetDict, 'train', 'test'.*as '.*/d/train'"
@@ -149,7 +154,7 @@ def cached(folder: Path, splits: list[str]) -> Any:
             "".join(f'{{"a": {row}, "of": "{split}"}}\n' for row in range(90))
         )
     files = {split: str(folder / f"{split}.jsonl") for split in splits}
-    return datasets.load_dataset("json", data_files=files, cache_dir=str(folder / "cache"))
+    return hf().load_dataset("json", data_files=files, cache_dir=str(folder / "cache"))
 
 
 def test_a_cache_folder_is_what_was_built_without_what_was_kept_of_it(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_any_byte_changed_gives_the_same_records_or_an_error_of_ours(pack: Path,
         assert found == records
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="lhotse")
 def test_packs_are_read_as_lhotse_writes_them(tmp_path: Path, files: list[Path], scanned: list[int]) -> None:
     from lhotse.index_pack import IndexPackArraySpec, IndexPackCollectionSpec, write_index_pack
     from lhotse.indexing import create_jsonl_index

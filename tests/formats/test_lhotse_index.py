@@ -218,7 +218,7 @@ def test_of_a_large_file_pieces_are_compared(tmp_path: Path) -> None:
     assert [ds[row]["id"] for row in (0, 17, 23_456, 39_999)] == [0, 17, 23_456, 39_999]
 
 
-@pytest.mark.frameworks
+@pytest.mark.frameworks(name="lhotse")
 def test_the_indexes_are_those_of_lhotse(tmp_path: Path) -> None:
     from lhotse.indexing import create_jsonl_index
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -40,6 +41,7 @@ def in_parquet(column: pa.Array) -> bool:
     return True
 
 
+@functools.cache
 def written(folder: Path, kind: Kind) -> tuple[Path, pa.Table]:
     """Return a file of two groups with a column of each type, and what pyarrow reads of it."""
     table = pa.table({name: c for name, c in columns().items() if kind != "parquet" or in_parquet(c)})
@@ -57,6 +59,12 @@ def written(folder: Path, kind: Kind) -> tuple[Path, pa.Table]:
     return path, (ipc.open_stream if kind == "stream" else ipc.open_file)(data).read_all()
 
 
+@functools.cache
+def python_values(folder: Path, kind: Kind) -> dict[str, list[Any]]:
+    _, table = written(folder, kind)
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
 def test_there_is_a_column_of_every_type() -> None:
     there = {number for column in columns().values() for number in type_ids(column.type)}
     missing = {name for name, number in known_types().items() if number not in there}
@@ -69,8 +77,8 @@ def test_most_types_are_read_from_parquet_too() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_python_values_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
-    path, table = written(folder, kind)
-    truth = {name: table[name].to_pylist() for name in table.column_names}
+    path, _ = written(folder, kind)
+    truth = python_values(folder, kind)
     for rows in SOME:
         records = sk.open(path, jobs=1)[rows]
         for record, row in zip(records, rows, strict=True):
@@ -82,7 +90,7 @@ def test_python_values_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
 def test_arrow_batches_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
     path, table = written(folder, kind)
     dataset = sk.open(path, jobs=1, decode="arrow")
-    truth = {name: table[name].to_pylist() for name in table.column_names}
+    truth = python_values(folder, kind)
     batches = [(rows, dataset[rows]) for rows in SOME]
     batches += [([row], dataset[row]) for row in (0, ROWS - 1)]
     batches += [(list(range(ROWS)), next(dataset.batches("arrow", size=ROWS)))]
@@ -120,7 +128,7 @@ def test_numpy_values_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
     # With nulls among the rows numpy's own values become Python's; they are equal all the same.
     batch = dataset[list(range(ROWS))]
     for name in table.column_names:
-        nulls = [value is None for value in table[name].to_pylist()]
+        nulls = [value is None for value in python_values(folder, kind)[name]]
         assert [value is None for value in batch[name]] == nulls, name
 
 

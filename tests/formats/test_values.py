@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
+from tests.thrift import sample
 
 import seekable as sk
 from seekable.errors import CorruptRecord
@@ -52,8 +54,7 @@ def written(folder: Path, suffix: str, made: pa.Array) -> Path:
     return path
 
 
-@pytest.mark.parametrize("suffix", ["arrow", "parquet"])
-@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize(("name", "suffix"), sample(itertools.product(BEYOND, ["arrow", "parquet"]), of=2))
 def test_a_value_that_python_has_none_for(tmp_path: Path, name: str, suffix: str) -> None:
     path = written(tmp_path, suffix, BEYOND[name])
     dataset = sk.open(path, jobs=1)
@@ -103,28 +104,31 @@ class Without:
             raise ImportError(name)
 sys.meta_path.insert(0, Without())
 import seekable as sk
-for row in (0, 1):
-    try:
-        print(sk.open(sys.argv[1], jobs=1)[row])
-    except sk.BadValue as error:
-        print(error)
+for path in sys.argv[1:]:
+    for row in (0, 1):
+        try:
+            print(sk.open(path, jobs=1)[row])
+        except sk.BadValue as error:
+            print(error)
 """
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.duration("ns"), pa.list_(pa.timestamp("ns"))])
-def test_nanoseconds_without_pandas(tmp_path: Path, kind: pa.DataType) -> None:
+def test_nanoseconds_without_pandas(tmp_path: Path) -> None:
     """With pandas pyarrow makes its timestamps of them; Python's own have none."""
-    path = tmp_path / "a.arrow"
-    numbers = pa.array([[1000], [1001]] if pa.types.is_list(kind) else [1000, 1001])
-    table = pa.table({"when": numbers.cast(kind)})
-    with ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table)
-    command = [sys.executable, "-c", NO_PANDAS, str(path)]
+    kinds = {"a": pa.timestamp("ns"), "b": pa.duration("ns"), "c": pa.list_(pa.timestamp("ns"))}
+    paths = [str(tmp_path / f"{name}.arrow") for name in kinds]
+    for path, kind in zip(paths, kinds.values(), strict=True):
+        numbers = pa.array([[1000], [1001]] if pa.types.is_list(kind) else [1000, 1001])
+        table = pa.table({"when": numbers.cast(kind)})
+        with ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    command = [sys.executable, "-c", NO_PANDAS, *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    good, bad = done.stdout.splitlines()
-    assert good.startswith("{'when'")
-    assert "a.arrow: row 1, column 'when'" in bad
-    assert 'decode="arrow"' in bad
+    told = done.stdout.splitlines()
+    for name, good, bad in zip(kinds, told[::2], told[1::2], strict=True):
+        assert good.startswith("{'when'")
+        assert f"{name}.arrow: row 1, column 'when'" in bad
+        assert 'decode="arrow"' in bad
 
 
 def two(folder: Path, first: pa.Array, second: pa.Array) -> tuple[Path, Path]:

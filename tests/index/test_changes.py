@@ -8,6 +8,7 @@ import pytest
 from tests.index.corpus import LONG_AGO_NS, age, check, fill, index_files, open_data, write
 
 from seekable.errors import DataNotFound, IndexStale
+from seekable.index.catalog import CATALOG, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,3 +170,23 @@ def test_a_file_that_is_changed_all_the_time_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(IndexStale, match="when nothing writes to"):
         open_data(tmp_path, progress=change)
+
+
+def test_the_catalog_gets_its_name_behind_the_table_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, files=2)
+    rename = os.replace
+    tables: list[object] = []
+
+    def noted(made: str, path: str) -> None:
+        rename(made, path)
+        if os.path.basename(path) == CATALOG:
+            tables.append(read_table(os.path.dirname(path)))
+
+    monkeypatch.setattr(os, "replace", noted)
+    for _ in range(2):
+        check(open_data(tmp_path))
+        append(min(tmp_path.glob("*.jsonl")))
+    assert len(tables) == 2
+    assert None not in tables

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.frameworks("torch")
+pytestmark = pytest.mark.frameworks(name="torch")
 
 
 class Tokenizer:

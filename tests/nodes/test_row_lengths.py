@@ -99,12 +99,12 @@ def test_records_of_lines_and_of_sequences(tmp_path: Path) -> None:
 
 
 def test_in_any_number_of_processes_with_progress(tmp_path: Path) -> None:
-    documents = [list(range(number % 7)) for number in range(5000)]
+    documents = [list(range(number % 7)) for number in range(1500)]
     ds = sk.open(parquet(tmp_path / "a.parquet", documents))
     seen: list[Progress] = []
     alone = row_lengths(ds.node, "ids", jobs=1, progress=seen.append)
-    assert alone.lengths.tolist() == [number % 7 for number in range(5000)]
-    assert (seen[-1].task, seen[-1].records, seen[-1].rows) == ("reading lengths", 5000, 5000)
+    assert alone.lengths.tolist() == [number % 7 for number in range(1500)]
+    assert (seen[-1].task, seen[-1].records, seen[-1].rows) == ("reading lengths", 1500, 1500)
     assert row_lengths(ds.node, "ids", jobs=2).digest == alone.digest
 
 

@@ -15,7 +15,7 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.frameworks("lhotse")
+pytestmark = pytest.mark.frameworks(name="lhotse")
 lhotse = pytest.importorskip("lhotse")
 
 RATE = 16000

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.formats.arrow.tables import Codec, Held, Kind, batch, opened, written
+from tests.thrift import some
 
 from seekable.errors import CorruptRecord, UnsupportedFormat
 from seekable.formats.arrow.format import ArrowFormat
@@ -72,7 +73,7 @@ def test_flipped_bits_never_end_the_process(kind: Kind, codec: Codec) -> None:
     assert len(read_all(good) or []) == 40
     rng = random.Random(f"{kind} {codec}")
     refused = 0
-    for _ in range(40):
+    for _ in range(some(40, of=3)):
         data = bytearray(good)
         for _ in range(rng.choice([1, 1, 3])):
             at = rng.randrange(len(data) - 8)
@@ -81,7 +82,7 @@ def test_flipped_bits_never_end_the_process(kind: Kind, codec: Codec) -> None:
             else:
                 data[at : at + 8] = rng.choice([b"\xff" * 8, bytes(8), b"\xff" * 3 + b"\x7f" + bytes(4)])
         refused += read_all(bytes(data)) is None
-    assert 0 < refused < 40
+    assert 0 < refused < some(40, of=3)
 
 
 @pytest.mark.parametrize("kind", KINDS)

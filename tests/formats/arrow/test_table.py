@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import itertools
 import os
@@ -10,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather, ipc
 from tests.formats.arrow.tables import Codec, Held, Kind, Pages, batch, opened, written
+from tests.thrift import some
 
 from seekable.errors import UnsupportedFormat
 from seekable.formats.arrow.format import ArrowFormat
@@ -52,8 +53,8 @@ def test_every_type_comes_as_pyarrow_reads_it(kind: Kind, codec: Codec) -> None:
         found.validate(full=True)
         assert found.schema.equals(wanted.schema)
         assert found.to_pylist() == rows
-        for some in ([0], [2, 3], [0, 6], [1, 3, 5], [5, 99]):
-            inside = [row for row in some if row < len(rows)]
+        for chosen in ([0], [2, 3], [0, 6], [1, 3, 5], [5, 99]):
+            inside = [row for row in chosen if row < len(rows)]
             taken = table.rows(group, np.array(inside, np.int64), names)
             taken.validate(full=True)
             assert taken.schema.equals(wanted.schema)
@@ -82,6 +83,7 @@ def test_any_rows_of_any_columns(sizes: list[int], how: tuple[Kind, Codec], draw
 
 
 def of_polars(compression: Literal["uncompressed", "lz4", "zstd"], *, stream: bool) -> bytes:
+    pl = importlib.import_module("polars")
     frame = pl.DataFrame(
         {"id": range(1000), "text": ["x" * (n % 9) for n in range(1000)], "l": [[1, 2]] * 1000}
     )
@@ -206,14 +208,14 @@ def test_threads_read_at_once() -> None:
     data = written([batch(100, 2 * seed) for seed in range(10)], "stream", "zstd")
     table, truth = opened(data), [each.to_pylist() for each in read(data)]
 
-    def some(number: int) -> bool:
+    def right(number: int) -> bool:
         group, row, name = number % 10, number % 97, table.schema.names[number % len(table.schema.names)]
         return bool(
             table.rows(group, np.array([row]), [name]).to_pylist()[0][name] == truth[group][row][name]
         )
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(some, range(2000)))
+        assert all(pool.map(right, range(some(2000))))
 
 
 def test_the_format_is_a_small_value() -> None:

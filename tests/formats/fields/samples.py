@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from typing import Any
 
 import numpy as np
 from PIL import Image
-from webdataset import tenbin as webdataset_tenbin
 
 __all__ = ["npy", "npz", "png", "tenbin"]
 
@@ -25,7 +25,7 @@ def npz(**arrays: Any) -> bytes:
 
 
 def tenbin(arrays: list[Any]) -> bytes:
-    return bytes(webdataset_tenbin.encode_buffer(arrays))
+    return bytes(importlib.import_module("webdataset.tenbin").encode_buffer(arrays))
 
 
 def png(mode: str) -> bytes:

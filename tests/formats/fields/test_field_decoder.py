@@ -195,8 +195,11 @@ def test_nothing_pickled_is_loaded() -> None:
     np.save(objects, np.array([Boom()], dtype=object), allow_pickle=True)
     archive = io.BytesIO()
     np.savez(archive, a=np.array([Boom()], dtype=object))
+    newest = io.BytesIO()
+    np.lib.format.write_array(newest, np.array([Boom()], dtype=object), version=(3, 0))
     for field, data in (
         ("npy", objects.getvalue()),
+        ("npy", newest.getvalue()),
         ("npz", archive.getvalue()),
         ("npz", pickle.dumps(Boom())),
         ("npy", pickle.dumps(Boom())),
@@ -285,7 +288,7 @@ def test_images_are_those_of_webdataset(mode: str) -> None:
             assert one.flags.writeable
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 def test_tensors_of_images_are_those_of_webdataset() -> None:
     import torch
 
@@ -297,7 +300,7 @@ def test_tensors_of_images_are_those_of_webdataset() -> None:
                 assert torch.equal(one, other)
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 def test_tensors_are_loaded_and_other_objects_are_not() -> None:
     import torch
 

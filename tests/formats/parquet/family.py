@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import functools
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,7 @@ NESTED: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
 }
 
 
+@functools.cache
 def column(kind: pa.DataType, make: Callable[[int], Any], rows: int, nulls: int) -> pa.Array:
     """Return a column, every ``nulls``-th of its values being null; 0 is none."""
     values = [None if nulls and row % nulls == nulls - 1 else make(row) for row in range(rows)]

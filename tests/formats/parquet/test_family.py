@@ -11,24 +11,26 @@ import pyarrow.parquet as pq
 import pytest
 from tests.formats.parquet import family
 from tests.formats.parquet.truth import check, opened, truth, written
+from tests.thrift import sample
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CODECS = ("none", "snappy", "gzip", "brotli", "zstd", "lz4")
+VERSIONS = ("1.0", "2.0")
 TINY: dict[str, Any] = {"data_page_size": 200, "write_batch_size": 16}
 ONES = family.FLAT | {name: kind for name, kind in family.NESTED.items() if name != "map"}
 
 
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("codec", "version"), sample(itertools.product(CODECS, VERSIONS), of=2))
 def test_every_type_by_every_codec_and_page_version(codec: str, version: str) -> None:
     table = family.table(family.FLAT | family.NESTED)
     check(written(table, compression=codec, data_page_version=version, **TINY))
 
 
 @pytest.mark.parametrize(
-    ("version", "index", "dictionary"), list(itertools.product(["1.0", "2.0"], [False, True], [False, True]))
+    ("version", "index", "dictionary"),
+    sample(itertools.product(VERSIONS, [False, True], [False, True]), of=2),
 )
 def test_pages_with_and_without_an_index_and_a_dictionary(
     version: str, *, index: bool, dictionary: bool
@@ -38,8 +40,7 @@ def test_pages_with_and_without_an_index_and_a_dictionary(
     check(written(table, row_group_size=60, **TINY, **options))
 
 
-@pytest.mark.parametrize("nulls", [0, 1, 2, 100])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize(("nulls", "version"), sample(itertools.product([0, 1, 2, 100], VERSIONS), of=2))
 def test_nulls_nowhere_here_and_there_and_everywhere(nulls: int, version: str) -> None:
     check(written(family.table(family.FLAT | family.NESTED, 120, nulls), data_page_version=version, **TINY))
 
@@ -85,9 +86,9 @@ ENCODINGS = {
 }
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize(
+    ("encoding", "version", "codec"), sample(itertools.product(ENCODINGS, VERSIONS, ["none", "zstd"]), of=4)
+)
 def test_every_encoding(encoding: str, version: str, codec: str) -> None:
     table = family.table({name: ONES[name] for name in ENCODINGS[encoding]})
     leaves = dict.fromkeys(_leaves(table), encoding)
@@ -152,8 +153,8 @@ def test_headers_longer_than_any_window() -> None:
     check(written(pa.table({"text": texts}), data_page_size=1, write_batch_size=1, use_dictionary=False))
 
 
-@pytest.mark.parametrize("codec", CODECS)
-def test_pages_of_many_values(codec: str) -> None:
+@pytest.mark.parametrize(("codec", "version"), sample(itertools.product(CODECS, VERSIONS), of=2))
+def test_pages_of_many_values(codec: str, version: str) -> None:
     rng = np.random.default_rng(1)
     rows = 20_000
     sometimes = rng.random(rows) < 0.3
@@ -167,8 +168,7 @@ def test_pages_of_many_values(codec: str) -> None:
             "long": [f"{row} " * (row % 40) for row in range(rows)],
         }
     )
-    for version in ("1.0", "2.0"):
-        check(written(table, compression=codec, data_page_version=version, row_group_size=15_000))
+    check(written(table, compression=codec, data_page_version=version, row_group_size=15_000))
 
 
 @pytest.mark.parametrize("name", ["a.b", "", "naïve", "a b\n", "list", "schema"])

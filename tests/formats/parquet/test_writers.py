@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.formats.parquet import family
 from tests.formats.parquet.truth import check
+from tests.thrift import sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,14 +28,13 @@ NOT_POLARS = {
 CODECS = ("uncompressed", "snappy", "gzip", "zstd", "lz4")
 
 
-@pytest.mark.parametrize("codec", [*CODECS, "brotli"])
-@pytest.mark.parametrize("page", [50, 4000])
+@pytest.mark.parametrize(("codec", "page"), sample(itertools.product([*CODECS, "brotli"], [50, 4000]), of=2))
 def test_polars(codec: Any, page: int) -> None:
     polars = pytest.importorskip("polars")
     kinds = {name: kind for name, kind in (family.FLAT | family.NESTED).items() if name not in NOT_POLARS}
-    frame = polars.from_arrow(family.table(kinds, 150))
+    frame = polars.from_arrow(family.table(kinds, 100))
     out = io.BytesIO()
-    frame.write_parquet(out, compression=codec, row_group_size=60, data_page_size=page)
+    frame.write_parquet(out, compression=codec, row_group_size=40, data_page_size=page)
     check(out.getvalue())
 
 
@@ -49,8 +50,9 @@ from range(100) t(i)
 """
 
 
-@pytest.mark.parametrize("codec", [*CODECS, "brotli"])
-@pytest.mark.parametrize("version", ["V1", "V2"])
+@pytest.mark.parametrize(
+    ("codec", "version"), sample(itertools.product([*CODECS, "brotli"], ["V1", "V2"]), of=2)
+)
 def test_duckdb(codec: str, version: str, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     path = tmp_path / "duck.parquet"

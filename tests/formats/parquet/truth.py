@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.thrift import ALL, sample
 
 from seekable.formats.parquet.format import ParquetFormat
 
@@ -97,12 +98,13 @@ def choices(rows: int, rng: np.random.Generator) -> Iterator[np.ndarray[Any, np.
     for part in np.array_split(rng.permutation(rows), 2):
         if len(part):
             yield np.sort(part).astype(np.int64)
-    for row in {0, rows - 1, *rng.integers(0, rows, 2).tolist()}:
+    for row in {*sample([0, rows - 1, *rng.integers(0, rows, 2).tolist()], of=2)}:
         yield np.array([row], np.int64)
 
 
-def runs(rows: int) -> Sequence[tuple[int, int]]:
-    return sorted({(0, rows), (rows // 3, rows // 2), (rows - rows // 4, rows)})
+def runs(group: int, rows: int) -> Sequence[tuple[int, int]]:
+    found = sorted({(0, rows), (rows // 3, rows // 2), (rows - rows // 4, rows)})
+    return found if ALL else [found[(group + rows) % len(found)]]
 
 
 def check(data: bytes) -> None:
@@ -121,7 +123,7 @@ def check(data: bytes) -> None:
         part = want.slice(begin, rows)
         for chosen in choices(rows, rng):
             compare(table.rows(group, chosen, want.column_names), part.take(pa.array(chosen)))
-        for start, stop in runs(rows):
+        for start, stop in runs(group, rows):
             compare(table.run(group, start, stop, want.column_names), part.slice(start, stop - start))
         begin += rows
     again = opened(data, kept)

@@ -13,13 +13,17 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
-lhotse = pytest.importorskip("lhotse")
 soundfile = pytest.importorskip("soundfile")
 
 pytestmark = [
-    pytest.mark.frameworks,
+    pytest.mark.frameworks(name="lhotse"),
     pytest.mark.filterwarnings("ignore"),
 ]
+
+
+def lhotse() -> Any:
+    return pytest.importorskip("lhotse")
+
 
 IDS = ["a", "sp0.9_utt-1", "dir/utt.x", "é-ü", "x" * 120, "d/" * 60 + "long.name", "日本" * 40, "last"]
 RATE, FRAMES = 16000, 8000
@@ -40,7 +44,7 @@ def audio(number: int, channels: int) -> Any:
     buffer = io.BytesIO()
     samples = 0.1 * rng.standard_normal((FRAMES, channels))
     soundfile.write(buffer, samples, RATE, format="WAV", subtype="PCM_16")
-    return lhotse.Recording.from_bytes(buffer.getvalue(), recording_id=f"rec-{number}")
+    return lhotse().Recording.from_bytes(buffer.getvalue(), recording_id=f"rec-{number}")
 
 
 def array_in_memory(values: Any) -> Any:
@@ -55,13 +59,13 @@ def made_cut(number: int, name: str, *, full: bool) -> Any:
     from lhotse.array import TemporalArray
 
     channels = 2 if number == 3 else 1
-    kind = lhotse.MonoCut if channels == 1 else lhotse.MultiCut
+    kind = lhotse().MonoCut if channels == 1 else lhotse().MultiCut
     found = kind(name, 0, 0.5, 0 if channels == 1 else [0, 1], recording=audio(number, channels))
-    found.supervisions = [lhotse.SupervisionSegment(f"s{number}", found.recording.id, 0, 0.1, text="hé")]
+    found.supervisions = [lhotse().SupervisionSegment(f"s{number}", found.recording.id, 0, 0.1, text="hé")]
     if not full:
         return found
     frames = array_in_memory(np.random.default_rng(number).standard_normal((50, 4)).astype("f4"))
-    found.features = lhotse.Features(
+    found.features = lhotse().Features(
         *("fbank", 50, 4, 0.01, RATE, 0.0, 0.5, frames.storage_type, "", frames.storage_key),
         *(found.recording.id, 0),
     )
@@ -82,7 +86,7 @@ def written(folder: Path, fields: dict[str, str], **options: Any) -> list[Any]:
     with SharWriter(folder, fields, shard_size=3, warn_unused_fields=False, **options) as writer:
         for number, name in enumerate(IDS):
             writer.write(made_cut(number, name, full="features" in fields))
-    return list(lhotse.CutSet.from_shar(in_dir=folder, indexed=False))
+    return list(lhotse().CutSet.from_shar(in_dir=folder, indexed=False))
 
 
 def without_source(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +133,7 @@ def test_fields_of_all_kinds(tmp_path: Path, *, compressed: bool) -> None:
 def test_lhotse_reads_a_shar_that_was_opened(tmp_path: Path) -> None:
     theirs = written(tmp_path / "shar", {"recording": "wav"})
     sk.open(tmp_path / "shar")
-    again = list(lhotse.CutSet.from_shar(in_dir=tmp_path / "shar", indexed=False))
+    again = list(lhotse().CutSet.from_shar(in_dir=tmp_path / "shar", indexed=False))
     assert [each.id for each in again] == [each.id for each in theirs] == IDS
 
 
@@ -142,7 +146,7 @@ def test_any_subset_of_fields(tmp_path: Path) -> None:
         "target_recording": f"{folder}/target_recording.*.tar",
         "tags": f"{folder}/tags.*.jsonl.gz",
     }
-    theirs = lhotse.CutSet.from_shar(
+    theirs = lhotse().CutSet.from_shar(
         fields={name: sorted(map(str, folder.glob(f"{name}.*[!x]"))) for name in fields}, indexed=False
     )
     for cut, record in zip(theirs, sk.open(fields), strict=True):

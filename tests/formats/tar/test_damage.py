@@ -9,6 +9,7 @@ import tarfile
 
 import pytest
 from tests.formats.tar.archives import END, archive, grouped, head, padded, pax, refused, walked
+from tests.thrift import sample
 
 from seekable.errors import UnsupportedFormat
 
@@ -171,7 +172,7 @@ def test_the_archive_that_is_damaged_below_is_sound() -> None:
 @pytest.mark.parametrize("bits", [1, 0x10, 0x80, 0xFF])
 def test_any_byte_of_any_header_that_is_changed_is_an_error(bits: int) -> None:
     for start in HEADERS:
-        for at in range(start + bits % 5, start + 512, 5):
+        for at in sample(range(start + bits % 5, start + 512, 5), of=3):
             assert_flip_is_found(at, FLIPPED[at] ^ bits)
 
 

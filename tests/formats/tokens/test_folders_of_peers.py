@@ -27,7 +27,7 @@ def documents(random: Random, dtype: str, *, least: int = 0) -> list[NDArray[Any
     return [np.array([random.randrange(100) for _ in range(size)], dtype) for size in sizes]
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 @pytest.mark.filterwarnings("ignore")
 def test_chunks_that_litdata_writes(tmp_path: Path) -> None:
     from tests.tokens_apart import add_to_path
@@ -76,7 +76,7 @@ COLUMNS: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.frameworks("streaming")
+@pytest.mark.frameworks(name="streaming")
 @pytest.mark.filterwarnings("ignore")
 def test_shards_that_mosaicml_streaming_writes(tmp_path: Path) -> None:
     from tests.docs.streaming_alone import streaming

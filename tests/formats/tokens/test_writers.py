@@ -34,7 +34,7 @@ def tokens_of(asked: str | Path, **options: Any) -> list[NDArray[Any]]:
     return [record["tokens"] for record in sk.open(asked, **options)]
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 @pytest.mark.parametrize(("dtype", "code"), DTYPES)
 @pytest.mark.parametrize("modes", [False, True])
 def test_what_megatron_writes(tmp_path: Path, megatron_core: Any, dtype: Any, code: int, modes: Any) -> None:
@@ -58,7 +58,7 @@ def test_what_megatron_writes(tmp_path: Path, megatron_core: Any, dtype: Any, co
             assert one.tolist() == other.tolist() == last.tolist()
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 def test_our_bytes_of_megatron_are_theirs(tmp_path: Path, megatron_core: Any) -> None:
     some = drawn(np.random.default_rng(3), FORMS["megatron"])
     for modes, (dtype, code) in ((False, (np.uint16, 8)), (True, (np.int32, 4))):
@@ -71,7 +71,7 @@ def test_our_bytes_of_megatron_are_theirs(tmp_path: Path, megatron_core: Any) ->
             assert (tmp_path / name).read_bytes() == data
 
 
-@pytest.mark.frameworks("torch")
+@pytest.mark.frameworks(name="torch")
 @pytest.mark.parametrize("width", [2, 4])
 def test_what_datatrove_writes(tmp_path: Path, width: int) -> None:
     tokens_apart.add_to_path()

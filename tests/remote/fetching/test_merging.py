@@ -89,3 +89,11 @@ def test_nothing_wanted_is_no_request() -> None:
     none = Wants((), *np.zeros((3, 0), np.int64))
     assert len(merged(none, gap_bytes=9, most_bytes=8, align_bytes=1)) == 0
     assert len(merged(Wants.of(OBJECTS[4], 7, 7), gap_bytes=9, most_bytes=8, align_bytes=8)) == 0
+
+
+def test_a_range_within_an_earlier_one_makes_no_request_shorter() -> None:
+    wants = Wants(OBJECTS, *np.array([[2, 0, 30], [2, 5, 9], [4, 7, 20], [4, 7, 8]], np.int64).T.copy())
+    for align in (1, 2):
+        requests = merged(wants, gap_bytes=0, most_bytes=100, align_bytes=align)
+        first = 7 // align * align
+        assert sorted(rows_of(requests)) == [(2, 0, 30), (4, first, 20)]
