@@ -15,7 +15,6 @@ import traceback
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -29,18 +28,9 @@ if "SEEKABLE_SECONDS" in os.environ:
 # Modules beside the tests, and the suites for users, assert as tests do: values are printed, also under `-O`.
 pytest.register_assert_rewrite("tests", "seekable.testing")
 
-from tests.frameworks import framework_of  # noqa: E402 - as what it belongs to is rewritten from here on
-
-# The same examples on every run; other ones in `make fuzz`.
-settings.register_profile("tests", settings.get_profile("ci"), max_examples=25)
-settings.register_profile(
-    "fuzz",
-    max_examples=int(os.environ.get("SEEKABLE_FUZZ_EXAMPLES", "100")),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+# What lies beside the tests is rewritten from here on.
+from tests import thrift  # noqa: E402, F401 - registers the profiles of hypothesis
+from tests.frameworks import framework_of  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests import run, seconds
+from tests import minimum, run, seconds
 from tests.rooms import with_importers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,26 +39,20 @@ def outside(folder: Path) -> list[str]:
     return [*settings, "-p", "no:cacheprovider", str(folder)]
 
 
-def test_a_test_that_hangs_fails_with_its_stack_and_the_rest_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "test_hangs.py").write_text(HANGS, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "--timeout", "1", *outside(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert re.search("^FAILED .*::test_that_hangs", done.stdout, re.MULTILINE), done.stdout + done.stderr
-    assert "threading.Event().wait()" in done.stdout
-    assert "1 failed, 2 passed" in done.stdout
-
-
-def test_a_process_that_crashes_fails_the_run_and_not_the_other_one(
+def test_what_hangs_or_crashes_is_named_and_the_rest_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, text in (("crashes", CRASHES), ("passes", "def test_it(): pass")):
+    for name, text in (("crashes", CRASHES), ("hangs", HANGS)):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"test_{name}.py").write_text(text, encoding="utf-8")
-    jobs = [run.Job(name, tuple(outside(tmp_path / name))) for name in ("crashes", "passes")]
-    assert run.run_all(jobs, at_once=2, pytest_arguments=[]) == 1
+    jobs = [run.Job(name, tuple(outside(tmp_path / name))) for name in ("crashes", "hangs")]
+    assert run.run_all(jobs, at_once=2, pytest_arguments=["--timeout", "1"]) == 1
     printed = capsys.readouterr().out
     assert "crashes ended with status 3, before its tests did" in printed
-    assert printed.endswith("failed: crashes\n1 passed, 1 failed, 0 skipped\n")
+    assert re.search("^FAILED .*::test_that_hangs", printed, re.MULTILINE), printed
+    assert "threading.Event().wait()" in printed
+    assert "1 failed, 2 passed" in printed
+    assert printed.endswith("failed: crashes, hangs\n2 passed, 2 failed, 0 skipped\n")
 
 
 def test_what_shares_a_server_shares_a_process_and_processes_end_together() -> None:
@@ -100,6 +92,14 @@ def test_changes_choose_the_rooms_that_they_can_harm() -> None:
     assert run.targets_of_changes(["docs/index.md"]) == ["tests/docs", "tests/test_docs.py"]
     for path in ("conftest.py", "tests/thrift.py", "src/seekable/_lazy.py"):
         assert run.targets_of_changes([path]) == ["tests"]
+
+
+def test_the_oldest_versions_are_those_of_the_project() -> None:
+    found = minimum.constraints((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "numpy==2.0" in found
+    assert not any(line.startswith("pytest") for line in found)
+    with pytest.raises(ValueError, match="'numpy' in pyproject.toml has no lowest version"):
+        minimum.constraints("[project]\ndependencies = ['numpy']\noptional-dependencies = {}")
 
 
 def test_a_room_over_its_budget_is_named() -> None:

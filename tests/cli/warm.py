@@ -23,8 +23,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import termios
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any

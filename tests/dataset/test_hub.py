@@ -201,7 +201,9 @@ def test_a_hub_that_is_gone_leaves_what_was_read(
     assert "'hf:me/other:train:text' is not on this machine, and HF_HUB_OFFLINE is set" in message
 
 
-@pytest.mark.parametrize("faults", [["500"], ["500", "500"], ["cut"], ["short"], ["short", "500", "cut"]])
+@pytest.mark.parametrize(
+    "faults", [*sample([["500"], ["500", "500"], ["cut"], ["short"]], of=4), ["short", "500", "cut"]]
+)
 def test_what_fails_in_passing_is_tried_again(
     hub: Hub, env: dict[str, str], faults: list[str], warm: Warm
 ) -> None:

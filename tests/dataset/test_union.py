@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from indexed_parquet_dataset import IndexedParquetDataset
 
 import seekable as sk
 from seekable.nodes.columns.unify import UnifyColumns
@@ -69,7 +68,10 @@ def test_records_have_all_columns_in_common_types(parts: list[sk.Dataset]) -> No
     assert ds.schema == SCHEMA
 
 
+@pytest.mark.frameworks(name="torch")
 def test_it_is_what_opening_the_files_together_gives(parts: list[sk.Dataset], tmp_path: Path) -> None:
+    from indexed_parquet_dataset import IndexedParquetDataset
+
     together = sk.open([tmp_path / "old.parquet", tmp_path / "new.parquet"])
     ds = united(*parts)
     assert list(ds) == list(together)
@@ -398,7 +400,10 @@ def test_a_name_that_some_files_keep_is_a_column(tmp_path: Path) -> None:
     assert list(ds) == [{"y": 1, "x": None}, {"y": None, "x": 2}, {"y": 3, "x": None}]
 
 
+@pytest.mark.frameworks(name="torch")
 def test_their_file_mapping_has_the_same_columns(tmp_path: Path) -> None:
+    from indexed_parquet_dataset import IndexedParquetDataset
+
     ours = ragged(tmp_path, "parquet")
     peer = IndexedParquetDataset.from_folder(str(tmp_path))
     peer = peer.set_file_mapping(str(tmp_path / "old.parquet"), {"content": "text"})
