@@ -98,7 +98,7 @@ def test_the_oldest_versions_are_those_of_the_project() -> None:
     found = minimum.constraints((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "numpy==2.0" in found
     assert not any(line.startswith("pytest") for line in found)
-    with pytest.raises(ValueError, match="'numpy' in pyproject.toml has no lowest version"):
+    with pytest.raises(ValueError, match="has no lowest version"):
         minimum.constraints("[project]\ndependencies = ['numpy']\noptional-dependencies = {}")
 
 
