@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ WORTH_LISTING = 1.0
 _FOLDER = "SEEKABLE_SECONDS"
 COLLECTION = "collection"
 _noted: dict[str, float] = {}
+
+Units = dict[str, float]
 
 
 # -- the plugin --
@@ -86,9 +88,11 @@ def room_of(name: str) -> str:
     return parts[1] if len(parts) > 2 else "house"
 
 
-def totals(noted: Mapping[str, float]) -> tuple[Counter[str], Counter[str], Counter[str]]:
+def totals(noted: Mapping[str, float]) -> tuple[Units, Units, Units]:
     """Return the units by room, by file and by test, of which all cases are one. Pure."""
-    rooms, files, tests = Counter[str](), Counter[str](), Counter[str]()
+    rooms: Units = defaultdict(float)
+    files: Units = defaultdict(float)
+    tests: Units = defaultdict(float)
     for name, units in noted.items():
         if name == COLLECTION:
             rooms[COLLECTION] += units
@@ -97,6 +101,11 @@ def totals(noted: Mapping[str, float]) -> tuple[Counter[str], Counter[str], Coun
         files[name.partition("::")[0]] += units
         tests[name.partition("[")[0]] += units
     return rooms, files, tests
+
+
+def dearest(units: Units, most: int | None = None) -> list[tuple[str, float]]:
+    """Return names and their units, the dearest first. Pure."""
+    return sorted(units.items(), key=lambda item: -item[1])[:most]
 
 
 def over_budget(rooms: Mapping[str, float], budget: Mapping[str, float]) -> list[str]:
@@ -128,9 +137,9 @@ def main(arguments: Sequence[str]) -> int:
     options, rest = parser.parse_known_args(arguments)
     status, noted = measured(rest)
     rooms, files, tests = totals(noted)
-    for room, units in rooms.most_common():
+    for room, units in dearest(rooms):
         sys.stdout.write(f"| {room} | {sum(room_of(name) == room for name in noted)} | {units:.1f} |\n")
-    for test, units in tests.most_common(options.dearest):
+    for test, units in dearest(tests, options.dearest):
         sys.stdout.write(f"{units:6.1f} {test}\n")
     if options.write:
         write_files(files)

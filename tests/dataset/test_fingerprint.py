@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
@@ -144,7 +146,42 @@ def test_weights_that_come_later_do_not_count_before() -> None:
         assert one.node.fingerprint_at(position) == other.node.fingerprint_at(position)
     for position in (101, 1000):
         assert one.node.fingerprint_at(position) != other.node.fingerprint_at(position)
-    assert scheduled([1, 1], 100).node.fingerprint_at(100) == scheduled([1, 1], 90).node.fingerprint_at(90)
+
+
+def test_where_weights_change_counts_from_the_block_of_draws_that_is_cut_short() -> None:
+    one, other = scheduled([1, 1], 100), scheduled([1, 1], 101)
+    assert one.node.fingerprint_at(50) == other.node.fingerprint_at(50)
+    assert one.node.fingerprint_at(51) != other.node.fingerprint_at(51)
+    assert scheduled([1, 1], 114).node.fingerprint_at(114) == scheduled([1, 1], 178).node.fingerprint_at(114)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 400), st.integers(0, 5)), max_size=3, unique_by=lambda entry: entry[0]),
+    st.tuples(st.integers(1, 400), st.integers(0, 5)),
+    st.integers(1, 3),
+)
+def test_pipelines_that_are_equal_up_to_a_position_deliver_the_same_up_to_it(
+    entries: list[tuple[int, int]], more: tuple[int, int], lanes: int
+) -> None:
+    def mixed(some: list[tuple[int, int]]) -> sk.Dataset:
+        schedule = [(0, [1, 1, 0]), *((start, [weight, 2, weight // 5]) for start, weight in sorted(some))]
+        parts = [
+            numbers(900),
+            numbers(900, "b").interleave(lanes=lanes),
+            numbers(900, "c").interleave(lanes=2),
+        ]
+        return sk.mix(parts, weights=schedule, seed=3)
+
+    others = [entry for entry in entries if entry[0] != more[0]]
+    one, other = mixed(others), mixed([*others, more])
+    both = zip(one[list(range(600))], other[list(range(600))], strict=True)
+    equal = [a == b for a, b in both]
+    same_until = equal.index(False) if False in equal else 600
+    for position in range(0, 600, 7):
+        if one.node.fingerprint_at(position) == other.node.fingerprint_at(position):
+            assert same_until >= position
+    if 0 < same_until < 600:
+        assert one.node.fingerprint_at(same_until + 1) != other.node.fingerprint_at(same_until + 1)
 
 
 def test_weights_that_come_later_do_not_count_below_other_nodes_either() -> None:

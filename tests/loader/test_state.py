@@ -240,15 +240,35 @@ def test_a_schedule_may_change_later_than_the_state() -> None:
     def scheduled(start: int, weights: list[int]) -> sk.Dataset:
         return sk.mix([shuffled(10), shuffled(99)], weights=[(0, [1, 2]), (start, weights)], seed=1)
 
-    state = after(12, dataset=scheduled(50, [2, 1]))
-    loader = loader_of(scheduled(60, [5, 1]))
+    state = after(12, dataset=scheduled(64, [2, 1]))
+    other = scheduled(128, [5, 1])
+    loader = loader_of(other)
     loader.load_state_dict(state)
     run = iter(loader)
-    assert [next(run) for _ in range(3)] == [
-        scheduled(60, [5, 1])[list(range(at, at + 4))] for at in (48, 52, 56)
-    ]
-    with pytest.raises(sk.StateMismatch):
-        loader_of(scheduled(60, [5, 1])).load_state_dict(after(13, dataset=scheduled(50, [2, 1])))
+    assert [next(run) for _ in range(3)] == [other[list(range(at, at + 4))] for at in (48, 52, 56)]
+    assert other[list(range(48))] == scheduled(64, [2, 1])[list(range(48))]
+    with pytest.raises(sk.StateMismatch, match="schedule was"):
+        loader_of(other).load_state_dict(after(17, dataset=scheduled(64, [2, 1])))
+
+
+@pytest.mark.parametrize(("start", "first"), [(100, 128), (101, 128), (120, 128)])
+def test_a_block_of_draws_that_has_begun_keeps_its_weights(start: int, first: int) -> None:
+    """Weights from the state's own position on would lose records of a source, and repeat some of another."""
+
+    def scheduled(start: int) -> sk.Dataset:
+        return sk.mix([shuffled(500), shuffled(700)], weights=[(0, [1, 1]), (start, [9, 1])], seed=3)
+
+    state = after(25, dataset=scheduled(10**6))
+    with pytest.raises(
+        sk.StateMismatch, match=rf"position 100 of the mixture of 2 .* from position {first} on"
+    ):
+        loader_of(scheduled(start)).load_state_dict(state)
+    loader = loader_of(scheduled(first))
+    loader.load_state_dict(state)
+    run = iter(loader)
+    found = [record for _ in range(20) for record in next(run)]
+    assert found == scheduled(first)[list(range(100, 180))]
+    assert scheduled(first)[list(range(100))] == scheduled(10**6)[list(range(100))]
 
 
 def test_set_epoch_of_the_restored_epoch_changes_nothing() -> None:

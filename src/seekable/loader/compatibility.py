@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
-from seekable.nodes.contract import Node
+from seekable.nodes.contract import InnerNode, Node
+from seekable.nodes.mix import Mix
 from seekable.state.canonical import plain_json
 from seekable.state.descriptions import Description, mismatch
 from seekable.state.document import RunState
 from seekable.state.stream_document import StreamState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from seekable.resume import from_description
     from seekable.state.stream_document import State
@@ -47,7 +48,35 @@ def check_pipeline(pipeline: Node | Stream, state: State) -> None:
     if state.fingerprint != present:
         old = None if state.pipeline is None else _described_before(state, Description.parse(state.pipeline))
         new = plain_json(described(pipeline, state))
-        raise mismatch(state.fingerprint, present, old=old, new=new)
+        advice = (
+            "" if state.pipeline is None else _advice_on_schedules(state, Description.parse(state.pipeline))
+        )
+        raise mismatch(state.fingerprint, present, old=old, new=new, advice=advice)
+
+
+def _advice_on_schedules(state: State, saved: Description) -> str:
+    """Return from which positions the weights of the saved mixtures may change without losing a record."""
+    if not isinstance(state, RunState) or not from_description.has_schedule(saved.tree):
+        return ""
+    return "".join(
+        f"\nthe state lies at position {position} of the mixture of {_parts(mixture)}: a block of draws that "
+        f"has begun cannot change, so its weights may change from position {mixture.free_from(position)} on"
+        for mixture, position in _mixtures(from_description.rebuild_loosely(saved.tree), state.position)
+    )
+
+
+def _parts(mixture: Mix) -> str:
+    return ", ".join(map(repr, mixture.names)) if mixture.names else f"{len(mixture.parts)} datasets"
+
+
+def _mixtures(node: Node, position: int) -> Iterator[tuple[Mix, int]]:
+    """Yield the mixtures with a schedule, and the number of draws of each before a position of a node."""
+    if isinstance(node, Mix) and node.stop == "never":
+        yield node, position
+    if isinstance(node, InnerNode):
+        for slot, child in enumerate(node.children):
+            stop = node.child_range(slot, 0, position)[1]
+            yield from _mixtures(child, stop or 0)
 
 
 def _described_before(state: State, saved: Description) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from seekable.nodes.graph import Router, known_size
 from seekable.order.apportionment import whole_weights
 from seekable.order.blocks import default_blocks
 from seekable.order.keys import derive, kind_key
-from seekable.order.mixture import Mixture, limit_of
+from seekable.order.mixture import Mixture, decided_from, free_from, limit_of
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
@@ -146,18 +146,33 @@ class Mix(OrderNode):
     @cached
     def lanes(self) -> int:
         """The least common multiple of the parts' lanes."""
-        drawn = zip(*(weights for _, weights in self.schedule), strict=True)
+        return self._lanes_with([weights for _, weights in self.schedule])
+
+    def _lanes_with(self, entries: Sequence[Sequence[int]]) -> int:
+        drawn = zip(*entries, strict=True)
         return lcm(*(part.lanes for part, weights in zip(self.parts, drawn, strict=True) if any(weights)))
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return names, seed, stop, and the weights that hold before the position ``upto``."""
-        begun = [
-            [start, list(weights)]
-            for start, weights in self.schedule
-            if not start or upto is None or start < upto
+        """Return names, seed, stop, and what of the weights decides a record before the position ``upto``.
+
+        Of an entry that begins later, but cuts short a block of draws before ``upto``, it is the start alone.
+        """
+        firsts = decided_from([start for start, _ in self.schedule], lanes=self.lanes)
+        begun: list[list[Any]] = [
+            [start, list(weights)] if not start or upto is None or start < upto else [start]
+            for (start, weights), first in zip(self.schedule, firsts, strict=True)
+            if not start or upto is None or first < upto
         ]
         weights = {"weights": begun[0][1]} if self.stop != "never" else {"schedule": begun}
-        return {"names": self.names, **weights, "seed": self.seed, "stop": self.stop}
+        lanes = self._lanes_with([entry[1] for entry in begun if len(entry) > 1])
+        # Weights of later positions may draw from a part with lanes, and lanes decide all positions.
+        more = {} if lanes == self.lanes else {"lanes": self.lanes}
+        return {"names": self.names, **weights, **more, "seed": self.seed, "stop": self.stop}
+
+    def free_from(self, position: int) -> int:
+        """Return the first start that a new entry may have without changing a record before a position."""
+        starts = [entry[0] for entry in self.arguments(position)["schedule"]]
+        return free_from(starts, position, lanes=self.lanes)
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``mix``."""

@@ -11,6 +11,7 @@ blocks starts anew at each.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -68,6 +69,47 @@ def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tu
             )
         laid.append(Segment(start, Apportionment(tuple(weights)), before))
     return tuple(laid)
+
+
+def decided_from(starts: Sequence[int], *, lanes: int) -> list[int]:
+    """Return, for each entry of a schedule, the first position whose record depends on it.
+
+    An entry cuts short the block of draws in which it begins, and a shorter block is permuted anew: the draws
+    of this block before the entry change, too. An entry that begins with a block changes none before itself.
+
+    Args:
+        starts: the positions at which the entries begin; the first is 0.
+        lanes: the number of lanes that the draws are dealt to.
+
+    Example:
+        >>> decided_from([0, 100, 228], lanes=1), decided_from([0, 1000], lanes=8)
+        ([0, 64, 228], [0, 512])
+    """
+    draws = [-(-start // lanes) for start in starts]
+    return [0, *(lanes * _block_edge(before, draw) for before, draw in itertools.pairwise(draws))]
+
+
+def free_from(starts: Sequence[int], position: int, *, lanes: int) -> int:
+    """Return the first start that a new entry may have without changing a record before a position.
+
+    Args:
+        starts: the positions at which the entries begin that the records before ``position`` depend on.
+        position: the records before it have been delivered.
+        lanes: the number of lanes that the draws are dealt to.
+
+    Example:
+        >>> free_from([0], 100, lanes=1), free_from([0, 100], 128, lanes=1), free_from([0], 1000, lanes=8)
+        (128, 164, 1024)
+    """
+    draw = -(-position // lanes)
+    begun = max(each for start in starts if (each := -(-start // lanes)) <= draw)
+    edge = _block_edge(begun, draw)
+    return lanes * (edge if edge == draw else edge + BLOCK)
+
+
+def _block_edge(begun: int, draw: int) -> int:
+    """Return the first draw of the block with a draw, of the blocks of a segment."""
+    return begun + (draw - begun) // BLOCK * BLOCK
 
 
 def epoch_length(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> int:

@@ -152,7 +152,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any], *, most: int | No
 
 
 def mismatch(
-    saved: str, present: str, *, old: Mapping[str, Any] | None, new: Mapping[str, Any]
+    saved: str, present: str, *, old: Mapping[str, Any] | None, new: Mapping[str, Any], advice: str = ""
 ) -> StateMismatch:
     """Return the error for a state of another pipeline than the present one.
 
@@ -161,10 +161,12 @@ def mismatch(
         present: the fingerprint of the present pipeline.
         old: the description of the saved pipeline, None if the state carries none.
         new: the description of the present pipeline.
+        advice: what follows the differences if a schedule of weights is among them.
     """
     changes = "a state that carries its description (rows=True) makes this message say what changed"
     if old is not None:
         changes = difference(old, new)
+        changes += advice if ": schedule was " in changes else ""
     return StateMismatch(
         f"the state is of another pipeline: its fingerprint is {saved}, this one's is {present}\n{changes}"
     )
