@@ -92,7 +92,7 @@ test-changed: $(VENV)/.made ## run the tests of the rooms that differ from main
 
 # Types are checked beside the tests, because mypy uses one processor.
 check: $(VENV)/.frameworks $(VENV)/.browser ## all that must hold before a change goes in: lint, types, docs, tests
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line static test
+	@$(MAKE) --no-print-directory --jobs=2 static test
 
 static: lint types docs
 
