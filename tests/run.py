@@ -20,6 +20,7 @@ import tomllib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from tests.frameworks import FRAMEWORKS, framework_of
 from tests.rooms import FLOW, with_importers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET = ROOT / "tests" / "budget.toml"
@@ -204,22 +205,35 @@ def run_all(jobs: Sequence[Job], *, at_once: int, pytest_arguments: Sequence[str
     return 1 if failed or not counts["passed"] else 0
 
 
+def held_back(lines: Iterable[str], show: Callable[[str], None]) -> list[str]:
+    """Show the lines of pytest that tell of a file as they come; return the others: its head and its end."""
+    held: list[str] = []
+    has_begun = has_ended = False
+    for line in lines:
+        if line.startswith("tests/") and not has_ended:
+            has_begun = True
+            show(line)
+        else:
+            has_ended = has_ended or (has_begun and line.startswith("="))
+            held.append(line)
+    return held
+
+
+def _show(printing: threading.Lock, line: str) -> None:
+    with printing:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
 def _run(job: Job, pytest_arguments: Sequence[str], printing: threading.Lock) -> Counter[str]:
     """Run one job, and return its counts. Files are shown as they end, failures and summary at the end."""
     started = time.monotonic()
     command = [sys.executable, "-m", "pytest", *pytest_arguments, *job.arguments]
-    held: list[str] = []
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            if held or not line.startswith("tests/"):
-                held.append(line)
-            else:
-                with printing:
-                    sys.stdout.write(line)
-                    sys.stdout.flush()
+        held = held_back(process.stdout, partial(_show, printing))
     counts = Counter[str]()
     for number, word in _SUMMARY.findall(held[-1] if held else ""):
         counts[_COUNTED_AS.get(word, word)] += int(number)

@@ -55,6 +55,20 @@ def test_what_hangs_or_crashes_is_named_and_the_rest_goes_on(
     assert printed.endswith("failed: crashes, hangs\n2 passed, 2 failed, 0 skipped\n")
 
 
+def test_files_are_shown_as_they_end_and_the_rest_at_the_end() -> None:
+    lines = [
+        "== starts\n",
+        "tests/a.py ..F\n",
+        "tests/b.py .\n",
+        "== FAILURES\n",
+        "tests/a.py:3: Error\n",
+        "= 1\n",
+    ]
+    shown: list[str] = []
+    assert run.held_back(lines, shown.append) == [lines[0], *lines[3:]]
+    assert shown == lines[1:3]
+
+
 def test_what_shares_a_server_shares_a_process_and_processes_end_together() -> None:
     files = ["tests/a.py", "tests/b.py", "tests/remote/c.py", "tests/remote/d.py", "tests/e.py"]
     long = {"tests/a.py": 9.0, "tests/e.py": 5.0}
