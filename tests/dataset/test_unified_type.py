@@ -208,7 +208,7 @@ def _within(kind: Any) -> st.SearchStrategy[Any]:
 def _plain(kind: Any) -> st.SearchStrategy[Any]:
     t = pa.types
     if t.is_integer(kind):
-        bounds = np.iinfo(kind.to_pandas_dtype())
+        bounds = np.iinfo(str(kind))
         return st.integers(int(bounds.min), int(bounds.max))
     if t.is_floating(kind):
         return st.floats(width=kind.bit_width, allow_nan=False)
