@@ -451,12 +451,22 @@ def part_of(n: int) -> sk.Dataset:
 # No mixture is empty: a source of positive weight must have records.
 NEVER_EMPTY = (MegatronBlend, Mix, Pack, Windows)
 
+
+def sizes_of(turn: int, kind: type[Node], number: int) -> list[int]:
+    """Return all sizes, or few small ones, and for one builder of each class a large one."""
+    if thrift.ALL:
+        return SIZES
+    return [*SIZES[:2], *([SIZES[2 + turn % 2]] if (kind, number) in ONE_OF_EACH else [])]
+
+
+ONE_OF_EACH = thrift.one_of_each(BUILDERS)
+
 EACH = [(kind, number) for kind, builders in BUILDERS.items() for number in range(len(builders))]
 
 CASES = [
     pytest.param(kind, number, n, id=f"{kind.__name__}-{number}-{n}")
     for turn, (kind, number) in enumerate(EACH)
-    for n in ([*SIZES[:2], SIZES[2 + turn % 2]] if not thrift.ALL else SIZES)
+    for n in sizes_of(turn, kind, number)
     if n or kind not in NEVER_EMPTY
 ]
 

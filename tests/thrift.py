@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, TypeVar
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 Case = TypeVar("Case")
+Kind = TypeVar("Kind")
 
 ALL = os.environ.get("SEEKABLE_TESTS") == "all"
 """True in ``make nightly``."""
 
 # The same examples on every run; other ones in `make fuzz`.
-settings.register_profile("tests", settings.get_profile("ci"), max_examples=25 if ALL else 15)
+settings.register_profile("tests", settings.get_profile("ci"), max_examples=25 if ALL else 10)
 settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("SEEKABLE_FUZZ_EXAMPLES", "100")),
@@ -44,6 +45,14 @@ def sample(cases: Iterable[Case], *, of: int) -> list[Case]:
         return found
     blocks = [found[at : at + of] for at in range(0, len(found), of)]
     return [block[number % len(block)] for number, block in enumerate(blocks)]
+
+
+def one_of_each(kinds: Mapping[Kind, Sequence[object]]) -> list[tuple[Kind, int]]:
+    """Return the kinds with the numbers of all their builders, or each kind with one number, in turn."""
+    every = [(kind, range(len(builders))) for kind, builders in kinds.items()]
+    if ALL:
+        return [(kind, number) for kind, numbers in every for number in numbers]
+    return [(kind, numbers[turn % len(numbers)]) for turn, (kind, numbers) in enumerate(every)]
 
 
 def some(cases: int, *, of: int = 5) -> int:

@@ -98,7 +98,7 @@ def test_single_items_and_runs_have_the_same_items_and_states(n: int, lanes: int
 
 
 @pytest.mark.parametrize(
-    ("lanes", "stop", "epochs"), sample(itertools.product([1, 3], ["first", "all"], [1, 2, None]), of=3)
+    ("lanes", "stop", "epochs"), sample(itertools.product([1, 3], ["first", "all"], [1, 2, None]), of=6)
 )
 def test_a_mixture_of_files_is_its_model(tmp_path: Path, lanes: int, stop: Any, epochs: int | None) -> None:
     parts = files_of(tmp_path, [7, 19, 3, 30])

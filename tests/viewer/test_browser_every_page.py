@@ -83,7 +83,7 @@ def watched(browser: Any, viewer: Server) -> Iterator[Any]:
 
 @pytest.mark.parametrize(
     ("route", "schemes"),
-    sample((pytest.param(*case, id=name) for case, name in zip(CASES, IDS, strict=True)), of=2),
+    sample((pytest.param(*case, id=name) for case, name in zip(CASES, IDS, strict=True)), of=4),
 )
 def test_a_page_can_be_read_by_all(watched: Any, viewer: Server, route: Any, schemes: list[str]) -> None:
     page, said = watched

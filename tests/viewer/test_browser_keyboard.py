@@ -112,7 +112,7 @@ def keyed(browser: Any, viewer: Server) -> Iterator[Any]:
     context.close()
 
 
-@pytest.mark.parametrize("question", sample(QUESTIONS, of=2), ids=lambda question: question.asks)
+@pytest.mark.parametrize("question", sample(QUESTIONS, of=3), ids=lambda question: question.asks)
 def test_a_question_is_answered_by_the_keyboard_within_four_actions(
     keyed: Any, viewer: Server, question: Question
 ) -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+pytestmark = pytest.mark.exhaustive
+
+
 @pytest.fixture
 def viewer() -> Iterator[sk.Viewer]:
     """A viewer of three letters."""

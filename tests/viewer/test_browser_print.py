@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.viewer.pdf_text import text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seekable.viewer.server import Server
+
+pytestmark = pytest.mark.exhaustive
 
 FOLDED = "[...document.querySelectorAll('main details')].map((each) => each.open)"
 

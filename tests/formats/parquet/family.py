@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from tests.thrift import some
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROWS = 150
+ROWS = some(150, of=2)
 
 
 def _numbers(bits: int, *, signed: bool) -> Callable[[int], int]:

@@ -153,7 +153,7 @@ def test_headers_longer_than_any_window() -> None:
     check(written(pa.table({"text": texts}), data_page_size=1, write_batch_size=1, use_dictionary=False))
 
 
-@pytest.mark.parametrize(("codec", "version"), sample(itertools.product(CODECS, VERSIONS), of=2))
+@pytest.mark.parametrize(("codec", "version"), sample(itertools.product(CODECS, VERSIONS), of=4))
 def test_pages_of_many_values(codec: str, version: str) -> None:
     rng = np.random.default_rng(1)
     rows = 20_000

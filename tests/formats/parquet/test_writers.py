@@ -28,7 +28,7 @@ NOT_POLARS = {
 CODECS = ("uncompressed", "snappy", "gzip", "zstd", "lz4")
 
 
-@pytest.mark.parametrize(("codec", "page"), sample(itertools.product([*CODECS, "brotli"], [50, 4000]), of=2))
+@pytest.mark.parametrize(("codec", "page"), sample(itertools.product([*CODECS, "brotli"], [50, 4000]), of=4))
 def test_polars(codec: Any, page: int) -> None:
     polars = pytest.importorskip("polars")
     kinds = {name: kind for name, kind in (family.FLAT | family.NESTED).items() if name not in NOT_POLARS}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.stream.matrix import BUILDERS
-from tests.thrift import turns
+from tests.thrift import one_of_each, turns
 
 import seekable as sk
 from seekable.loader.lane_batches import LaneReader
@@ -32,6 +32,14 @@ CASES = [
 
 each_stage = pytest.mark.parametrize("builder", CASES)
 
+one_of_each_class = pytest.mark.parametrize(
+    "builder",
+    [
+        pytest.param(BUILDERS[kind][number], id=f"{kind.__name__}-{number}")
+        for kind, number in one_of_each(BUILDERS)
+    ],
+)
+
 IN_PROCESSES = {(Bucket, 0), (FromLines, 1), (MixBounded, 1)}
 """Processes start for the classes with the most state; threads pass the same messages for all of them.
 
@@ -48,6 +56,7 @@ IN_WORKERS = [
     for kind, builders in BUILDERS.items()
     for number, builder in enumerate(builders)
     for worker_type in ("process", "thread")
+    if worker_type == "process" or (kind, number) in one_of_each(BUILDERS)
 ]
 
 
@@ -88,7 +97,7 @@ def test_ranks_have_the_global_batches_of_one(builder: Builder, world_sizes: lis
         assert same(batches_of(ranks), alone), world_size
 
 
-@each_stage
+@one_of_each_class
 def test_what_became_of_lanes_adds_up_on_other_ranks(builder: Builder) -> None:
     stream = builder(SOME, LANES)
     if not stream.checkpointable:
