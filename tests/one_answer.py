@@ -13,15 +13,15 @@ from seekable.errors import SeekableError
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     Opening = Callable[..., sk.Dataset]
-    """Opens one dataset: with ``errors=`` or ``index_dir=``, or as it comes."""
+    """Opens one dataset: as it comes, or with ``errors=``."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """The error that a row gives."""
+    """The error of a row, or of a dataset that cannot be opened."""
 
     kind: str
     words: str
@@ -31,10 +31,26 @@ class Refused:
 Answers = dict[int, Any]
 """What rows give: a record, or Refused."""
 
+_REFUSED = "refused"
+
 
 def refused(error: SeekableError) -> Refused:
     place = (error.path, error.row, error.offset) if isinstance(error, sk.CorruptRecord) else None
     return Refused(type(error).__name__, str(error), place)
+
+
+def instead(error: sk.CorruptRecord) -> dict[str, Refused]:
+    """Return what ``errors=`` delivers for a record: one with columns, as a table needs."""
+    return {_REFUSED: refused(error)}
+
+
+def answer_of(record: Any) -> Any:
+    """Return the error that ``errors=`` was told of in the place of a record, or the record."""
+    return record[_REFUSED] if isinstance(record, dict) and _REFUSED in record else record
+
+
+def numbered(records: Iterable[Any], rows: Sequence[int]) -> Answers:
+    return dict(zip(rows, map(answer_of, records), strict=True))
 
 
 def alone(ds: sk.Dataset, rows: Sequence[int]) -> Answers:
@@ -48,17 +64,9 @@ def alone(ds: sk.Dataset, rows: Sequence[int]) -> Answers:
     return answers
 
 
-def by_fresh_datasets(opening: Opening, rows: Sequence[int]) -> Answers:
-    """Read each row as the first one of a dataset."""
-    answers: Answers = {}
-    for row in rows:
-        answers.update(alone(opening(), [row]))
-    return answers
-
-
 def delivered(opening: Opening, world_size: int, **options: Any) -> list[Any]:
-    """Return the records that the loaders of some ranks deliver: all but a last part of a batch."""
-    ds = opening(errors=refused)
+    """Return what the loaders of some ranks deliver: all records but those of a last part of a batch."""
+    ds = opening(errors=instead)
     records: list[Any] = []
     for rank in range(world_size):
         loader = sk.Loader(
@@ -71,24 +79,16 @@ def delivered(opening: Opening, world_size: int, **options: Any) -> list[Any]:
             epochs=1,
             **options,
         )
-        records += [record for batch in loader for record in batch]
+        records += [answer_of(record) for batch in loader for record in batch]
         loader.close()
     return records
-
-
-def difference(one: Answers, other: Answers) -> str | None:
-    """Return the first row whose answers differ, or None."""
-    for row in other:
-        if not same(one.get(row), other[row]):
-            return f"row {row}: {one.get(row)!r} and {other[row]!r}"
-    return None
 
 
 def check(opening: Opening, *, fresh: int = 3) -> Answers | Refused:
     """Read a dataset in every way, fail where two ways differ, and return the answers.
 
     Args:
-        opening: opens the dataset; takes ``errors`` and ``index_dir``.
+        opening: opens the dataset; takes ``errors``.
         fresh: the number of rows that are also read as the first of a dataset.
     """
     try:
@@ -97,25 +97,45 @@ def check(opening: Opening, *, fresh: int = 3) -> Answers | Refused:
         return refused(error)
     size = len(ds)
     rows = range(size)
-    replacing = opening(errors=refused)
-    whole = dict(enumerate(replacing))
-    assert len(whole) == size
+    whole = numbered(opening(errors=instead), rows)
+    good = [row for row in rows if not isinstance(whole[row], Refused)]
     ways = {
         "alone": alone(ds, rows),
         "alone, backwards": alone(opening(), rows[::-1]),
         "a second time": alone(ds, rows),
-        "first": by_fresh_datasets(opening, [*rows[:: max(1, size // fresh)], *rows[-1:]]),
-        "a batch": dict(zip(rows[::-1], opening(errors=refused)[list(rows[::-1])], strict=True)),
+        "a batch": numbered(opening(errors=instead)[list(rows[::-1])], rows[::-1]),
+        "a batch of good rows": numbered(ds[good], good),
     }
-    good = [row for row in rows if not isinstance(whole[row], Refused)]
-    ways["a batch of good rows"] = dict(zip(good, ds[good], strict=True))
+    for row in (*rows[:: max(1, size // fresh)], *rows[-1:]):
+        ways[f"row {row} first"] = alone(opening(), [row])
     for name, answers in ways.items():
         assert (found := difference(whole, answers)) is None, f"by iterating, and {name}: {found}"
+    check_columns(opening, whole, good)
     for world_size, options in ((1, {"workers": 2, "worker_type": "thread"}), (2, {})):
         records = delivered(opening, world_size, **options)
         due = [whole[row] for row in rows[: size - size % (2 * world_size)]]
         assert same_in_any_order(records, due), f"{world_size} ranks with {options}"
     return whole
+
+
+def check_columns(opening: Opening, whole: Answers, good: Sequence[int]) -> None:
+    """Check that single columns are those of the whole records, where these are read at all."""
+    names = [name for row in good[:1] if isinstance(whole[row], dict) for name in whole[row]]
+    for name in names:
+        try:
+            column = opening(columns=[name])
+        except SeekableError:
+            continue
+        for row in good:
+            assert same(column[row].get(name), whole[row].get(name)), f"column {name!r} of row {row}"
+
+
+def difference(one: Answers, other: Answers) -> str | None:
+    """Return the first row whose answers differ, in words, or None."""
+    for row in other:
+        if not same(one.get(row), other[row]):
+            return f"row {row}: {one.get(row)!r} and {other[row]!r}"
+    return None
 
 
 def same_in_any_order(some: list[Any], others: list[Any]) -> bool:
