@@ -466,6 +466,13 @@ def test_the_readme_of_a_folder_counts(mirror: Path) -> None:
     assert len(sk.open(f"hf:{mirror}:train:text")) == 10
 
 
+def test_a_readme_whose_metadata_are_no_yaml_is_named(mirror: Path) -> None:
+    for metadata in ("configs: [\n", "- configs:\n"):
+        (mirror / "README.md").write_text(f"---\n{metadata}---\n", encoding="utf-8")
+        with pytest.raises(sk.errors.UnsupportedFormat, match=r"README\.md' begins with metadata"):
+            sk.open(f"hf:{mirror}:train")
+
+
 def test_a_relative_name_is_a_repository_unless_it_begins_with_a_dot(
     mirror: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

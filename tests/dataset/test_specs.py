@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.thrift import ALL
 import seekable as sk
 from seekable.dataset.hub_files import HubSpec
 from seekable.dataset.specs import spec_of
+from seekable.errors import DataNotFound
 from seekable.remote.splits import shards_of
 from seekable.testing import assert_resumes_exactly
 
@@ -110,6 +112,21 @@ def test_a_split_is_found_by_the_names_of_its_files(
     assert shards_of(reversed(names), None, split=split, config=config, where="it") == found
 
 
+@pytest.mark.parametrize(
+    ("names", "files", "missing"),
+    [
+        (["train-0-of-3.parquet", "train-2-of-3.parquet"], None, "train-1-of-3.parquet"),
+        (["a.parquet"], ["a.parquet", "data/b.parquet"], "data/b.parquet"),
+        (["a.parquet", "c.parquet"], ["*.parquet", "./b.parquet"], "b.parquet"),
+        (["data/x-1-of-2.parquet"], "data/*", "data/x-0-of-2.parquet"),
+    ],
+)
+def test_a_file_that_is_promised_and_missing_is_named(names: list[str], files: object, missing: str) -> None:
+    configs = None if files is None else [{"config_name": "default", "data_files": files}]
+    with pytest.raises(DataNotFound, match=re.escape(repr(missing))):
+        shards_of(names, configs, split="train", config=None, where="it")
+
+
 FORMATS = {
     "jsonl": (".jsonl", ".json", ".jsonl.gz", ".json.gz"),
     "csv": (".csv", ".csv.zst"),
@@ -121,7 +138,7 @@ FORMATS = {
 @pytest.mark.parametrize(
     ("names", "split", "found"),
     [
-        (["en/c4-train.00001-of-2.json.gz", "en/c4-validation.1.json.gz"], "train", [0]),
+        (["en/c4-train.00000-of-00001.json.gz", "en/c4-validation.1.json.gz"], "train", [0]),
         (["train/chunk1/a.JSONL", "test/a.jsonl"], "train", [0]),
         (["corpus_train.csv.zst", "corpus_dev.csv.zst"], "validation", [1]),
         (["dev.jsonl", "val.jsonl"], "validation", [0, 1]),

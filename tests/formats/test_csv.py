@@ -8,7 +8,7 @@ import io
 import itertools
 import pickle
 import tempfile
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from hypothesis import example, given
@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tests.formats.splitter import BOM
 
 import seekable as sk
-from seekable.formats.csv import CSV_DELIMITERS, CsvScanner, csv_records, record_span
+from seekable.formats.csv import CsvScanner, csv_records, record_span
+from seekable.formats.csv_dialect import Dialect, dialect_of
 from seekable.index.scanner import ByteSource
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def ranges(data: bytes, *, chunk_bytes: int, name: str = "csv") -> list[tuple[in
 def fields(data: bytes, start: int, stop: int) -> list[str] | None:
     """Return the fields of a record, however many there are; None if it was torn."""
     row = next(csv.reader([data[start:stop].decode()]))
-    records = csv_records(",".join(map(str, range(len(row)))).encode(), ",")
+    records = csv_records(",".join(map(str, range(len(row)))).encode(), Dialect())
     view = memoryview(data)[start:stop]
     try:
         return list(records.fast(view).values())
@@ -72,11 +73,12 @@ def test_records_are_those_of_the_csv_module(text: str, mark: bytes, chunk_bytes
     assert found[: len(found) - len(torn)] == expected[: len(found) - len(torn)]
 
 
-@given(text=TEXT, delimiter=st.sampled_from(sorted(CSV_DELIMITERS)))
-def test_each_delimiter_is_the_one_of_its_format(text: str, delimiter: str) -> None:
-    data = text.replace(",", CSV_DELIMITERS[delimiter]).encode()
-    expected = reference(data.decode(), CSV_DELIMITERS[delimiter])[1:]
-    assert len(ranges(data, chunk_bytes=9, name=delimiter)) == len(expected)
+@given(text=TEXT, name=st.sampled_from(["csv", "tsv", "csv-semicolon", "csv-pipe", "csv-x01"]))
+def test_each_delimiter_is_the_one_of_its_format(text: str, name: str) -> None:
+    delimiter = dialect_of(name).delimiter
+    data = text.replace(",", delimiter).encode()
+    expected = reference(data.decode(), delimiter)[1:]
+    assert len(ranges(data, chunk_bytes=9, name=name)) == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_rows_that_do_not_fit_are_told_with_both_counts(
 
 def test_text_that_is_not_utf_8_is_an_error_of_its_record(tmp_path: Path) -> None:
     ds = sk.open(put(tmp_path, a_csv=b"a\nM\xfcller\nok\n"))
-    with pytest.raises(sk.CorruptRecord, match="UnicodeDecodeError"):
+    with pytest.raises(sk.CorruptRecord, match=r"no text in utf-8 .*say encoding="):
         ds[0]
     assert ds[1] == {"a": "ok"}
 
@@ -200,11 +202,11 @@ def test_a_long_header_is_looked_at_when_a_record_is_read(tmp_path: Path) -> Non
         sk.open(tmp_path)[0]
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t"])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_another_delimiter_is_noticed(tmp_path: Path, delimiter: str) -> None:
     put(tmp_path, a_csv=f"a{delimiter}b\n1{delimiter}2\n")
-    name = {";": "csv-semicolon", "\t": "tsv"}[delimiter]
-    with pytest.raises(sk.UnsupportedFormat, match=f"has one column.*say format='{name}'"):
+    name = {";": "csv-semicolon", "\t": "tsv", "|": "csv-pipe"}[delimiter]
+    with pytest.raises(sk.UnsupportedFormat, match=rf"has one column.*say delimiter=.*--format {name};"):
         sk.open(tmp_path / "a.csv")
     assert sk.open(tmp_path / "a.csv", format=name)[0] == {"a": "1", "b": "2"}
 
@@ -234,3 +236,71 @@ def test_streams_say_that_they_read_no_csv(tmp_path: Path) -> None:
 def test_a_scanner_is_a_small_value() -> None:
     assert pickle.loads(pickle.dumps(CsvScanner("tsv"))) == CsvScanner("tsv")
     assert not CsvScanner().splittable
+
+
+UNQUOTED = 'id\ttext\n1\t"hello\n2\tworld\n3\tbye"\n4\t"end\n'
+ROWS = [{"id": n, "text": text} for n, text in zip("1234", ('"hello', "world", 'bye"', '"end'), strict=True)]
+
+
+def test_a_quote_that_may_be_a_character_is_refused_until_the_user_says_what_it_is(tmp_path: Path) -> None:
+    put(tmp_path, a_tsv=UNQUOTED)
+    with pytest.raises(
+        sk.UnsupportedFormat, match=r"line 2: a quote opens .* 3 lines.*--format tsv-unquoted"
+    ):
+        sk.open(tmp_path)
+    for ds in (sk.open(tmp_path, quote=""), sk.open(tmp_path, format="tsv-unquoted")):
+        assert list(ds) == ROWS
+        assert list(pickle.loads(pickle.dumps(ds))) == ROWS
+    quoted = sk.open(tmp_path, quote='"')
+    assert quoted[0] == {"id": "1", "text": "hello\n2\tworld\n3\tbye"}
+    # Far into a file the record is refused, where it is read.
+    put(tmp_path, a_tsv="id\ttext\n" + "0\tx\n" * 20_000 + UNQUOTED[8:])
+    ds = sk.open(tmp_path)
+    with pytest.raises(sk.CorruptRecord, match=r"record 20000 .*say quote=''"):
+        ds[20_000]
+
+
+def test_text_over_lines_is_a_record_where_none_of_them_could_be_one(tmp_path: Path) -> None:
+    put(tmp_path, a_tsv='id\ttext\n1\t"good\nday\n"\n2\tx\n', b_csv='id,text\n1,"so\nit, is"\n')
+    assert [record["text"] for record in sk.open(tmp_path / "a.tsv")] == ["good\nday\n", "x"]
+    assert sk.open(tmp_path / "b.csv")[0]["text"] == "so\nit, is"
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("k|v\n'a|\n'|\"\n", {"delimiter": "|", "quote": "'"}),
+        ("k\x01v\n'a|\n'\x01\"\n", {"delimiter": "\x01", "quote": "'"}),
+        ('k,v\n"a|\n",""""\n', {"encoding": "cp1252"}),
+    ],
+)
+def test_a_dialect_may_be_said(tmp_path: Path, content: str, options: dict[str, str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content.replace("a", "é").encode(options.get("encoding", "utf-8")))
+    ds = sk.open(path, **options)  # type: ignore[arg-type]
+    assert list(ds) == [{"k": "é|\n", "v": '"'}]
+    assert list(pickle.loads(pickle.dumps(ds))) == list(ds)
+    assert sk.open(path, decode="text", **options)[0].startswith(options.get("quote", '"') + "é|")  # type: ignore[arg-type]
+    assert sk.open(path, format=ds.node.format)[0] == ds[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"delimiter": "ab"}, "delimiter must be one ASCII character"),
+        ({"delimiter": "\n"}, "no line end"),
+        ({"quote": ","}, "not the delimiter ','"),
+        ({"encoding": "utf-16"}, "single bytes.*got 'utf-16'"),
+        ({"encoding": "cp037"}, "single bytes"),
+        ({"encoding": "gbk", "delimiter": "|"}, "a part of another character"),
+        ({"encoding": 1}, "encoding must be a text"),
+        ({"format": "csv-comma"}, "format 'csv-comma' is not known"),
+        ({"format": "jsonl", "quote": ""}, "quote= is for CSV, and this is jsonl"),
+    ],
+)
+def test_a_dialect_by_which_no_record_is_found_is_refused(
+    tmp_path: Path, options: dict[str, Any], says: str
+) -> None:
+    put(tmp_path, a_csv="a,b\n1,2\n")
+    with pytest.raises(sk.SeekableError, match=says):
+        sk.open(tmp_path / "a.csv", **options)

@@ -153,3 +153,13 @@ def test_a_folder_of_compressed_files_with_no_way_in_is_refused_by_name(tmp_path
 
 def test_suffixes_of_data_are_not_among_them() -> None:
     assert [suffix for suffix in SUFFIXES if unopened_suffix(f"a{suffix}")] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.csv", "a.txt.gz", "a.parquet", "a.arrow", "a.tar", "a.tgz", "a.bin"]
+)
+def test_a_pointer_of_git_lfs_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0f' * 32}\nsize 12345\n"
+    (tmp_path / name).write_text(pointer)
+    with pytest.raises(sk.UnsupportedFormat, match=f"{name}' is a pointer of Git LFS.*git lfs pull"):
+        sk.open(tmp_path / name)

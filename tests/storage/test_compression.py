@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 KINDS: list[Compression] = ["gz", "zst"]
 
-parts = st.lists(st.binary(max_size=50) | st.sampled_from([b"abc" * 1000, bytes(5000)]), max_size=5)
+parts = st.lists(
+    st.binary(max_size=50) | st.sampled_from([b"abc" * 1000, bytes(5000)]), min_size=1, max_size=5
+)
 kinds = st.sampled_from(KINDS)
 
 
@@ -70,7 +72,7 @@ def test_what_is_cut_off_is_an_error_that_says_where(data: st.DataObject, kind: 
     contents = data.draw(st.lists(st.binary(max_size=200), min_size=1, max_size=3))
     whole = compressed(contents, kind)
     ends = [len(compressed(contents[:count], kind)) for count in range(len(contents) + 1)]
-    at = data.draw(st.integers(0, len(whole)))
+    at = data.draw(st.integers(1, len(whole)))
     if at in ends:
         assert read(whole[:at], kind) == b"".join(contents[: ends.index(at)])
         return
@@ -90,6 +92,13 @@ def test_a_flipped_bit_is_an_error_or_changes_nothing(data: st.DataObject, kind:
         found = read(bytes(whole), kind)
         # In headers there are bits that mean nothing; and a frame may turn into one that is skipped.
         assert found == content or (kind == "zst" and not found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_was_cut_to_nothing_is_an_error_and_one_of_no_content_is_none(kind: Compression) -> None:
+    with pytest.raises(UnsupportedFormat, match=r"'some file' cannot .* at about byte 0, .* it has no byte"):
+        read(b"", kind)
+    assert read(compressed([b""], kind), kind) == b""
 
 
 def test_padding_of_zeros_and_skippable_frames_are_no_content() -> None:

@@ -181,6 +181,52 @@ def test_what_is_no_path_is_refused(asked: Asked) -> None:
         find(asked)
 
 
+def touched(folder: Path, *names: str) -> Path:
+    for name in names:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        (["x-00000-of-00003.jsonl", "x-00002-of-00003.jsonl"], "x-00001-of-00003.jsonl"),
+        (["x-00001-of-00003-ab.jsonl", "x-00002-of-00003-cd.jsonl"], "x-00000-of-00003-ab.jsonl"),
+        (["y_1_of_3.jsonl", "y_3_of_3.jsonl"], "y_2_of_3.jsonl"),
+        (["x-00000-of-00002.jsonl", "x-00001-of-00002.jsonl", "y-00000-of-00002.jsonl"],
+         "y-00001-of-00002.jsonl"),
+    ],
+)  # fmt: skip
+def test_a_missing_one_of_files_that_belong_together_is_named(
+    tmp_path: Path, names: list[str], missing: str
+) -> None:
+    folder = touched(tmp_path / "of" / "data", *names)
+    for asked in (
+        tmp_path,
+        folder,
+        str(folder / "*.jsonl"),
+        str(tmp_path / "**" / "*of?[0-9]*"),
+        folder / "*",
+    ):
+        with pytest.raises(DataNotFound, match=f"has no '(of/data/|data/)?{missing}'"):
+            find(asked)
+    assert find([str(folder / name) for name in names])[0].names == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        (["x-00001-of-00002.jsonl", "x-00002-of-00002.jsonl"], "*"),
+        (["x-00010-of-00100.jsonl", "x-00011-of-00100.jsonl"], "x-0001[01]-of*"),
+        (["day-3-of-2.jsonl"], "*"),
+        (["x-00000-of-00001.jsonl", "x-00000-of-00002.jsonl", "x-00001-of-00002.txt"], "*"),
+    ],
+)
+def test_all_that_a_glob_means_is_enough(tmp_path: Path, names: list[str], pattern: str) -> None:
+    assert find(str(touched(tmp_path, *names) / pattern))[0].names == tuple(names)
+
+
 def test_a_pipe_is_no_data(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(DataNotFound, match="neither a regular file nor a folder"):

@@ -39,9 +39,6 @@ _TEXT_COLUMN = "text"
 _AT_ONCE = 16
 """The footers that are fetched at a time."""
 
-_SUFFIX_OF = {"csv-semicolon": "csv"}
-"""Formats whose files have the suffixes of another format."""
-
 
 @dataclass(frozen=True, slots=True)
 class HubSpec(Spec):
@@ -193,8 +190,7 @@ def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
     if format_name is None:
         return suffixes
     named = format_named(format_name).name
-    base = _SUFFIX_OF.get(named, named if named in suffixes else named.partition("-")[0])
-    return {named: suffixes[base]}
+    return {named: suffixes.get(named) or suffixes[named.partition("-")[0]]}
 
 
 def _not_indexed(run: Found, form: Format, *, index_dir: str | os.PathLike[str] | None) -> list[str]:

@@ -77,6 +77,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     dtype: Any = None,
     eos: int | None = None,
     bos: int | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
+    encoding: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     storage: Any = None,
     cache: int | Literal[False] | None = None,
@@ -162,6 +165,11 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             warning says so if the index has others, which are delivered.
         bos: the first token of each document, as in files of llm.c; with ``eos``, a document begins at each
             ``bos`` that follows an ``eos``.
+        delimiter: of CSV, the character between fields: by default a comma, in ``.tsv`` a tab.
+        quote: of CSV, the character that quotes fields, ``""`` if quotes are characters like others. By
+            default ``'"'``; in files with tabs a record of several lines is refused then, if a line of it
+            could be a record.
+        encoding: of CSV, the encoding, as ``"cp1252"``; by default UTF-8.
         storage_options: of addresses, how the store is reached, by names of obstore: ``endpoint``,
             ``region``, ``anonymous``, ``access_key_id``, ``secret_access_key``, ``timeout`` in seconds,
             ``retries`` and others; what is left out is taken from the environment. They enter neither the
@@ -228,6 +236,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         dtype=dtype,
         eos=eos,
         bos=bos,
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
         most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
     most_bytes = None if most_bytes is None else checked_count("most_bytes", most_bytes, least=0)

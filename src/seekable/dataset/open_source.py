@@ -120,12 +120,14 @@ class Opening:
 
     def _of_shar(self, found: SharFiles) -> Dataset:
         self.options.refuse_those_of_tokens("a Shar")
+        self.options.refuse_those_of_csv("a Shar")
         self._refuse_sample()
         opening = shar.SharOpening(found, self.key, self.indexing)
         return Dataset(opening.source(self.options, with_keys=_with_keys, partitions=self.partitions))
 
     def _of_siblings(self, archives: Mapping[str, Asked]) -> Dataset:
         self.options.refuse_those_of_tokens("tar")
+        self.options.refuse_those_of_csv("tar")
         self._refuse_sample()
         return sibling_archives.open_siblings(
             archives, self.open_one, self.options, suffix=self.suffix, key=self.key

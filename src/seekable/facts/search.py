@@ -25,6 +25,8 @@ from seekable.facts.key_paths import path_text
 from seekable.facts.made_of import Share, from_all, from_sample, share_of
 from seekable.facts.pace import Pace
 from seekable.facts.sample import read_pieces, read_rows, sample_rows
+from seekable.formats.csv import spellings
+from seekable.formats.csv_dialect import dialect_of
 from seekable.nodes.graph import known_size
 from seekable.nodes.sources.file_source import FileSource
 
@@ -312,5 +314,4 @@ def _patterns(decoder: Decoder, found: _Found) -> list[bytes]:
     """Return the bytes that a text may be in files of a format."""
     if (decoder.plain or decoder).name == "json":
         return json_spellings(found.text)
-    # CSV doubles quotes within quotes.
-    return sorted({found.raw, found.raw.replace(b'"', b'""')} if decoder.form else {found.raw})
+    return spellings(found.text, dialect_of(decoder.form)) if decoder.form else [found.raw]

@@ -20,12 +20,13 @@ from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
-    from seekable.formats import csv, json_fields
+    from seekable.formats import csv, csv_dialect, json_fields
     from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi_directory.utterances import Utterances
 else:
     csv = lazy("seekable.formats.csv")
+    csv_dialect = lazy("seekable.formats.csv_dialect")
     json_fields = lazy("seekable.formats.json_fields")
     named_objects = lazy("seekable.formats.kaldi.named_objects")
 
@@ -152,7 +153,7 @@ def decoder_named(decode: Decode, form: str = "") -> Decoder:
         InvalidArgument: no decoder has this name.
         WrongType: it is neither a name nor a function.
     """
-    form = form if form and form in csv.CSV_DELIMITERS else ""
+    form = form if form and csv_dialect.is_csv(form) else ""
     if isinstance(decode, str):
         if form and decode == form:
             return Decoder(form, _headless, None, form=form, headed=True)
@@ -160,7 +161,7 @@ def decoder_named(decode: Decode, form: str = "") -> Decoder:
             names = ", ".join(map(repr, [*_DECODERS, *filter(None, [form])]))
             message = f"decode must be one of {names} or a function of the line's bytes; got {decode!r}"
             raise InvalidArgument(message)
-        return replace(_SEVERAL_LINES[decode], form=form) if form else _DECODERS[decode]
+        return _of_several_lines(decode, form) if form else _DECODERS[decode]
     if not callable(decode):
         raise WrongType(f"decode must be a name or a function of the line's bytes; got {decode!r}")
     line = _record if form else _line
@@ -243,8 +244,12 @@ def _record(view: memoryview) -> bytes:
     return bytes(view[: csv.record_span(view)])
 
 
-def _record_text(view: memoryview) -> str:
-    return str(view[: csv.record_span(view)], "utf-8")
+@dataclass(frozen=True, slots=True)
+class _RecordText:
+    encoding: str
+
+    def __call__(self, view: memoryview) -> str:
+        return str(view[: csv.record_span(view)], self.encoding)
 
 
 def _text(view: memoryview) -> str:
@@ -308,7 +313,7 @@ def _json_fields(fields: frozenset[str]) -> Decoder:
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)
 def _csv_decoder(form: str, head: bytes, field: str) -> Decoder:
-    records = csv.csv_records(head, csv.CSV_DELIMITERS[form])
+    records = csv.csv_records(head, csv_dialect.dialect_of(form))
     decoder = Decoder(form, records.fast, records.recover, form=form)
     return only_field(decoder, field) if field else decoder
 
@@ -327,9 +332,11 @@ _DECODERS = {
     )
 }
 
-_SEVERAL_LINES = {
-    "json": _DECODERS["json"],
-    "text": Decoder("text", _record_text, None),
-    "bytes": Decoder("bytes", _record, None),
-}
-"""The decoders of records that may be several lines."""
+
+def _of_several_lines(decode: str, form: str) -> Decoder:
+    """Return the decoder of a name for records of CSV, which may be several lines."""
+    if decode == "json":
+        return replace(_DECODERS["json"], form=form)
+    if decode == "bytes":
+        return Decoder("bytes", _record, None, form=form)
+    return Decoder("text", _RecordText(csv_dialect.dialect_of(form).encoding), None, form=form)

@@ -154,6 +154,8 @@ class Format:
         """
         if self.name.partition("-")[0] != "tokens":
             options.refuse_those_of_tokens(self.name)
+        if not self.multiline:
+            options.refuse_those_of_csv(self.name)
         if self.variants and options.holder is None and options.pipes == "refuse":
             variant: Callable[[SourceOptions, str], str] = _imported(self.variants)
             return replace(self, name=variant(options, self.name))
@@ -188,6 +190,7 @@ def _imported(path: str) -> Any:
 
 
 _CSV = "seekable.formats.csv:CsvScanner"
+_DIALECTS = "seekable.formats.csv_dialect:csv_variant"
 _LINES = "seekable.nodes.sources.line_source:line_source"
 _TABLES = "seekable.nodes.sources.tables:table_source"
 _ENTRIES = "seekable.nodes.sources.entry_source:entry_source"
@@ -200,10 +203,12 @@ FORMATS = MappingProxyType(
             Format("jsonl", (".jsonl", ".ndjson", ".json"), "seekable.formats.jsonl:JsonlScanner", _LINES,
                    "json", compressible=True),
             Format("text", (".txt",), "seekable.formats.text:TextScanner", _LINES, "text", compressible=True),
-            Format("csv", (".csv",), _CSV, _LINES, "csv", compressible=True, multiline=True),
-            Format("tsv", (".tsv",), _CSV, _LINES, "tsv", compressible=True, multiline=True),
+            Format("csv", (".csv",), _CSV, _LINES, "csv", compressible=True, multiline=True,
+                   variants=_DIALECTS),
+            Format("tsv", (".tsv",), _CSV, _LINES, "tsv", compressible=True, multiline=True,
+                   variants=_DIALECTS),
             Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True,
-                   multiline=True),
+                   multiline=True, variants=_DIALECTS),
             Format("parquet", (".parquet", ".pq"), "seekable.formats.parquet.format:ParquetFormat", _TABLES,
                    "python"),
             Format("arrow", (".arrow", ".feather", ".ipc"), "seekable.formats.arrow.format:ArrowFormat",

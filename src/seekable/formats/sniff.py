@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from seekable.errors import UnsupportedFormat
 from seekable.storage.files import shell_path
+from seekable.storage.lfs_pointer import refuse_lfs_pointer
 
 _COMPRESSED = {
     b"\x1f\x8b\x08": ("gzip", "gunzip -c {path} > NEW"),
@@ -39,11 +40,13 @@ def check_is_text(head: bytes, path: str) -> None:
         path: the path of the file, for messages.
 
     Raises:
-        UnsupportedFormat: the bytes are compressed, of a table, or in another encoding.
+        UnsupportedFormat: the bytes are compressed, of a table, or in another encoding, or they are a pointer
+            of Git LFS.
 
     Example:
         >>> check_is_text(b"good day", "a.txt")
     """
+    refuse_lfs_pointer(head, path)
     quoted = shell_path(path)
     for magic, (name, command) in _COMPRESSED.items():
         if head.startswith(magic):

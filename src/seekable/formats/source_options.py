@@ -68,6 +68,15 @@ class SourceOptions:
     bos: int | None = None
     """Of tokens: the first token of each document; None where files say where documents end."""
 
+    delimiter: str | None = None
+    """Of CSV: the character between fields; None for that of the format."""
+
+    quote: str | None = None
+    """Of CSV: the character that quotes fields, empty if none does; None for that of the format."""
+
+    encoding: str | None = None
+    """Of CSV: the encoding of the text; None for that of the format, which is UTF-8."""
+
     strict: bool = False
     """Of tables: whether all files must have the same columns of the same types."""
 
@@ -124,4 +133,20 @@ class SourceOptions:
         for option in ("missing", "group", "splitname", "concatenated"):
             if given := getattr(self, option):
                 message = f"{option}= is for tar files, and this is {name} (got {given!r}): drop it"
+                raise InvalidArgument(message)
+
+    def refuse_those_of_csv(self, name: str) -> None:
+        """Refuse the options that only CSV has.
+
+        Args:
+            name: the name of the format.
+
+        Raises:
+            InvalidArgument: there is such an option.
+        """
+        for option in ("delimiter", "quote", "encoding"):
+            if (given := getattr(self, option)) is not None:
+                message = (
+                    f"{option}= is for CSV, and this is {name} (got {given!r}): drop it, or say format='csv'"
+                )
                 raise InvalidArgument(message)

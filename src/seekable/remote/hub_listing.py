@@ -131,7 +131,7 @@ def list_folder(spec: HubSplit, suffixes: Suffixes) -> list[str]:
     Raises:
         DataNotFound: the split does not exist, or has no data files.
         InvalidArgument: several datasets of the repository have the split.
-        UnsupportedFormat: the files of the split have several formats.
+        UnsupportedFormat: the files of the split have several formats, or the README cannot be parsed.
         MissingDependency: ``huggingface_hub`` is not installed, and the README must be parsed.
     """
     names = [
@@ -269,7 +269,7 @@ def _configs_in(folder: str) -> object:
     """Return the ``configs`` of the metadata in the README of a folder, None if it has none."""
     path = os.path.join(folder, _README)
     try:
-        with open(path, encoding="utf-8-sig") as file:
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
             text = file.read()
     except OSError:
         return None
@@ -277,9 +277,15 @@ def _configs_in(folder: str) -> object:
         return None
     try:
         card = hub().RepoCard(text, ignore_metadata_errors=True).data.to_dict()
-    except ValueError as error:
-        message = f"{path!r} begins with metadata that cannot be read: {error}"
-        raise DataNotFound(message) from error
+    except SeekableError:
+        raise
+    except Exception as error:  # of pyyaml, whose version is that of huggingface_hub
+        shown = " ".join(str(error).split())
+        message = (
+            f"{path!r} begins with metadata, between lines of '---', that are no YAML: {shown}. Correct "
+            f"them, or open the files of the folder by their path"
+        )
+        raise UnsupportedFormat(message) from error
     return card.get("configs")
 
 

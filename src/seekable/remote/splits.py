@@ -17,6 +17,7 @@ from typing import Any
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.storage.natural_order import natural_sorted
+from seekable.storage.numbered_files import check_complete
 
 __all__ = ["PARQUET", "Suffixes", "shards_of"]
 
@@ -34,6 +35,9 @@ _NO_DATA = re.compile(
     r"|(licen[cs]e|notice|readme|requirements|citation)([-_.].*)?\.(txt|json)"
 )
 """Names of files that describe a repository, in lower case."""
+
+_WILD = re.compile(r"[*?\[]")
+"""A character of a path that makes it a pattern."""
 
 _DEFAULT = "default"
 _TRAIN = "train"
@@ -74,7 +78,7 @@ def shards_of(
         suffixes: the ends of the names of data files, by their format.
 
     Raises:
-        DataNotFound: the split does not exist.
+        DataNotFound: the split does not exist, or lacks a file that the README or the names of others name.
         InvalidArgument: several datasets have the split, and ``config`` is None.
         UnsupportedFormat: the files of the split have several formats.
 
@@ -83,19 +87,23 @@ def shards_of(
         >>> shards_of(names, None, split="train", config=None, where="me/web")
         ['data/train-0.parquet', 'data/train-1.parquet']
     """
+    names = list(names)
     visible = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
     said = _said(configs)
     if said:
-        found = _by_readme(visible, said, split=split, config=config, where=where)
+        found = _by_readme(names, visible, said, split=split, config=config, where=where)
         mixed = True
     else:
         data = [name for name in visible if not _NO_DATA.fullmatch(name.rpartition("/")[2].lower())]
         found, mixed = _by_names(_of_formats(data, suffixes), split=split, config=config, where=where)
-    return natural_sorted(_of_one_format(found, suffixes, prefer=mixed, split=split, where=where))
+    shards = natural_sorted(_of_one_format(found, suffixes, prefer=mixed, split=split, where=where))
+    check_complete(shards, where)
+    return shards
 
 
 def _by_readme(
     names: Sequence[str],
+    visible: Sequence[str],
     said: Mapping[str, Mapping[str, list[str]]],
     *,
     split: str,
@@ -104,12 +112,17 @@ def _by_readme(
 ) -> list[str]:
     having = [name for name, splits in said.items() if split in splits]
     chosen = _chosen(having, split=split, config=config, where=where, there=_listed(said))
-    patterns = [re.compile(_expression(pattern)) for pattern in said[chosen][split]]
-    matching = [name for name in names if any(pattern.fullmatch(name) for pattern in patterns)]
+    patterns = said[chosen][split]
+    # As in the package `datasets`, a file that is named must be there, and a pattern may match none.
+    named = [pattern for pattern in patterns if not _WILD.search(pattern)]
+    if missing := sorted(set(named).difference(names)):
+        message = f"{where} says that {chosen}/{split} is in {missing[0]!r}, and has no such file"
+        raise DataNotFound(message)
+    wild = [re.compile(_expression(pattern)) for pattern in patterns if _WILD.search(pattern)]
+    matching = [*named, *(name for name in visible if any(pattern.fullmatch(name) for pattern in wild))]
+    matching = list(dict.fromkeys(matching))
     if not matching:
-        message = (
-            f"{where} says that {chosen}/{split} is in {', '.join(said[chosen][split])}, and has no such file"
-        )
+        message = f"{where} says that {chosen}/{split} is in {', '.join(patterns)}, and has no such file"
         raise DataNotFound(message)
     return matching
 

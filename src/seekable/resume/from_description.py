@@ -14,6 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
+from seekable.formats.csv_dialect import is_csv
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.batch import Batch
 from seekable.nodes.blend import MegatronBlend
@@ -74,10 +75,12 @@ UNKNOWN_ROWS = {
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
 
-FORMATS_WITH_RUNS = frozenset(
-    {"jsonl", "text", "csv", "tsv", "csv-semicolon", "ark", "scp", "kaldi-directory", "tar", "tokens"}
-)
-"""The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
+FORMATS_WITH_RUNS = frozenset({"jsonl", "text", "ark", "scp", "kaldi-directory", "tar", "tokens"})
+"""The formats whose files have blocks of 1,024 rows, besides CSV; of others a description has no blocks."""
+
+
+def _has_runs(format_name: str) -> bool:
+    return format_name in FORMATS_WITH_RUNS or is_csv(format_name)
 
 
 def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
@@ -221,7 +224,7 @@ def _check_order_is_known(tree: Tree, where: str) -> None:
         )
         raise InvalidArgument(message)
     # The format of an archive has the name of its holder too, "ark-matrix", that of a tar file its options.
-    known = kind not in ("files", "samples", "tokens") or tree["format"] in FORMATS_WITH_RUNS
+    known = kind not in ("files", "samples", "tokens") or _has_runs(tree["format"])
     if not known and not tree["format"].startswith(("ark-", "tar-", "tokens-")):
         message = f"{where}: where blocks end in files of {tree['format']!r} is not in the description"
         raise InvalidArgument(message)

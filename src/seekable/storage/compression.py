@@ -85,13 +85,16 @@ def inflated(
         >>> b"".join(inflated([gzip.compress(b"good "), gzip.compress(b"day")], "gz", "a.gz"))
         b'good day'
     """
-    made = 0
+    made, is_empty = 0, True
     for piece, begun in _gunzipped(chunks, path) if kind == "gz" else _unzstd(chunks, path):
+        is_empty = False
         if begun is not None and on_part is not None:
             on_part(begun, made)
         made += len(piece)
         if piece:
             yield piece
+    if is_empty:
+        raise broken(path, kind, 0, 0, "it has no byte, and even empty content is some bytes when compressed")
 
 
 def _gunzipped(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int | None]]:

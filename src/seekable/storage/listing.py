@@ -25,6 +25,7 @@ from seekable.storage.compression import COMPRESSED
 from seekable.storage.files import unreadable_error
 from seekable.storage.index_names import without_indexes
 from seekable.storage.natural_order import natural_sorted
+from seekable.storage.numbered_files import check_complete
 
 if TYPE_CHECKING:
     from seekable.storage.asked import Asked
@@ -103,6 +104,8 @@ def find_files(
     - Braces, ``part-{000..099}.tar`` or ``{a,b}/*.tar``, mean the paths and globs that they stand for, in the
       order in which they are written; each of them must exist.
     - A list means its items one after the other.
+    - Names such as ``train-00001-of-00003.parquet`` say how many files belong together: none of them may be
+      missing in a folder, nor among those that a glob would match.
 
     Args:
         asked: the path, folder, glob or list.
@@ -112,7 +115,7 @@ def find_files(
         arrange: returns the data files of a folder, given its files with such names in natural order.
 
     Raises:
-        DataNotFound: there is no such file or folder, or no data file in it.
+        DataNotFound: there is no such file or folder, or no data file in it, or one is missing.
         AccessDenied: this user may not search a folder.
         WrongType: the source is neither a path nor a list of paths.
     """
@@ -150,7 +153,7 @@ class Rules:
             hidden: the paths of the files and folders that were skipped.
 
         Raises:
-            DataNotFound: it has no data file.
+            DataNotFound: it has no data file, or lacks one of a number that its names say.
         """
         known = [name for name in all_names if name.lower().endswith(self.suffixes)]
         never = self._never_data(Listing(root, all_names, known, self.suffixes, hidden, whole=True))
@@ -161,6 +164,7 @@ class Rules:
                 f"the folder {root!r} has no data file: none below it ends in {', '.join(self.suffixes)} "
                 f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
             )
+        check_complete(data, f"the folder {root!r}")
         return Found(root, tuple(names))
 
     def of_glob(self, root: str, last: str, names: set[str], passed: list[str]) -> tuple[str, ...]:
@@ -171,6 +175,9 @@ class Rules:
             last: the last part of the glob.
             names: the files that it matches.
             passed: the other files, and the folders, that lie beside them.
+
+        Raises:
+            DataNotFound: a file that the glob would match is missing, by the names of others.
         """
         matched = without_indexes(names)
         if not last.strip("*"):
@@ -178,7 +185,9 @@ class Rules:
             listing = Listing(root, all_names, all_names, self.suffixes, passed, whole=False)
             never = self._never_data(listing)
             matched = {name for name in matched if name not in never}
-        return tuple(natural_sorted(matched))
+        names_in_order = tuple(natural_sorted(matched))
+        check_complete(names_in_order, f"the folder {root!r}", wanted=matcher(last, self.suffixes))
+        return names_in_order
 
     def _never_data(self, listing: Listing) -> Container[str]:
         return self.inspect(listing) if self.inspect else ()

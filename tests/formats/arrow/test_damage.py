@@ -123,6 +123,19 @@ def test_other_files_are_refused_with_what_they_are(data: bytes, message: str) -
         ArrowFormat().read_layout(Held(data))
 
 
+def test_bytes_behind_the_end_are_refused_with_where_they_are() -> None:
+    one, other = ([pa.record_batch({name: [1, 2]})] for name in "ab")
+    stream = written(one, "stream")
+    for more in (written(other, "stream"), b"good day", bytes(16)):
+        with pytest.raises(
+            UnsupportedFormat, match=rf"ends at byte {len(stream)}, and the {len(more)} bytes"
+        ):
+            ArrowFormat().read_layout(Held(stream + more))
+    # The footer of the last file fits the first one too, whose rows would come in the place of its own.
+    with pytest.raises(UnsupportedFormat, match="may be several files, one behind the other"):
+        ArrowFormat().read_layout(Held(written(one, "file") * 2))
+
+
 def lying_offsets(kind: pa.DataType, child: pa.Array[Any] | None) -> bytes:
     """Return a file of one column of 4 rows, the offsets of which go far out and back."""
     offsets = pa.py_buffer(np.array([0, 1, 2_000_000_000, -2_000_000_000, 3], np.int32))

@@ -78,3 +78,11 @@ def test_several_columns_and_nested_dictionaries() -> None:
     for group in (4, 1, 0, 3, 2):
         assert table.run(group, 0, 3, ["a", "b"]).to_pylist() == batches[group].to_pylist()
     assert len(find_layout(table._source).segments) > 1
+
+
+def test_streams_behind_each_other_are_one_with_the_dictionaries_of_each() -> None:
+    first, second = (coded(([0, 1], words), ([1, 1], words)) for words in (["a", "b"], ["c", "d"]))
+    whole = written(first, "stream") + written(second, "stream")
+    assert words_of(whole) == [["a", "b"], ["b", "b"], ["c", "d"], ["d", "d"]]
+    # The mark of the end, of 8 bytes, may be missing.
+    assert words_of(written(first, "stream")[:-8] + written(second, "stream")) == words_of(whole)

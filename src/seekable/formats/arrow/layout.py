@@ -2,6 +2,7 @@
 
 The footer of a file lists them. A stream is walked from one message to the next. A dictionary of a stream
 holds until another one replaces it: record batches in a row with the same dictionaries are a *segment*.
+Streams of one schema may stand one behind the other: their record batches are those of one stream.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ __all__ = ["Group", "Layout", "find_layout", "kept_layout", "layout_to_keep", "t
 
 _MOST_ROWS = 1 << 62
 _ALIGNED = 8
+_END_MARK = b"\xff\xff\xff\xff"
+_BETWEEN_BYTES = 4096
+"""The bytes behind the last message that are looked at: the mark of the end, and padding."""
+
 _segment = attrgetter("segment")
 
 
@@ -192,7 +197,9 @@ def _made_footer(
 
 def _layout_of_file(source: RangeSource) -> Layout:
     groups = []
-    _, batches = blocks_of(read_footer(source), size=source.size)
+    footer = read_footer(source)
+    dictionaries, batches = blocks_of(footer, size=source.size)
+    _check_nothing_between(source, [*dictionaries, *batches], footer)
     for number, block in enumerate(batches):
         found = head_at(source, block.offset)
         message = _parsed(found) if found else None
@@ -202,6 +209,23 @@ def _layout_of_file(source: RangeSource) -> Layout:
             raise InvalidArrow(wrong)
         groups.append(Group(block, message.rows, message.compressed, 0, number))
     return Layout(tuple(groups), ())
+
+
+def _check_nothing_between(source: RangeSource, blocks: Sequence[Block], footer: bytes) -> None:
+    """Check that the footer follows the last message: else it is of a part of the file, as of two in one.
+
+    Raises:
+        InvalidArrow: other bytes lie between them.
+    """
+    stop = source.size - len(MAGIC) - FOOTER_LENGTH.size - len(footer)
+    start = max((block.end for block in blocks), default=0)
+    between = bytes(source.range(start, min(stop, start + _BETWEEN_BYTES))) if 0 < start < stop else b""
+    if between.removeprefix(_END_MARK).strip(b"\0"):
+        wrong = (
+            f"the last record batch that its footer knows ends at byte {start}, and {stop - start} bytes "
+            f"follow it before the footer: it may be several files, one behind the other"
+        )
+        raise InvalidArrow(wrong)
 
 
 @dataclass(slots=True)
@@ -218,6 +242,12 @@ class _Walk:
     def end_segment(self) -> None:
         self.segments.append(tuple(block for _, block in self.dictionaries))
         self.batches = 0
+
+    def begin_stream(self) -> None:
+        """Drop the dictionaries: those of a stream hold for that stream alone."""
+        if self.dictionaries and self.batches:
+            self.end_segment()
+        self.dictionaries = []
 
     def add(self, message: Message, block: Block) -> None:
         if message.kind == ROWS:
@@ -237,15 +267,55 @@ def _layout_of_stream(source: RangeSource) -> Layout:
     at = head.stop + message.body_bytes
     walk = _Walk()
     # A stream may end without saying so: then it ends where a message would begin.
-    while at < source.size and (found := head_at(source, at)) is not None:
-        message = _parsed(found)
-        block = Block(at, found.stop - at, message.body_bytes)
-        if wrong := _wrong_in_stream(message, block, source.size):
+    while at < source.size:
+        found = head_at(source, at)
+        if found is None:
+            at += _mark_bytes(source, at)
+            if at == source.size:
+                break
+            found = _next_stream(source, at, head)
+        if found.data == head.data:
+            walk.begin_stream()
+            at = found.stop + message.body_bytes
+            continue
+        part = _parsed(found)
+        block = Block(at, found.stop - at, part.body_bytes)
+        if wrong := _wrong_in_stream(part, block, source.size):
             raise InvalidArrow(wrong)
-        walk.add(message, block)
+        walk.add(part, block)
         at = block.end
     walk.end_segment()
     return Layout(tuple(walk.groups), tuple(walk.segments))
+
+
+def _mark_bytes(source: RangeSource, at: int) -> int:
+    """Return the bytes of the mark at a byte that ends a stream; before Arrow 0.15 it had 4."""
+    word = bytes(source.range(at, min(at + _ALIGNED, source.size)))
+    return len(word) if not any(word[4:]) else 4
+
+
+def _next_stream(source: RangeSource, at: int, first: Head) -> Head:
+    """Return the head of the schema that begins another stream behind the end of one.
+
+    Args:
+        source: the file.
+        at: the byte behind the mark that ends the stream before.
+        first: the head of the schema of the first stream.
+
+    Raises:
+        InvalidArrow: no stream of that schema begins there.
+    """
+    try:
+        found = head_at(source, at)
+    except InvalidArrow:
+        found = None
+    if found is not None and found.data == first.data:
+        return found
+    wrong = (
+        f"its stream ends at byte {at}, and the {source.size - at} bytes behind that are no stream of the "
+        f"same schema: write what they are into a file of its own"
+    )
+    raise InvalidArrow(wrong)
 
 
 def _wrong_in_stream(message: Message, block: Block, size: int) -> str:

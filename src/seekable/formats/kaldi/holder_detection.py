@@ -19,6 +19,7 @@ from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.header import BINARY_HEADER
 from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE
 from seekable.remote import paths
+from seekable.storage.lfs_pointer import refuse_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -113,6 +114,7 @@ def _has_bytes(path: str) -> bool:
 def _objects(base: str, path: str, pipes: Pipes) -> Iterator[tuple[str, bytes]]:
     """Yield where the first objects of a file are, and the first bytes of each."""
     head = _first_bytes(path)
+    refuse_lfs_pointer(head, path)
     if base == "ark":
         end = 0
         for _ in range(_MOST_OBJECTS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ class Footer:
     """The footer as pyarrow reads it."""
 
     schema: pa.Schema
-    """The file's columns, without metadata of the whole schema."""
+    """The file's columns, without metadata of the whole schema, and without groups that have no leaf."""
 
 
 def read_footer(source: RangeSource) -> Footer:
@@ -67,17 +68,46 @@ def read_footer(source: RangeSource) -> Footer:
             f"{source.path}: the Parquet footer ({len(raw)} bytes at byte {start}) cannot be read: {error}. "
             f"The file is damaged, or needs a newer pyarrow than {pa.__version__}: write it again"
         ) from error
+    schema = _with_leaves(schema, source.path)
     if len(raw) - metadata.serialized_size == _SIGNATURE:
         raise UnsupportedFormat(
             f"{source.path}: the footer at byte {start} is signed, as it is where columns are encrypted, and "
             f"there is no way to give their keys here: decrypt the file once"
         )
     if len(set(schema.names)) < len(schema):
-        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        twice = next(name for name, count in Counter(schema.names).items() if count > 1)
         raise UnsupportedFormat(
             f"{source.path}: several columns are called {twice!r}, and a record has a name once: rename them"
         )
     return Footer(raw, start, metadata, schema)
+
+
+def _with_leaves(schema: pa.Schema, path: str) -> pa.Schema:
+    """Return a schema without the columns that have no leaf: nothing of them is in the file.
+
+    Some writers of Go leave structs without fields in the schema.
+
+    Raises:
+        UnsupportedFormat: a column has such a struct beside leaves, which pyarrow reads in no way.
+    """
+    kept = []
+    for field in schema:
+        leaves = _leaves(field.type)
+        if any(leaves) and not all(leaves):
+            raise UnsupportedFormat(
+                f"{path}: the column {field.name!r} ({field.type}) has a struct without fields in it, and "
+                f"pyarrow cannot read such a column: write the file again without that struct"
+            )
+        if all(leaves):
+            kept.append(field)
+    return pa.schema(kept)
+
+
+def _leaves(kind: pa.DataType) -> list[bool]:
+    """Return True for each leaf of a type, and False for each struct without fields."""
+    if not kind.num_fields:
+        return [not pa.types.is_struct(kind)]
+    return [leaf for number in range(kind.num_fields) for leaf in _leaves(kind.field(number).type)]
 
 
 def _raw(source: RangeSource) -> tuple[bytes, int]:

@@ -22,14 +22,17 @@ __all__ = ["leaves_of", "merged"]
 
 
 def leaves_of(kind: pa.DataType) -> int:
-    """Return the number of leaves of a type in Parquet.
+    """Return the number of leaves of a type in Parquet; too few if it cannot be put together from leaves.
+
+    An extension type over several leaves is such a type: pyarrow makes its values of all leaves alone.
 
     Example:
         >>> import pyarrow as pa
         >>> leaves_of(pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))
         2
     """
-    return sum(leaves_of(child) for child in children) if (children := _children(kind)) else 1
+    count = sum(leaves_of(child) for child in children) if (children := _children(kind)) else 1
+    return 0 if isinstance(kind, pa.BaseExtensionType) and count > 1 else count
 
 
 def _children(kind: pa.DataType) -> list[pa.DataType]:

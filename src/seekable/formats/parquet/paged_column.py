@@ -10,7 +10,7 @@ import numpy as np
 from seekable._optional import optional
 from seekable.formats.parquet.dictionaries import Dictionary
 from seekable.formats.parquet.one_column_file import row_before
-from seekable.formats.parquet.pages import PageHeader, Span, leading_header
+from seekable.formats.parquet.pages import DATA_V2, PageHeader, Span, leading_header, rows_of_levels
 from seekable.formats.parquet.thrift import ThriftError
 from seekable.formats.take import take_array
 
@@ -174,13 +174,22 @@ class Paged:
             at = int(offset[number]) - start
             page = data[at : at + int(size[number])]
             header = leading_header(page)
-            rows = header.rows if self.leaf.repeated else header.values
+            rows = self._rows_begun(header, page)
             expected = int(first[number + 1] - first[number])
             if rows is not None and rows != expected:
                 raise ThriftError(f"the page at byte {start + at} has {rows} rows; expected {expected}")
             pages.append(_Page(header, page))
         parts = [page.data for page in pages]
         return pages, [data] if sum(map(len, parts)) == len(data) else parts
+
+    def _rows_begun(self, header: PageHeader, page: memoryview) -> int | None:
+        """Return how many rows begin in a page, None where only decoding it tells."""
+        if not self.leaf.repeated:
+            return header.values
+        if header.kind != DATA_V2:
+            return None
+        levels = page[header.length : header.length + header.levels[0]]
+        return rows_of_levels(levels, header.values, self.leaf)[0]
 
     def _pick(self, batch: Sequence[_Piece], rows: Int64s) -> pa.Array:
         """Return the rows of a batch that are among some rows."""
@@ -199,7 +208,9 @@ class Paged:
         parts: list[bytes | memoryview] = []
         values = 0
         if any(page.header.needs_dictionary for piece in batch for page in piece.pages):
-            parts.append(self._dictionary().page)
+            dictionary = self._dictionary()
+            dictionary.header()  # compares the checksum
+            parts.append(dictionary.page)
         for piece in batch:
             if piece.starts_mid_row:
                 if self.leaf.width > self.chunk.unpacked:

@@ -35,6 +35,7 @@ __all__ = [
     "leading_header",
     "page_table",
     "read_header",
+    "rows_of_levels",
 ]
 
 
@@ -65,9 +66,6 @@ class PageHeader:
 
     values: int
     """The number of values of the page, with nulls."""
-
-    rows: int | None
-    """The number of rows of the page; None if the header lacks it."""
 
     encoding: int
     """The encoding of the values, as Parquet numbers it."""
@@ -145,20 +143,19 @@ def _header(fields: dict[int, Any], length: int, most: int) -> PageHeader:
         )
     about = fields.get({DATA: 5, DICTIONARY: 7, DATA_V2: 8}.get(kind, 0), {})
     if kind not in (DATA, DICTIONARY, DATA_V2):
-        return PageHeader(kind, length, packed, unpacked, 0, 0, -1, (0, 0), compressed=False)
+        return PageHeader(kind, length, packed, unpacked, 0, -1, (0, 0), compressed=False)
     values = _number(about, 1, kind)
     encoding = _number(about, 4 if kind == DATA_V2 else 2, kind)
     if kind != DATA_V2:
         ways = about.get(4, RLE), about.get(3, RLE)
         return PageHeader(
-            kind, length, packed, unpacked, values, None, encoding, (0, 0), compressed=True, levels_as=ways
+            kind, length, packed, unpacked, values, encoding, (0, 0), compressed=True, levels_as=ways
         )
     levels = _number(about, 6, kind), _number(about, 5, kind)
     if sum(levels) > min(packed, unpacked):
         raise ThriftError(f"a page of {packed} bytes ({unpacked} unpacked) has levels of {levels} bytes")
     compressed = about.get(7, True) is not False
-    rows = _number(about, 3, kind)
-    return PageHeader(kind, length, packed, unpacked, values, rows, encoding, levels, compressed=compressed)
+    return PageHeader(kind, length, packed, unpacked, values, encoding, levels, compressed=compressed)
 
 
 def _number(about: Any, field: int, kind: int) -> int:
@@ -366,17 +363,37 @@ def _walked(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTab
 def _rows_begun(
     source: RangeSource, at: int, header: PageHeader, chunk: Chunk, leaf: Leaf
 ) -> tuple[int, bool]:
-    """Return how many rows begin in a page, and whether it begins within one."""
+    """Return how many rows begin in a page, and whether it begins within one.
+
+    The levels are counted where there are any: the header of a page of version 2 has a number of rows, but
+    pyarrow before 12 wrote the number of values there (apache/arrow#34086).
+    """
     if not leaf.repeated:
         return header.values, False
-    if header.rows is not None:
-        return header.rows, False
     if not header.values:
         return 0, False
+    if header.kind == DATA_V2:
+        start = at + header.length
+        return rows_of_levels(source.range(start, start + header.levels[0]), header.values, leaf)
     if header.levels_as[0] != RLE or (chunk.codec and chunk.codec not in CODECS):
         raise NoRowStarts
-    body = source.range(at + header.length, at + header.size)
-    data = memoryview(unpacked(chunk.codec, body, header.unpacked)).cast("B")
+    page = source.range(at, at + header.size)
+    leading_header(page)  # compares the checksum, for all other pages are counted from this one on
+    data = memoryview(unpacked(chunk.codec, page[header.length :], header.unpacked)).cast("B")
     size = int.from_bytes(data[:4], "little")
-    levels = rle_bitpacked(data[4 : 4 + size], leaf.repeated.bit_length(), header.values)
-    return int(np.count_nonzero(levels == 0)), bool(levels[0])
+    return rows_of_levels(data[4 : 4 + size], header.values, leaf)
+
+
+def rows_of_levels(levels: memoryview, values: int, leaf: Leaf) -> tuple[int, bool]:
+    """Return how many rows begin in a page, by its repetition levels, and whether it begins within one.
+
+    Args:
+        levels: the levels, as runs.
+        values: how many there are.
+        leaf: what the page is of.
+
+    Raises:
+        ThriftError: there are fewer.
+    """
+    found = rle_bitpacked(levels, leaf.repeated.bit_length(), values)
+    return int(np.count_nonzero(found == 0)), bool(found[:1].any())

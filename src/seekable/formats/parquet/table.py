@@ -28,7 +28,7 @@ from seekable.formats.take import one_array, take_array
 from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -51,6 +51,11 @@ _MANY_ROWS = 1 << 17
 """The most rows that a byte of a column can stand for; with more, rows are counted page by page first."""
 
 
+def _damage() -> tuple[type[Exception], ...]:
+    """Return the errors that damaged bytes raise."""
+    return pa.ArrowException, ThriftError, binascii.Error, OSError, ValueError, MemoryError
+
+
 class ParquetTable(TableFile):
     """One Parquet file, open; safe from threads.
 
@@ -68,6 +73,7 @@ class ParquetTable(TableFile):
         self._layout = Layout(footer.raw, footer.metadata.created_by or "")
         self._files: dict[int, OneColumnFile] = {}
         self._paged: dict[tuple[int, str], tuple[Paged, ...]] = {}
+        self._undecodable: dict[tuple[int, str], Exception] = {}
 
     @property
     def schema(self) -> pa.Schema:
@@ -87,39 +93,103 @@ class ParquetTable(TableFile):
     def _rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
         if not len(rows):
             return self._batch(0, columns, [self.schema.field(name).type for name in columns])
-        first = int(rows[0])
-        arrays: dict[str, Any] = {}
-        for name in columns:
-            with self._damage_named(group, first, name):
-                if leaves := self._pages(group, name):
-                    parts = [one_array(pa.chunked_array(leaf.rows(rows))) for leaf in leaves]
-                    arrays[name] = self._typed(name, parts)
-        if whole := [name for name in columns if name not in arrays]:
-            with self._damage_named(group, first, whole[0]):
-                table = self._group(group, whole)
-                arrays.update(
-                    (name, self._typed(name, [take_array(table.column(name), rows)])) for name in whole
-                )
-        return self._batch(len(rows), columns, [arrays[name] for name in columns])
+        arrays = self._arrays(
+            group,
+            int(rows[0]),
+            columns,
+            of_pages=lambda leaf: one_array(pa.chunked_array(leaf.rows(rows))),
+            of_group=lambda column: take_array(column, rows),
+        )
+        return self._batch(len(rows), columns, arrays)
 
     def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
         """Return consecutive rows of a group, at the rate at which pyarrow reads."""
         count = stop - start
         if not count or not columns:
             return self._batch(count, columns, [self.schema.field(name).type for name in columns])
-        arrays: dict[str, Any] = {}
-        if count <= self._group_rows(group) // 2:
+        by_pages = count <= self._group_rows(group) // 2
+        arrays = self._arrays(
+            group,
+            start,
+            columns,
+            of_pages=(lambda leaf: one_array(leaf.run(start, stop))) if by_pages else None,
+            of_group=lambda column: one_array(column.slice(start, count)),
+        )
+        return self._batch(count, columns, arrays)
+
+    def _arrays(
+        self,
+        group: int,
+        row: int,
+        columns: Sequence[str],
+        *,
+        of_pages: Callable[[Paged], pa.Array] | None,
+        of_group: Callable[[pa.ChunkedArray], pa.Array],
+    ) -> list[pa.Array]:
+        """Return rows of some columns: of their pages, and where these are not read, of the whole group.
+
+        pyarrow decides about what is read here by pages and refused: what it makes of the group is right.
+
+        Args:
+            group: the group.
+            row: its row that an error is about.
+            columns: the columns.
+            of_pages: returns the rows of a leaf that is read by its pages; None to read no column so.
+            of_group: returns the rows of a column of the whole group.
+
+        Raises:
+            CorruptRecord: neither way reads a column.
+        """
+        found: dict[str, pa.Array] = {}
+        refused: dict[str, Exception] = {}
+        for name in columns:
+            if of_pages is None:
+                break
+            try:
+                if leaves := self._pages(group, name):
+                    found[name] = self._typed(name, [of_pages(leaf) for leaf in leaves])
+            except SeekableError:
+                raise
+            except _damage() as error:
+                refused[name] = error
+        if whole := [name for name in columns if name not in found]:
+            table = self._group_of(group, row, whole, refused)
+            for name in whole:
+                with self._damage_named(group, row, name):
+                    found[name] = self._typed(name, [of_group(table.column(name))])
+        return [found[name] for name in columns]
+
+    def _group_of(
+        self, group: int, row: int, columns: Sequence[str], refused: Mapping[str, Exception]
+    ) -> pa.Table:
+        """Return some columns of a whole group, decoded by pyarrow.
+
+        Args:
+            group: the group.
+            row: its row that an error is about.
+            columns: the columns.
+            refused: why some of them cannot be read by their pages.
+
+        Raises:
+            CorruptRecord: a column cannot be read.
+        """
+        for name in columns:
+            if (known := self._undecodable.get((group, name))) is not None:
+                raise self._corrupt(group, row, name, refused.get(name, known))
+        try:
+            return self._group(group, columns)
+        except SeekableError:
+            raise
+        except _damage() as error:
+            if len(columns) == 1:
+                (name,) = columns
+                # Remembered, for each of the rows that are damaged would decode the group anew.
+                if not isinstance(error, MemoryError):
+                    self._undecodable[group, name] = error
+                raise self._corrupt(group, row, name, refused.get(name, error)) from error
             for name in columns:
-                with self._damage_named(group, start, name):
-                    if leaves := self._pages(group, name):
-                        arrays[name] = self._typed(
-                            name, [one_array(leaf.run(start, stop)) for leaf in leaves]
-                        )
-        if whole := [name for name in columns if name not in arrays]:
-            with self._damage_named(group, start, whole[0]):
-                table = self._group(group, whole).slice(start, count)
-                arrays.update((name, self._typed(name, [one_array(table.column(name))])) for name in whole)
-        return self._batch(count, columns, [arrays[name] for name in columns])
+                self._group_of(group, row, [name], refused)  # so that the error names the column it is of
+            raise self._corrupt(group, row, columns[0], error) from error
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
         """Return the approximate bytes of memory of some columns of a whole group."""
@@ -147,7 +217,7 @@ class ParquetTable(TableFile):
         found: list[tuple[int, int]] = []
         for name in columns if len(rows) else ():
             with self._damage_named(group, 0, name):
-                leaves = self._pages(group, name)
+                leaves = self._pages_if_any(group, name)
                 found += [each for leaf in leaves for each in leaf.row_ranges(rows)]
                 if not leaves:
                     found += self._chunk_ranges(group, name)
@@ -159,7 +229,7 @@ class ParquetTable(TableFile):
         paged = stop - start <= self._group_rows(group) // 2
         for name in columns if stop > start else ():
             with self._damage_named(group, 0, name):
-                leaves = self._pages(group, name) if paged else ()
+                leaves = self._pages_if_any(group, name) if paged else ()
                 found += [each for leaf in leaves for each in leaf.run_ranges(start, stop)]
                 if not leaves:
                     found += self._chunk_ranges(group, name)
@@ -187,7 +257,7 @@ class ParquetTable(TableFile):
                 if known is not None:
                     of_group[name] = known
                 place = self._layout.column_index(group, leaf.number)
-                paged = self._pages(group, name) if place is not None else ()
+                paged = self._pages_if_any(group, name) if place is not None else ()
                 if place is not None and paged:
                     first = paged[0].table.first
                     found = page_bounds(self._source, place, kind, len(first) - 1)
@@ -206,8 +276,12 @@ class ParquetTable(TableFile):
         """Make the page tables of all columns that can have them, and keep them."""
         for group in range(self._footer.metadata.num_row_groups):
             for name in self.schema.names if self._group_rows(group) else ():
-                with self._damage_named(group, 0, name):
+                try:
                     self._pages(group, name)
+                except SeekableError:
+                    raise
+                except _damage() as error:
+                    self._group_of(group, 0, [name], {name: error})
         self._tables.save()
 
     def page_tables(self) -> bytes:
@@ -220,6 +294,15 @@ class ParquetTable(TableFile):
         if key not in self._paged:
             self._paged[key] = self._find_pages(group, name)
         return self._paged[key]
+
+    def _pages_if_any(self, group: int, name: str) -> tuple[Paged, ...]:
+        """Return what ``_pages`` does, and nothing where the pages are damaged: reading says so."""
+        try:
+            return self._pages(group, name)
+        except SeekableError:
+            raise
+        except _damage():
+            return ()
 
     def _find_pages(self, group: int, name: str) -> tuple[Paged, ...]:
         field = self._field(name)
@@ -257,7 +340,7 @@ class ParquetTable(TableFile):
         if stored is None:
             return None
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
-        return schema if len(schema) == len(self.schema) else None
+        return schema if len(schema) == len(self._layout.fields) else None
 
     @cached
     def _tables(self) -> PageTables:
@@ -271,10 +354,15 @@ class ParquetTable(TableFile):
         return {name: number for number, name in enumerate(self.schema.names)}
 
     def _field(self, name: str) -> Field:
-        fields = self._layout.fields
+        fields = self._fields
         if len(fields) != len(self.schema):
             raise ThriftError(f"the footer has {len(fields)} columns, and pyarrow finds {len(self.schema)}")
         return fields[self._numbers[name]]
+
+    @cached
+    def _fields(self) -> tuple[Field, ...]:
+        """The columns that have leaves, which are those of the schema."""
+        return tuple(field for field in self._layout.fields if field.leaves)
 
     def _group_rows(self, group: int) -> int:
         rows: int = self._footer.metadata.row_group(group).num_rows
@@ -323,7 +411,7 @@ class ParquetTable(TableFile):
             yield
         except SeekableError:
             raise
-        except (pa.ArrowException, ThriftError, binascii.Error, OSError, ValueError, MemoryError) as error:
+        except _damage() as error:
             raise self._corrupt(group, row, column, error) from error
 
     def _corrupt(self, group: int, row: int, column: str | None, error: Exception) -> CorruptRecord:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import IndexStale
+from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.index.build.data_file import opened_file
 from seekable.index.build.decompressing import (
     MOST_BLOCK_BYTES,
@@ -21,11 +21,13 @@ from seekable.index.build.decompressing import (
     needs_points,
 )
 from seekable.index.build.forward import ForwardContent, ForwardFile
+from seekable.index.digest import END_BYTES
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
+from seekable.storage.lfs_pointer import refuse_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -200,7 +202,11 @@ def _identity(file: DataFile) -> tuple[int, int, int]:
 
 def _indexed_table(file: DataFile, indexer: TableIndexer, begun_ns: int) -> PartScan:
     source = file.ranges()
-    found = indexer.read_layout(source)
+    try:
+        found = indexer.read_layout(source)
+    except UnsupportedFormat:
+        refuse_lfs_pointer(bytes(source.range(0, min(source.size, END_BYTES))), source.path)
+        raise
     return PartScan(
         _identity(file),
         begun_ns,
@@ -220,6 +226,7 @@ def _scanned(
     on_bytes: Callable[[int], None] | None,
 ) -> PartScan:
     kind = data.compression
+    refuse_lfs_pointer(data.head, data.name)
     source = _content(data, kind, on_bytes) if kind else _part(data, job, on_bytes)
     if not job.start:
         scanner.check_head(source.head, data.name)
@@ -288,6 +295,7 @@ def survey(
     Raises:
         UnsupportedFormat: the file is of another format, or damaged.
     """
+    refuse_lfs_pointer(data.head, data.name)
     if not data.compression:
         surveyor.check_head(data.head, data.name)
         forward = ForwardFile(data.file, data.name, size=data.size, on_bytes=on_bytes)

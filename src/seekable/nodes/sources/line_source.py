@@ -40,8 +40,7 @@ def line_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Fil
     elif options.field is not None:
         decoder = _field_decoder(form, options.field, options.decode)
     else:
-        decode = form.decode if options.decode is None else options.decode
-        decoder = decoder_named(decode, form.name if form.multiline else "")
+        decoder = _decoder_of(form, form.decode if options.decode is None else options.decode)
 
     def source(files: FileSet) -> FileSource:
         return source_of(files, decoder, form, options)
@@ -59,6 +58,18 @@ def source_of(files: FileSet, decoder: Decoder, form: Format, options: SourceOpt
         version=options.version,
         errors=options.errors,
     )
+
+
+def _decoder_of(form: Format, decode: Any) -> Decoder:
+    """Return the decoder that a user names; that of CSV has the dialect of the format.
+
+    Raises:
+        InvalidArgument: no decoder has this name.
+        WrongType: it is neither a name nor a function.
+    """
+    if form.multiline:
+        return decoder_named(form.name if decode == form.decode else decode, form.name)
+    return decoder_named(decode)
 
 
 def _column_decoder(column: str, decode: Any) -> Decoder:
@@ -83,7 +94,7 @@ def _field_decoder(form: Format, field: str, decode: Any) -> Decoder:
         InvalidArgument: records are not decoded into fields.
     """
     if decode is None or decode == form.decode:
-        return only_field(decoder_named(form.decode, form.name if form.multiline else ""), field)
+        return only_field(_decoder_of(form, form.decode), field)
     message = (
         f"decode={decode!r} returns no fields, and the spec chooses the field {field!r} of {form.name}: "
         f"leave :{field} out of the spec, or decode="

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import SeekableError
+from seekable.formats.csv_dialect import is_csv
 from seekable.formats.decoding import line_span
 from seekable.formats.registry import format_of
 from seekable.formats.tokens.store import SOURCES, is_part, read_sources
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["source_of"]
 
-_LINES = frozenset({"jsonl", "text", "csv", "tsv"})
-"""The formats whose records are lines."""
+_LINES = frozenset({"jsonl", "text"})
+"""The formats whose records are lines; those of CSV are too, or several lines."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,4 +114,4 @@ def _indexed(path: str) -> FileSet | None:
     if not os.path.isabs(path):
         return None
     name = format_of(path).name
-    return find_indexed(path, format_name=name) if name in _LINES else None
+    return find_indexed(path, format_name=name) if name in _LINES or is_csv(name) else None
