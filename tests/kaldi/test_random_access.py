@@ -532,7 +532,7 @@ def test_an_index_changes_no_answer(here: Path, spec: str, data: bytes) -> None:
     without = answers_of(spec)
     sk.open(f"{spec[:3]}:t", holder="int32")
     assert answers_of(spec) == without
-    assert set(without) - {7, 1, 2, 3, 4, True}
+    assert any(isinstance(each, str) for each in without)
 
 
 def answers_of(spec: str) -> list[object]:
@@ -562,12 +562,14 @@ def test_a_key_that_damage_may_hide_is_not_said_to_be_missing(
     (here / "v").write_bytes(b"7 ")
     (here / "t").write_bytes(data)
     ds = sk.open(spec, holder="int32")
-    assert "a" in ds.keys()
-    for ask in (ds.key, ds.keys().__contains__, ds.shuffle(1, fixed=True).key):
+    keys = ds.keys()
+    assert "a" in keys
+    for ask in (ds.key, keys.__contains__, ds.shuffle(1, fixed=True).key):
         with pytest.raises(sk.CorruptRecord, match=place):
             ask("z")
-    left_out = sk.open(spec, holder="int32", errors=lambda error: sk.HOLE)
-    assert "z" not in left_out.keys()
+    left_out = sk.open(spec, holder="int32", errors=lambda _: sk.HOLE)
+    keys = left_out.keys()
+    assert "z" not in keys
     with pytest.raises(sk.KeyNotFound, match="and 1 records that were left out"):
         left_out.key("z")
 
