@@ -181,7 +181,7 @@ def test_a_hash_is_found_wherever_it_is_and_however_often(
     rows = [(7 * place) % 1000 for place in range(len(hashes))]
     path = tmp_path_factory.mktemp("pairs") / "keys.u64"
     path.write_bytes(np.array([*hashes, *rows], "<u8").tobytes())
-    index = KeyIndex(str(path), len(hashes), None)
+    index = KeyIndex(str(path), len(hashes), len(hashes), None)
     for wanted in {*hashes, asked, 0, 2**64 - 1}:
         assert index.rows(wanted) == [row for row, found in zip(rows, hashes, strict=True) if found == wanted]
 

@@ -476,7 +476,7 @@ def test_a_table_with_an_index_is_not_read(here: Path, monkeypatch: pytest.Monke
     sk.open("scp:a.scp", holder="matrix").key("u0")
     for name in ("load_script", "ArchiveLookup"):
         monkeypatch.delattr(f"seekable.kaldi.tables.random_access.{name}")
-    for spec in ("ark:a.ark", "scp:a.scp", "ark,p:a.ark", "scp,cs:a.scp"):
+    for spec in ("ark:a.ark", "scp:a.scp", "scp,p:a.scp", "scp,cs:a.scp"):
         with RandomAccessReader(spec, "matrix") as reader:
             assert [reader[key][0, 0] for key in ("u49", "u0", "u7")] == [49, 0, 7]
             assert "u50" not in reader
@@ -509,17 +509,69 @@ def test_a_file_without_lines_is_no_script_and_is_not_read_to_its_end(here: Path
         RandomAccessReader("scp:b.scp", "int32")
 
 
-def test_a_bad_line_of_an_indexed_script_is_named_by_its_byte(here: Path) -> None:
-    made(here, "a")
-    good = (here / "a.scp").read_bytes()
-    (here / "b.scp").write_bytes(good + b"b x\0y\n")
-    sk.open("scp:b.scp", holder="int32").key("a")
-    with RandomAccessReader("scp:b.scp", "int32") as reader:
-        assert reader["a"] == 0
-        with pytest.raises(
-            sk.CorruptTable, match=f"line at byte {len(good)} has a filename with a NUL character"
-        ):
-            reader["b"]
+@pytest.mark.filterwarnings("ignore::seekable.DuplicateKeys", "ignore::seekable.errors.KaldiWarning")
+@pytest.mark.parametrize(
+    ("spec", "data"),
+    [
+        ("ark:t", b"a 1 \nb 2 \nc x \nd 4 \n"),
+        ("ark,p:t", b"a 1 \nb 2 \nc x \nd 4 \n"),
+        ("ark:t", b"a 1 \nb 2 \n\xff\xff c 3 \n"),
+        ("ark:t", b"a 1 \nb \0B\4\2\0"),
+        ("ark:t", b"b 1 \na 2 \nb 3 \nc 4 \n"),
+        ("scp:t", b"a v:0\nb v\0\nc v:0\n"),
+        ("scp:t", b"a v:0\nb\x01 v:0\nc v:0\n"),
+        ("scp,p:t", b"a v:0\n\nc v:0\n"),
+        ("scp:t", b"a v:0\nb\n"),
+        ("scp:t", b"a v:0\nb v:0\na v:9\n"),
+    ],
+)
+def test_an_index_changes_no_answer(here: Path, spec: str, data: bytes) -> None:
+    (here / "v").write_bytes(b"7 ")
+    (here / "t").write_bytes(data)
+
+    without = answers_of(spec)
+    sk.open(f"{spec[:3]}:t", holder="int32")
+    assert answers_of(spec) == without
+    assert any(isinstance(each, str) for each in without)
+
+
+def answers_of(spec: str) -> list[object]:
+    """What a reader answers of some keys, each asked of a new one."""
+    found: list[object] = []
+    for key in "abcdz":
+        for ask in ("__contains__", "__getitem__"):
+            try:
+                with RandomAccessReader(spec, "int32") as reader:
+                    found.append(getattr(reader, ask)(key))
+            except sk.SeekableError as error:
+                found.append(f"{type(error).__name__}: {error}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "data", "place"),
+    [
+        ("ark:t", b"a 1 \nb 2 \n\xff\xff c 3 \n", "record 2 at byte 10"),
+        ("ark:t", b"a 1 \nb \0B\4\2\0", "record 1 at byte 5"),
+        ("scp:t", b"a v:0\n\nc v:0\n", "record 1 at byte 6"),
+    ],
+)
+def test_a_key_that_damage_may_hide_is_not_said_to_be_missing(
+    here: Path, spec: str, data: bytes, place: str
+) -> None:
+    (here / "v").write_bytes(b"7 ")
+    (here / "t").write_bytes(data)
+    ds = sk.open(spec, holder="int32")
+    keys = ds.keys()
+    assert "a" in keys
+    for ask in (ds.key, keys.__contains__, ds.shuffle(1, fixed=True).key):
+        with pytest.raises(sk.CorruptRecord, match=place):
+            ask("z")
+    left_out = sk.open(spec, holder="int32", errors=lambda _: sk.HOLE)
+    keys = left_out.keys()
+    assert "z" not in keys
+    with pytest.raises(sk.KeyNotFound, match="and 1 records that were left out"):
+        left_out.key("z")
 
 
 def test_wrong_keys_and_arguments(here: Path) -> None:

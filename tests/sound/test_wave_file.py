@@ -8,11 +8,14 @@ import struct
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kaldi.holder_cases import cursors
 from tests.sound.waves import EXTENSIBLE, FLOAT, PCM, ULAW, chunk, extensible, form, rf64, wave
 
 import seekable as sk
+from seekable.errors import CorruptObject
+from seekable.kaldi import find_holder
 
 BYTES = np.random.default_rng(1).bytes(4800)
 FINITE = np.random.default_rng(2).standard_normal(600)
@@ -85,15 +88,45 @@ def test_any_bytes_are_the_values_of_soundfile(
     np.testing.assert_array_equal(sk.audio()(file)[0], expected)
 
 
-@pytest.mark.parametrize("unknown", [0xFFFFFFFF, 0x7FFFFFFF, 0x7FFFF000, 0x80000000])
+@pytest.mark.parametrize(
+    "unknown",
+    [*(0xFFFFFFFF, 0x7FFFFFFF, 0x7FFFF000, 0x7FFFFF00, 0x80000000, 0xFFFFFFDB, 0xFFFFFFFE, 0x90000000)],
+)
 def test_a_size_that_a_pipe_could_not_know_reaches_to_the_end(unknown: int) -> None:
     assert len(sk.audio()(wave(SHORTS, riff=unknown, size=unknown))[0]) == 2000
     with pytest.raises(ValueError, match="last frame has 1 of 2 bytes"):
         sk.audio()(wave(SHORTS[:-1], size=unknown)[:-1])
 
 
-def test_a_file_that_was_never_closed_is_read_to_its_end() -> None:
-    assert len(sk.audio()(wave(SHORTS, riff=0, size=0))[0]) == 2000
+@pytest.mark.parametrize("riff", [0, 36, 4036, 0xFFFFFFFF])
+def test_a_file_that_was_never_closed_is_read_to_its_end(riff: int) -> None:
+    file = wave(SHORTS, riff=riff, size=0)
+    assert len(sk.audio()(file)[0]) == 2000
+    for cursor in cursors(file):
+        assert find_holder("wave").read(cursor).data.shape == (1, 2000)
+
+
+def test_chunks_behind_samples_of_no_length_are_no_samples() -> None:
+    empty = wave(b"", after=chunk(b"LIST", b"INFO"))
+    assert len(sk.audio()(empty)[0]) == 0
+    with pytest.raises(ValueError, match="its samples are an empty chunk"):
+        sk.audio()(empty + SHORTS)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from([0, 36, 4036, 2**31, 2**32 - 1]), st.just(0) | st.integers(2**31 - 2**16, 2**32 - 1))
+def test_scripts_and_archives_agree_on_sizes_that_no_writer_knew(riff: int, size: int) -> None:
+    file = wave(SHORTS, riff=riff, size=size)
+    try:
+        expected: list[float] | None = (sk.audio()(file)[0] * 32768).tolist()
+    except ValueError:
+        expected = None
+    for cursor in cursors(file):
+        try:
+            found = find_holder("wave").read(cursor).data[0].tolist()
+        except CorruptObject:
+            found = None
+        assert found == expected
 
 
 @pytest.mark.parametrize("cut", [1, 2, 100, 3990, 4000])
@@ -113,14 +146,20 @@ def test_a_header_that_is_cut_off_is_an_error(size: int) -> None:
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (b"RIFF\0\0\0\0WAVE" + chunk(b"data", SHORTS), "needs the chunk 'fmt ' before its samples"),
-        (b"RIFF\0\0\0\0WAVE" + bytes(4000), "no chunk begins at byte 12"),
-        (wave(SHORTS, form()[:14]), "has 14 bytes, and needs 16"),
-        (wave(SHORTS, form(channels=0, frame=2)), "0 channels and 16000 frames a second"),
-        (wave(SHORTS, form(rate=0)), "1 channels and 0 frames a second"),
-        (wave(SHORTS, form(bits=24, frame=4)), "1 channels of 24 bits need 3"),
+        (
+            b"RIFF\0\0\0\0WAVE" + chunk(b"data", SHORTS),
+            "expected the chunk 'fmt ' before the samples, found none",
+        ),
+        (b"RIFF\0\0\0\0WAVE" + bytes(4000), "at byte 12: expected the chunk 'data'"),
+        (wave(SHORTS, form()[:14]), "at least 16 bytes, found 14 bytes"),
+        (wave(SHORTS, form(channels=0, frame=2)), "0 channels of 16000 frames a second"),
+        (wave(SHORTS, form(rate=0)), "1 channels of 0 frames a second"),
+        (
+            wave(SHORTS, form(bits=24, frame=4)),
+            "frames of 3 bytes, as 1 channels of 24 bits need, found 4 bytes",
+        ),
         (wave(SHORTS, form(bits=64)), "soundfile cannot decode"),
-        (wave(SHORTS, form(bits=0, frame=2)), "0 bits need 0"),
+        (wave(SHORTS, form(bits=0, frame=2)), "of 0 bits need, found 2"),
         (wave(SHORTS, form(EXTENSIBLE)), "soundfile cannot decode"),
         (rf64(SHORTS, promised=1 << 40), "promises 1,099,511,627,776 bytes"),
     ],

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seekable.facts.documents import document, json_safe
+from seekable.facts.documents import document, json_safe, text_bytes
 
 
 def write_document(fields: Mapping[str, Any]) -> None:
@@ -16,7 +16,7 @@ def write_document(fields: Mapping[str, Any]) -> None:
 
 def write_line(text: str) -> None:
     """Print a line; names that are not UTF-8 are printed as their bytes."""
-    write(text.encode("utf-8", "surrogateescape") + b"\n")
+    write(text_bytes(text) + b"\n")
 
 
 def write_facts(facts: Mapping[str, str]) -> None:

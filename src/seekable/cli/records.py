@@ -12,27 +12,35 @@ import numpy as np
 from seekable.cli.output import write, write_document
 from seekable.dataset.dataset import Dataset
 from seekable.facts.documents import place_as_json
+from seekable.facts.json_values import json_value
 from seekable.facts.raw_records import raw_source
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.shar_source import SharSource
+from seekable.writing.jsonl import Unencodable, json_text
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
-
-_SHOWN_BYTES = 16
 
 _AT_ONCE = 64
 """The number of records that are read together."""
 
 
-def _plain(value: Any) -> Any:
-    """Return a value in types that JSON has: numbers and lists of arrays, rows of batches; else a text."""
-    for name in ("tolist", "to_pylist"):
-        if hasattr(value, name):
-            return getattr(value, name)()
-    return str(value)
+def record_json(record: Any) -> bytes:
+    r"""Return any record as JSON on one line, without the line end.
+
+    It is the line that ``seekable export`` writes of the record. Where JSON lacks a value, which export
+    refuses, a text stands for it: ``"nan"``, ``"inf"``, base64 for bytes.
+
+    Example:
+        >>> record_json({"a": 1.5, "b": float("nan")}), record_json("caf\udce9")
+        (b'{"a":1.5,"b":"nan"}', b'"caf\\udce9"')
+    """
+    try:
+        return json_text(record)
+    except Unencodable:
+        return json_text(json_value(record, whole_bytes=True))
 
 
 def _short(value: Any) -> Any:
@@ -41,13 +49,7 @@ def _short(value: Any) -> Any:
         return {name: _short(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_short(each) for each in value]
-    if not isinstance(value, bytes):
-        return value
-    more = "..." if len(value) > _SHOWN_BYTES else ""
-    return f"<{len(value):,} bytes: {value[:_SHOWN_BYTES]!r}{more}>"
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+    return json_value(value) if isinstance(value, bytes) else value
 
 
 def write_records(records: Node, rows: Iterable[int], *, as_json: bool) -> None:
@@ -72,12 +74,12 @@ def _write_rows(records: Node, rows: list[int], *, as_json: bool) -> None:
     read = records.fetch(np.array(rows, dtype=np.int64))
     if any(isinstance(leaf, SampleSource | SharSource) for leaf in leaves_of(records)):
         read = [_short(record) for record in read]
-    found = [msgspec.Raw(_ENCODER.encode(record)) for record in read]
+    found = list(map(record_json, read))
     if not as_json:
-        write(b"".join(bytes(record) + b"\n" for record in found))
+        write(b"".join(record + b"\n" for record in found))
         return
     for row, where, record in zip(rows, Dataset(records).locate(rows), found, strict=True):
-        write_document({"row": row, "location": place_as_json(where), "record": record})
+        write_document({"row": row, "location": place_as_json(where), "record": msgspec.Raw(record)})
 
 
 def _write_json(lines: FileSource, records: FileSource, rows: list[int]) -> None:
@@ -92,15 +94,15 @@ def _write_json(lines: FileSource, records: FileSource, rows: list[int]) -> None
 def _content(line: bytes, record: Any, *, is_json: bool) -> dict[str, Any]:
     """Return the content of a record for a JSON document, with no digit of it changed.
 
-    JSON that Python's own module reads but the standard does not know (NaN, lone surrogates) cannot be part
-    of a document: it is given as text.
+    JSON that Python's own module reads but the standard does not know (NaN, lone surrogates), or that is
+    nested too deep, cannot be part of a document: it is given as text.
     """
     if not is_json:
-        return {"record": record}
+        return {"record": msgspec.Raw(record_json(record))}
     try:
         msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return {"text": line.decode()}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {"text": line.decode("utf-8", "backslashreplace")}
     return {"record": msgspec.Raw(line)}
 
 

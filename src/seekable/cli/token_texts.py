@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from seekable.cli.output import write, write_document
+from seekable.cli.output import write_document, write_line
 from seekable.errors import InvalidArgument
 from seekable.facts.documents import place_as_json
 from seekable.facts.store_tokenizer import engine_of_store
@@ -77,7 +77,7 @@ def write_texts(
             location = place_as_json(place)
             write_document({"row": row, "location": location, "text": text, "record": {key: ids}})
         else:
-            write(text.encode("utf-8", "surrogateescape") + b"\n")
+            write_line(text)
 
 
 def _unpadded(ids: list[int], record: Any) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,7 +11,10 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SCHEMA", "document", "in_words", "json_safe", "place_as_json"]
+__all__ = ["SCHEMA", "document", "in_words", "json_safe", "place_as_json", "text_bytes"]
+
+_NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Surrogates that stand for no byte."""
 
 SCHEMA = 1
 """The version of all JSON documents: it grows when a field is removed or changes its meaning."""
@@ -22,12 +27,34 @@ def document(fields: Mapping[str, Any]) -> bytes:
         >>> document({"records": 3, "files": 1})
         b'{"files":1,"records":3,"schema":1}\n'
     """
-    return msgspec.json.encode({"schema": SCHEMA, **fields}, order="sorted") + b"\n"
+    whole = {"schema": SCHEMA, **fields}
+    try:
+        return msgspec.json.encode(whole, order="sorted") + b"\n"
+    except UnicodeEncodeError:
+        pass
+    # Text with a lone surrogate is no UTF-8, but JSON can escape it; what is encoded already stays as it is.
+    escaped = {
+        name: value
+        if isinstance(value, msgspec.Raw)
+        else msgspec.Raw(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
+        for name, value in whole.items()
+    }
+    return msgspec.json.encode(escaped, order="sorted") + b"\n"
+
+
+def text_bytes(text: str) -> bytes:
+    r"""Return text as bytes for people: names that are not UTF-8 as their bytes, other surrogates escaped.
+
+    Example:
+        >>> text_bytes("caf\udce9"), text_bytes("\ud800")
+        (b'caf\xe9', b'\\ud800')
+    """
+    return _NO_BYTES.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "surrogateescape")
 
 
 def json_safe(path: str) -> str:
     r"""Return a path as JSON can hold it: bytes that are no UTF-8 become ``\xNN``."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return text_bytes(path).decode("utf-8", "backslashreplace")
 
 
 def place_as_json(place: Any) -> Any:

@@ -61,13 +61,13 @@ def json_text(record: Any) -> bytes:
     """
     try:
         encodable = _checked(record, ())
+        try:
+            return msgspec.json.encode(encodable)
+        except UnicodeEncodeError:
+            # A lone surrogate is no UTF-8, but JSON can escape it.
+            return json.dumps(encodable, separators=(",", ":"), allow_nan=False).encode()
     except RecursionError:
         raise Unencodable("the record holds itself, or is nested too deep") from None
-    try:
-        return msgspec.json.encode(encodable)
-    except UnicodeEncodeError:
-        # A lone surrogate is no UTF-8, but JSON can escape it.
-        return json.dumps(encodable, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _checked(value: Any, path: tuple[str | int, ...]) -> Any:

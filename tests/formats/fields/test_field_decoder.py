@@ -12,6 +12,7 @@ from typing import Any
 
 import msgpack
 import numpy as np
+import PIL.Image
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -273,7 +274,7 @@ def test_the_image_fields_are_those_of_webdataset() -> None:
     assert set(IMAGE_SPECS) == set(webdataset.autodecode.imagespecs)
 
 
-@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1", "I;16"])
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1"])
 def test_images_are_those_of_webdataset(mode: str) -> None:
     data = png(mode)
     for spec in IMAGE_SPECS:
@@ -286,6 +287,49 @@ def test_images_are_those_of_webdataset(mode: str) -> None:
         else:
             same(one, other)
             assert one.flags.writeable
+
+
+@pytest.mark.parametrize("kind", ["PNG", "PPM", "TIFF"])
+def test_pixels_of_16_bits_are_scaled_to_8(kind: str) -> None:
+    pixels = np.array([[0, 128, 129, 257 * 9, 65535]], np.uint16)
+    data = image_file(kind, pixels)
+    assert ours("png", data, "l8").tolist() == [[0, 0, 1, 9, 255]]
+    assert ours("png", data, "rgb8")[0, :, 1].tolist() == [0, 0, 1, 9, 255]
+    assert np.asarray(ours("png", data, "pil"))[0, -2].tolist() == [9, 9, 9]
+    assert ours("png", data, "l")[0, -1] == 1.0
+    native = ours("png", data, "native")
+    assert (native.dtype, native.tolist()) == (np.uint16, pixels.tolist())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_pixels_without_a_range_are_refused_or_kept(dtype: str) -> None:
+    pixels = np.array([[0, 1, -7]], dtype)
+    data = image_file("TIFF", pixels)
+    for spec in ("rgb8", "l8", "rgb", "l", "pil", "pill"):
+        with pytest.raises(ValueError, match="which have no range that could be scaled"):
+            ours("tiff", data, spec)
+    native = ours("tiff", data, "native")
+    assert (native.dtype, native.tolist()) == (dtype, pixels.tolist())
+    assert np.array_equal(np.asarray(ours("tiff", data, "pilnative")), pixels)
+
+
+def test_the_orientation_of_exif_is_followed_where_it_is_asked_for() -> None:
+    pixels = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6  # To be turned a quarter to the right.
+    data = image_file("PNG", pixels, exif=exif)
+    assert np.array_equal(ours("png", data, "rgb8"), pixels)
+    assert np.array_equal(ours("png", data, "rgb8-upright"), np.rot90(pixels, -1))
+    assert ours("png", data, "pilnative-upright").size == (2, 3)
+    wide = image_file("PNG", np.full((2, 3), 257, np.uint16), exif=exif)
+    assert ours("png", wide, "l8-upright").tolist() == [[1, 1]] * 3
+
+
+def image_file(kind: str, pixels: Any, **options: Any) -> bytes:
+    """A file of an array of pixels."""
+    stream = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(stream, kind, **options)
+    return stream.getvalue()
 
 
 @pytest.mark.frameworks(name="torch")

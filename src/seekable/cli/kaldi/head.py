@@ -55,10 +55,9 @@ def head(
 def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
     from seekable.cli.kaldi.json_values import to_json
     from seekable.cli.output import write, write_document
-    from seekable.facts.documents import json_safe
 
     if as_json:
-        write_document({"key": json_safe(key), "value": to_json(value)})
+        write_document({"key": key, "value": to_json(value)})
     else:
         write(key.encode("utf-8", "surrogateescape") + b" " + _text(value, holder))
 
@@ -67,15 +66,14 @@ def _text(value: Any, holder: Any) -> bytes:
     """Return the text form of an object with a line end; JSON, if it has none."""
     import io
 
-    import msgspec
-
     from seekable.cli.kaldi.json_values import to_json
     from seekable.errors import InvalidArgument
+    from seekable.writing.jsonl import json_text
 
     file = io.BytesIO()
     try:
         holder.write(file, value, binary=False)
     except InvalidArgument:
-        return msgspec.json.encode(to_json(value)) + b"\n"
+        return json_text(to_json(value)) + b"\n"
     text = file.getvalue()
     return text if text.endswith(b"\n") else text + b"\n"

@@ -16,7 +16,7 @@ from seekable.formats.fields.field_decoder import (
     is_ranged,
     last_component,
 )
-from seekable.formats.fields.images import IMAGE_SPECS, IMAGE_SUFFIXES
+from seekable.formats.fields.images import IMAGE_DECODERS, IMAGE_SUFFIXES, UPRIGHT
 
 __all__ = ["FieldDecoders", "check_fields", "checked_decode"]
 
@@ -26,7 +26,7 @@ _EXTRAS = {"PIL": "images", "cbor2": "cbor", "lilcom": "audio", "soundfile": "au
 _NO_FIELDS: frozenset[str] = frozenset()
 
 _KINDS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(IMAGE_SPECS, IMAGE_SUFFIXES),
+    **dict.fromkeys(IMAGE_DECODERS, IMAGE_SUFFIXES),
     "audio": AUDIO_SUFFIXES,
     "lilcom": frozenset({"llc"}),
     "webdataset": _NO_FIELDS,
@@ -192,7 +192,7 @@ def _fitting(field: str) -> list[str]:
 def _not_for_all(decode: str) -> str:
     if decode in FIELD_DECODERS:
         return f"decode={decode!r} is the decoder of one field: say which, decode={{'FIELD': {decode!r}}}"
-    names = ", ".join(map(repr, ["bytes", *_KINDS]))
+    names = ", ".join(repr(name) for name in ["bytes", *_KINDS] if not name.endswith(UPRIGHT))
     return f"decode must be one of {names}, or a dict by field (got {decode!r})"
 
 

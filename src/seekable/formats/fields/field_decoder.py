@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
-from seekable.formats.fields.images import IMAGE_SPECS
+from seekable.formats.fields.images import IMAGE_DECODERS, UPRIGHT
 from seekable.formats.fields.tenbin import as_tenbin
 from seekable.formats.fields.values import (
     Bytes,
@@ -150,7 +150,7 @@ def _by_suffix(suffix: str) -> FieldDecoder:
 def _as_asked(asked: str | Callable[[bytes], Any]) -> FieldDecoder:
     if isinstance(asked, str):
         if asked not in FIELD_DECODERS:
-            names = ", ".join(map(repr, FIELD_DECODERS))
+            names = ", ".join(repr(name) for name in FIELD_DECODERS if not name.endswith(UPRIGHT))
             message = f"the decoder of a field is one of {names}, or a function of bytes (got {asked!r})"
             raise InvalidArgument(message)
         return FIELD_DECODERS[asked]
@@ -200,7 +200,7 @@ def _refuse(data: Bytes) -> Any:
 
 
 def _image(name: str) -> FieldDecoder:
-    decoder = IMAGE_SPECS[name]
+    decoder = IMAGE_DECODERS[name]
     packages = ("PIL", "torch") if decoder.made == "tensor" else ("PIL",)
     return FieldDecoder(name, decoder, packages=packages)
 
@@ -218,7 +218,7 @@ FIELD_DECODERS: dict[str, FieldDecoder] = {
         FieldDecoder("cbor", as_cbor, packages=("cbor2",)),
         FieldDecoder("audio", audio(), ranged=True),
         FieldDecoder("lilcom", as_lilcom, packages=("lilcom",)),
-        *map(_image, IMAGE_SPECS),
+        *map(_image, IMAGE_DECODERS),
     )
 }
 """The decoders that users name."""

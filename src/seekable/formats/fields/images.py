@@ -2,13 +2,15 @@
 
 The names of what an image becomes are webdataset's: ``rgb8`` and ``l8`` are uint8 of shape (height, width,
 channels) and (height, width), ``rgb`` and ``l`` float32 from 0 to 1, ``torchrgb`` and so on tensors of shape
-(channels, height, width), ``pil`` and ``pill`` images of Pillow.
+(channels, height, width), ``pil`` and ``pill`` images of Pillow. Pixels of 16 bits are scaled to 8, and those
+that have no range, of floats or of 32 bits, are refused. ``native``, ``torchnative`` and ``pilnative`` leave
+pixels as the file has them. Behind each name, ``-upright`` turns an image as its EXIF orientation says.
 """
 
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,12 +22,22 @@ from seekable.formats.fields.values import Bytes, beginning
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
-    from PIL import Image
+    from PIL import Image, ImageOps
 else:
     Image = optional("PIL.Image", extra="images")
+    ImageOps = optional("PIL.ImageOps", extra="images")
     torch = optional("torch", extra="torch")
 
-__all__ = ["IMAGES_WRITTEN", "IMAGE_SPECS", "IMAGE_SUFFIXES", "ImageDecoder", "is_image", "to_image"]
+__all__ = [
+    "IMAGES_WRITTEN",
+    "IMAGE_DECODERS",
+    "IMAGE_SPECS",
+    "IMAGE_SUFFIXES",
+    "UPRIGHT",
+    "ImageDecoder",
+    "is_image",
+    "to_image",
+]
 
 IMAGE_SUFFIXES = frozenset(
     {
@@ -41,6 +53,15 @@ IMAGE_SUFFIXES = frozenset(
 
 _PROGRAMS = frozenset({"EPS"})
 """Formats of Pillow whose files are programs, which an interpreter would run."""
+
+_SIXTEEN_BITS_IN_32 = frozenset({"PNG", "PPM"})
+"""Formats whose pixels of 16 bits Pillow may give as integers of 32 (mode "I")."""
+
+_BITS_PER_SAMPLE = 258
+"""The tag of TIFF."""
+
+UPRIGHT = "-upright"
+"""The end of the names of decoders that turn images as their EXIF orientation says."""
 
 _FLOAT_TOLERANCE = 0.001
 
@@ -67,25 +88,31 @@ class ImageDecoder:
     """
 
     made: Literal["array", "tensor", "image"]
-    mode: Literal["L", "RGB", "RGBA"]
+    mode: Literal["L", "RGB", "RGBA"] | None
+    """The channels; None for the pixels of the file, of any number of channels and of any type."""
     dtype: Literal["uint8", "float32"] = "uint8"
+    upright: bool = False
+    """True to turn and mirror the image as its EXIF orientation says."""
 
     def __call__(self, data: Bytes) -> Any:
         """Return the image.
 
         Raises:
-            ValueError: the bytes are no image that Pillow reads, or are cut short.
+            ValueError: the bytes are no image that Pillow reads, or are cut short, or the pixels have no
+                range that could be scaled.
             MissingDependency: Pillow or torch is not installed.
         """
-        image = _opened(data).convert(self.mode)
+        image = _opened(data, upright=self.upright)
+        if self.mode is not None:
+            image = _with_range(image).convert(self.mode)
         if self.made == "image":
             return image
-        array: NDArray[Any] = np.array(image)
+        array = _pixels_of(image)
         if self.dtype == "float32":
             array = array.astype(np.float32) / np.float32(255.0)
         if self.made == "array":
             return array
-        return torch.from_numpy(array.transpose(2, 0, 1).copy() if self.mode != "L" else array)
+        return torch.from_numpy(array.transpose(2, 0, 1).copy() if array.ndim > 2 else array)  # noqa: PLR2004
 
 
 _MODES: tuple[tuple[str, Literal["L", "RGB", "RGBA"]], ...] = (("l", "L"), ("rgb", "RGB"), ("rgba", "RGBA"))
@@ -99,15 +126,65 @@ IMAGE_SPECS: dict[str, ImageDecoder] = {
     **{f"pil{name}": ImageDecoder("image", mode) for name, mode in _MODES},
     "pil": ImageDecoder("image", "RGB"),
 }
+"""The decoders of images by the names that webdataset has too."""
+
+_NATIVE = {
+    "native": ImageDecoder("array", None),
+    "torchnative": ImageDecoder("tensor", None),
+    "pilnative": ImageDecoder("image", None),
+}
+
+IMAGE_DECODERS: dict[str, ImageDecoder] = {
+    name + ending: replace(decoder, upright=bool(ending))
+    for ending in ("", UPRIGHT)
+    for name, decoder in (IMAGE_SPECS | _NATIVE).items()
+}
 """The decoders of images by the names that users give."""
 
 
-def _opened(data: Bytes) -> Image.Image:
+def _with_range(image: Image.Image) -> Image.Image:
+    """Return an image whose pixels have a known range, scaled to 8 bits where they have 16.
+
+    Raises:
+        ValueError: the pixels are floats, or integers of 32 bits.
+    """
+    is_long = image.mode == "I" and image.format in _SIXTEEN_BITS_IN_32
+    if is_long or image.mode.startswith("I;16"):
+        most = (1 << _bits(image)) - 1
+        scaled = (np.array(image).astype(np.uint32) * 255 + most // 2) // most
+        return Image.fromarray(scaled.astype(np.uint8))
+    if image.mode in {"I", "F"}:
+        kind = "floats" if image.mode == "F" else "integers of 32 bits"
+        message = (
+            f"expected pixels of 8 or 16 bits, found {kind}, which have no range that could be scaled: take "
+            f"the pixels as they are, with decode='native' (or 'pilnative', 'torchnative')"
+        )
+        raise ValueError(message)
+    return image
+
+
+def _bits(image: Image.Image) -> int:
+    """Return the bits of the pixels of an image of up to 16 bits: 16, or 12 in some TIFF files."""
+    (bits,) = getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE, (16,))
+    return int(bits)
+
+
+def _pixels_of(image: Image.Image) -> NDArray[Any]:
+    """Return the pixels as an array, in the byte order of this machine."""
+    array = np.array(image)
+    if image.mode == "I" and image.format in _SIXTEEN_BITS_IN_32:
+        return array.astype(np.uint16)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _opened(data: Bytes, *, upright: bool) -> Image.Image:
     """Return an image whose pixels are in memory."""
     formats = _formats()
     try:
         image = Image.open(io.BytesIO(data), formats=formats)
         image.load()
+        if upright:
+            ImageOps.exif_transpose(image, in_place=True)
     except Exception as error:
         # Pillow's plug-ins raise OSError, SyntaxError, struct.error, IndexError and others for damaged files.
         reason = f"; {error}" if "BytesIO" not in str(error) else ""

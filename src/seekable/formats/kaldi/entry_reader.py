@@ -102,6 +102,21 @@ class EntryReader:
             raise cursor.error("the end of the entry", repr(rest))
         return key, value
 
+    def is_whole(self, entry: memoryview) -> bool:
+        """Return True if an entry of an archive is a key and an object, as far as its end can be found.
+
+        The last entry of a damaged archive is not: it has all bytes from the damage on.
+        """
+        found = ENTRY.match(entry)
+        if found is None:
+            return False
+        cursor = MemoryCursor(entry, name="", key=None, position=found.end())
+        try:
+            self.holder.skip(cursor)
+        except CorruptTable:
+            return False
+        return not bytes(entry[cursor.position :]).strip()
+
     def _value(self, cursor: Cursor) -> Any:
         return self.holder.shape(cursor) if self.wanted == "shape" else owned(self.holder.read(cursor))
 

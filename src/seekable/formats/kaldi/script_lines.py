@@ -117,9 +117,9 @@ def parse_line(line: bytes) -> ScriptLine:
 
 
 def line_key(line: bytes) -> bytes:
-    """Return the key of a line; empty if it has none."""
-    fields = line.split(None, 1)
-    return fields[0] if len(fields) == _FIELDS else b""
+    """Return the key of a line; empty if the line breaks a rule of scripts."""
+    fields = key_and_xfilename(line)
+    return fields[0] if fields else b""
 
 
 @functools.lru_cache(maxsize=256)

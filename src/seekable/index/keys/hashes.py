@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xxhash
 
+from seekable._cached import cached
 from seekable.errors import IndexStale
 from seekable.index.catalog import read_table
 from seekable.index.digest import digest_text
@@ -68,12 +69,14 @@ _PAIRS = re.compile(r"keys-[0-9a-f]{16}\.u64")
 class KeyIndex:
     """Sorted hashes and their rows, memory-mapped; never changed, safe from threads and after fork."""
 
-    def __init__(self, path: str, count: int, duplicates: dict[str, Any] | None) -> None:
+    def __init__(self, path: str, count: int, records: int, duplicates: dict[str, Any] | None) -> None:
         """Take the pairs of a file, which is opened at first use."""
         self.path = path
         """The absolute path of the pairs."""
         self.count = count
         """The number of keys; a key of two records counts twice."""
+        self.records = records
+        """The number of records; those that cannot be read have no key."""
         self.duplicates = duplicates
         """Examples of keys that several records have; None if each record has its own."""
         self._opened: memoryview | None = None
@@ -81,7 +84,26 @@ class KeyIndex:
         self._spread = 4 * isqrt(count) + 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KeyIndex, (self.path, self.count, self.duplicates)
+        return KeyIndex, (self.path, self.count, self.records, self.duplicates)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if each record has a key, and no other record has it."""
+        return self.count == self.records and self.duplicates is None
+
+    @cached
+    def row_without_key(self) -> int | None:
+        """The first row whose record has no key; None if each has one.
+
+        Raises:
+            IndexStale: the file is gone.
+        """
+        if self.count == self.records:
+            return None
+        rows = np.frombuffer(self._opened or self._open(), np.int64)[self.count :]
+        has_key = np.zeros(self.records, np.bool_)
+        has_key[rows] = True
+        return int(has_key.argmin())
 
     def rows(self, hashed: int) -> list[int]:
         """Return the rows whose keys have a hash, ascending.
@@ -134,17 +156,25 @@ def lock_of(folder: str) -> str:
 def read_keys(folder: str, keyed: Keyed) -> KeyIndex | None:
     """Return the key index of some files, None if there is none that is whole."""
     head = read_head(os.path.join(folder, f"{keyed.name}.json"))
-    return open_pairs(folder, head) if head and head.made == keyed.made else None
+    if head is None or head.made != keyed.made:
+        return None
+    return open_pairs(folder, head, records=int(keyed.records.sum()))
 
 
-def open_pairs(folder: str, head: Head) -> KeyIndex | None:
-    """Return the key index that a description names, None if it cannot be read or is longer or shorter."""
+def open_pairs(folder: str, head: Head, *, records: int) -> KeyIndex | None:
+    """Return the key index that a description names, None if it cannot be read or is longer or shorter.
+
+    Args:
+        folder: the index folder.
+        head: the header of the index.
+        records: the number of records of its files.
+    """
     path = os.path.join(folder, head.pairs)
     try:
         whole = os.path.getsize(path) == head.keys * PAIR_BYTES and os.access(path, os.R_OK)
     except FileNotFoundError:
         return None
-    return KeyIndex(path, head.keys, head.duplicates) if whole else None
+    return KeyIndex(path, head.keys, records, head.duplicates) if whole else None
 
 
 def write_keys(
@@ -173,7 +203,7 @@ def write_keys(
     description = encode_description(files, keyed, pairs=name, keys=count, duplicates=duplicates)
     write_atomically(os.path.join(folder, f"{keyed.name}.json"), description)
     _remove_garbage(folder, of=files.runs[0][1])
-    return KeyIndex(os.path.join(folder, name), count, duplicates)
+    return KeyIndex(os.path.join(folder, name), count, int(keyed.records.sum()), duplicates)
 
 
 def _remove_garbage(folder: str, *, of: str) -> None:
@@ -257,8 +287,11 @@ def _others(folders: Iterable[str], made: dict[str, Any]) -> Iterator[tuple[tupl
             head = read_head(path)
             if head is None or head.made != made:
                 continue
-            files, index = read_files(path), open_pairs(os.path.dirname(path), head)
-            if files is not None and index is not None:
+            files = read_files(path)
+            if files is None:
+                continue
+            records = sum(file.records for file in files)
+            if (index := open_pairs(os.path.dirname(path), head, records=records)) is not None:
                 yield files, index
 
 

@@ -119,7 +119,7 @@ def keys_of_entries(format_name: str) -> dict[str, Any]:
     Args:
         format_name: the name of the format in the index.
     """
-    return {"scanned_as": format_name, "key": "entry"}
+    return {"scanned_as": format_name, "key": "whole entry"}
 
 
 def keys_of_samples(format_name: str) -> dict[str, Any]:

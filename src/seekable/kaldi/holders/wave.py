@@ -12,6 +12,7 @@ import numpy as np
 from seekable.errors import InvalidArgument, KaldiWarning, WrongType
 from seekable.kaldi.holders.feature_files import refuse_text
 from seekable.kaldi.objects.basic_types import BASIC_TYPES
+from seekable.sound.wave_header import PCM, WaveError, parse_wave_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.kaldi.objects.cursor import Cursor, Output
+    from seekable.sound.wave_header import WaveHeader
 
 __all__ = [
     "Wave",
@@ -30,12 +32,7 @@ __all__ = [
     "read_wave_part",
 ]
 
-_PCM, _EXTENSIBLE = 1, 0xFFFE
-_PCM_GUID = bytes.fromhex("0100000000001000800000aa00389b71")
-_FMT_BYTES, _EXTENSIBLE_BYTES = 16, 40
 _BITS, _SAMPLE_BYTES = 16, 2
-_UNKNOWN_SIZES = frozenset({0, 0xFFFFFFFF})
-_SOX_SIZE = 0x7FFFF000  # what SoX writes where it cannot know the size
 _LIMITS = (-32768, 32767)
 _NO_GAP = 1  # bytes by which the sizes may disagree, because of odd chunks
 
@@ -117,7 +114,7 @@ class WaveHolder:
     def _samples(self, cursor: Cursor, header: _Header) -> Any:
         """Return the bytes of the samples, in the order of the file."""
         if header.data_bytes is None:
-            return cursor.read()
+            return _rest(cursor, header)
         if not self.keep_short:
             return cursor.take(header.data_bytes, f"{header.data_bytes} bytes of samples")
         raw = cursor.read(header.data_bytes)
@@ -157,17 +154,24 @@ class WaveInfoHolder:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    rate: int
-    channels: int
-    order: str
-    """The byte order of the samples, ``<`` or ``>``."""
+    parsed: WaveHeader
     data_bytes: int | None
     """The number of bytes of the samples; None where the samples reach to the end of the file."""
+
+    @property
+    def rate(self) -> int:
+        """Samples a second."""
+        return self.parsed.rate
+
+    @property
+    def channels(self) -> int:
+        """The number of channels."""
+        return self.parsed.channels
 
     def wave(self, raw: Any) -> Wave:
         """Return the wave of some samples, given as the bytes of the file."""
         count = len(raw) // (_SAMPLE_BYTES * self.channels)
-        samples = np.frombuffer(raw, f"{self.order}i2", count * self.channels)
+        samples = np.frombuffer(raw, f"{self.parsed.order}i2", count * self.channels)
         return Wave(self.rate, np.ascontiguousarray(samples.reshape(-1, self.channels).T, np.float32))
 
 
@@ -181,7 +185,7 @@ def read_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> Wave:
     header = read_wave_header(cursor)
     frame_bytes, start = _SAMPLE_BYTES * header.channels, cursor.position
     if header.data_bytes is None:
-        raw = cursor.read()
+        raw = _rest(cursor, header)
         wanted = part(header.rate, len(raw) // frame_bytes)
         raw = raw[wanted.start * frame_bytes : wanted.stop * frame_bytes]
     else:
@@ -217,63 +221,56 @@ def _bytes_of(part: Callable[[int, int], slice], header: _Header) -> tuple[int, 
 def read_wave_header(cursor: Cursor) -> _Header:
     """Move behind the header of the next wave, to its first sample."""
     start = cursor.position
-    tag = bytes(cursor.take(4, "RIFF or RIFX (a wave file)"))
-    if tag not in {b"RIFF", b"RIFX"}:
-        raise cursor.error("RIFF or RIFX (a wave file)", repr(tag), at=start)
-    order = "<" if tag == b"RIFF" else ">"
-    riff_bytes = _unsigned(cursor, order)
-    form = bytes(cursor.take(4, "WAVE"))
-    if form != b"WAVE":
-        raise cursor.error("WAVE", repr(form), at=start + 8)
-    fmt_bytes = _find_chunk(cursor, b"fmt ", order)
-    rate, channels = _read_format(cursor, order, fmt_bytes)
-    data_bytes = _find_chunk(cursor, b"data", order)
-    if riff_bytes in _UNKNOWN_SIZES or data_bytes in _UNKNOWN_SIZES or data_bytes == _SOX_SIZE:
-        return _Header(rate, channels, order, None)
-    stated = start + 8 + riff_bytes
-    if abs(cursor.position + data_bytes - stated) > _NO_GAP:
-        found = f"the file should end at byte {stated}, its samples at byte {cursor.position + data_bytes}"
+    try:
+        header = parse_wave_header(cursor)
+    except WaveError as error:
+        raise cursor.error(error.expected, error.found, at=error.at) from None
+    _check_format(cursor, header, start)
+    if not header.is_sized:
+        there = cursor.remaining
+        size = None if there is None else _sample_bytes(cursor, header, there)
+        return _Header(header, None if size == there else size)
+    end = header.start + header.stated_bytes
+    if header.stated_end is not None and abs(end - header.stated_end) > _NO_GAP:
+        found = f"the file should end at byte {header.stated_end}, its samples at byte {end}"
         warnings.warn(f"{cursor.name}: the sizes in the header disagree: {found}", KaldiWarning, stacklevel=2)
-    return _Header(rate, channels, order, data_bytes)
+    return _Header(header, header.stated_bytes)
 
 
-def _unsigned(cursor: Cursor, order: str) -> int:
-    (number,) = struct.unpack(f"{order}I", cursor.take(4, "a size in the header of a wave file"))
-    return int(number)
+def _sample_bytes(cursor: Cursor, header: WaveHeader, there: int) -> int:
+    """Return the bytes of the samples of a wave, of which so many bytes are there behind the header."""
+    try:
+        return header.sample_bytes(there)
+    except WaveError as error:
+        raise cursor.error(error.expected, error.found, at=error.at) from None
 
 
-def _find_chunk(cursor: Cursor, wanted: bytes, order: str) -> int:
-    """Move behind the tag and the size of a chunk; chunks before it are skipped. Return the size."""
-    while True:
-        tag = bytes(cursor.take(4, f"the chunk {wanted.decode()!r}"))
-        size = _unsigned(cursor, order)
-        if tag == wanted:
-            return size
-        cursor.skip(size, f"the chunk {tag!r}")
+def _rest(cursor: Cursor, header: _Header) -> Any:
+    """Return the samples of a wave that reaches to the end of the file, as far as is known before it is read.
+
+    Raises:
+        CorruptObject: the file ends before the samples.
+    """
+    raw = cursor.read()
+    size = _sample_bytes(cursor, header.parsed, len(raw))
+    if size > len(raw):
+        raise cursor.cut_error(size, len(raw), "samples")
+    return raw[:size]
 
 
-def _read_format(cursor: Cursor, order: str, size: int) -> tuple[int, int]:
-    """Return the sampling rate and the number of channels, after checks of everything that Kaldi checks."""
-    start = cursor.position
-    if size < _FMT_BYTES:
-        raise cursor.error(f"a format of at least {_FMT_BYTES} bytes", f"{size} bytes", at=start)
-    raw = bytes(cursor.take(size, "the format of the samples"))
-    kind, channels, rate, byte_rate, frame_bytes, bits = struct.unpack_from(f"{order}HHIIHH", raw)
-    if kind == _EXTENSIBLE:
-        guid = raw[24:40]
-        kind = _PCM if size >= _EXTENSIBLE_BYTES and guid in {_PCM_GUID, _swapped(_PCM_GUID)} else kind
-    if kind != _PCM or bits != _BITS:
-        raise cursor.error("16-bit PCM samples", f"format {kind:#x} of {bits} bits", at=start)
-    if not channels or not rate or frame_bytes != _SAMPLE_BYTES * channels or byte_rate != rate * frame_bytes:
-        found = (
-            f"{channels} channels, {rate} samples and {byte_rate} bytes a second, {frame_bytes} bytes a frame"
-        )
-        raise cursor.error("a consistent format", found, at=start)
-    return rate, channels
+def _check_format(cursor: Cursor, header: WaveHeader, start: int) -> None:
+    """Check what Kaldi checks of the format of samples.
 
-
-def _swapped(guid: bytes) -> bytes:
-    return b"".join(guid[at : at + 4][::-1] for at in range(0, 16, 4))
+    Raises:
+        CorruptObject: the samples have other than 16 bits, or the numbers contradict each other.
+    """
+    if header.kind != PCM or header.bits != _BITS:
+        found = f"format {header.kind:#x} of {header.bits} bits"
+        raise cursor.error("16-bit PCM samples", found, at=start)
+    wanted = header.rate * header.channels * _SAMPLE_BYTES
+    if header.byte_rate != wanted:
+        expected = f"a consistent format of {wanted} bytes a second"
+        raise cursor.error(expected, f"{header.byte_rate} bytes a second", at=start)
 
 
 def _wave_bytes(rate: float, data: NDArray[Any]) -> bytes:
@@ -291,7 +288,7 @@ def _wave_bytes(rate: float, data: NDArray[Any]) -> bytes:
     samples: bytes = clipped.T.astype("<i2").tobytes()
     channels = len(data)
     try:
-        form = struct.pack("<HHIIHH", _PCM, channels, rate, rate * 2 * channels, 2 * channels, _BITS)
+        form = struct.pack("<HHIIHH", PCM, channels, rate, rate * 2 * channels, 2 * channels, _BITS)
         riff = struct.pack("<4sI4s4sI", b"RIFF", 36 + len(samples), b"WAVE", b"fmt ", len(form))
         return riff + form + struct.pack("<4sI", b"data", len(samples)) + samples
     except struct.error:

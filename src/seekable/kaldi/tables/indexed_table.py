@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, final
 
-from seekable.errors import CorruptTable, IndexStale
+from seekable.errors import IndexStale
 from seekable.kaldi.files.filenames import check_rxfilename
 from seekable.kaldi.objects.tokens import decoded
 from seekable.kaldi.tables.archive import KEY_AFTER_SPACES
 from seekable.kaldi.tables.local_data import open_plain
-from seekable.kaldi.tables.script import key_and_xfilename, line_problem
+from seekable.kaldi.tables.script import key_and_xfilename
 from seekable.kaldi.tables.table_index import find_table_index
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ __all__ = ["IndexedTable", "find_indexed_table"]
 
 _HEAD_BYTES: Final = 8 << 10
 """The bytes of an entry that are read to find the end of its key, beside the key."""
-
-
-_SHOWN_BYTES: Final = 80
 
 
 @final
@@ -55,31 +52,21 @@ class IndexedTable:
         """Return the extended filename of the object of a key, maybe with a range; None without such a key.
 
         Raises:
-            CorruptTable: several entries have the key, or a line has no filename.
             IndexStale: the table was changed after the reader was made.
         """
         ranges = self._index.ranges(key)
         if not ranges:
             return None
-        if len(ranges) > 1:
-            raise CorruptTable(
-                f"{self._path!r}: the key {key!r} is there twice, at byte {ranges[0][0]:,} and at byte "
-                f"{ranges[1][0]:,}, so it cannot be looked up: make the keys unique, or read the table "
-                f"in its order"
-            )
-        start, stop = ranges[0]
+        ((start, stop),) = ranges
         if self._is_script:
-            line = os.pread(self._descriptor, stop - start, start)
-            fields = key_and_xfilename(line)
-            if fields is None:
-                problem, shown = line_problem(line), line[:_SHOWN_BYTES]
-                raise CorruptTable(f"{self._path!r}: the line at byte {start:,} {problem}: {shown!r}")
-            return decoded(fields[1])
-        head = os.pread(self._descriptor, min(stop - start, len(key) * 4 + _HEAD_BYTES), start)
-        found = KEY_AFTER_SPACES.match(head)
-        if found is None:
-            raise IndexStale(f"{self._path!r} was changed after it was opened: make a new reader")
-        return f"{self._path}:{start + found.end()}"
+            fields = key_and_xfilename(os.pread(self._descriptor, stop - start, start))
+            if fields is not None:
+                return decoded(fields[1])
+        else:
+            head = os.pread(self._descriptor, min(stop - start, len(key) * 4 + _HEAD_BYTES), start)
+            if found := KEY_AFTER_SPACES.match(head):
+                return f"{self._path}:{start + found.end()}"
+        raise IndexStale(f"{self._path!r} was changed after it was opened: make a new reader")
 
     def __del__(self) -> None:
         """Close the descriptor of the table."""
@@ -90,19 +77,25 @@ class IndexedTable:
 def find_indexed_table(specifier: Rspecifier, holder: Holder) -> IndexedTable | None:
     """Return a table of which seekable has an index that is valid; None for others.
 
-    Options ``o`` and ``s`` promise what only a reader of all entries can check, so no index is used then.
+    An index answers only what a reader of all entries would answer too. So none is used where such a reader
+    finds a damaged entry, or a key twice; with options ``o`` and ``s``, which promise what only it can check;
+    and for archives with option ``p``, of which it takes all for missing that follows an entry that cannot
+    be read.
 
     Args:
         specifier: the table.
         holder: reads its objects.
     """
     path = specifier.rxfilename
-    if specifier.once or specifier.sorted or check_rxfilename(path) != "file":
-        return None
     is_script = specifier.kind == "scp"
+    reads_all = specifier.once or specifier.sorted or (specifier.permissive and not is_script)
+    if reads_all or check_rxfilename(path) != "file":
+        return None
     file = open_plain(path)
     if file is None:
         return None
     with file:
         index = find_table_index(path, "scp" if is_script else f"ark-{holder.name}")
-        return None if index is None else IndexedTable(index, file, path, is_script=is_script)
+        if index is None or not index.is_whole:
+            return None
+        return IndexedTable(index, file, path, is_script=is_script)

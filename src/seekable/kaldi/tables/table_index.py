@@ -41,6 +41,14 @@ class TableIndex:
         """Return the number of entries."""
         return self._count
 
+    @property
+    def is_whole(self) -> bool:
+        """True if all entries can be found, and each has a key of its own; also in the files indexed with it.
+
+        A reader of all the table says no of a key only then.
+        """
+        return self._keys.is_whole
+
     def ranges(self, key: str) -> list[tuple[int, int]]:
         """Return the first byte of each entry of a key, and the byte behind the entry, in the file's order.
 
@@ -107,12 +115,13 @@ def _among_others(folder: str, keyed: Keyed) -> tuple[KeyIndex, int] | None:
     wanted = keyed.contents[0], int(keyed.records[0])
     for path in descriptions(folder):
         head = read_head(path)
-        files = read_files(path) if head is not None and head.made == keyed.made else None
-        first = 0
-        for file in files or ():
+        if head is None or head.made != keyed.made:
+            continue
+        files, first = read_files(path) or (), 0
+        for file in files:
             if (file.content, file.records) == wanted:
-                keys = open_pairs(folder, head) if head is not None else None
-                if keys is not None:
+                records = sum(each.records for each in files)
+                if (keys := open_pairs(folder, head, records=records)) is not None:
                     return keys, first
             first += file.records
     return None

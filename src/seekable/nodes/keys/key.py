@@ -115,6 +115,16 @@ class Keys:
         found = [(row, record) for row, record in read if self._has(record, key)]
         return found if source is leaf else [(row, leaf.record(row)) for row, _ in found]
 
+    def check_all_read(self, leaf: ReadsRecords) -> None:
+        """Read a record that has no key, if there is one: behind a damaged one there may be any key.
+
+        Raises:
+            CorruptRecord: it cannot be read, and the source does not leave such records out.
+        """
+        row = self.index.row_without_key
+        if row is not None:
+            leaf.record(row)
+
     def _has(self, record: Any, key: str | int) -> bool:
         if record is HOLE:
             return False

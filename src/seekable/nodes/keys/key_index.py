@@ -256,15 +256,23 @@ class _Hashing:
 
 
 def _entry_keys(source: FileSource | SampleSource | TableSource, file: int, rows: Int64s) -> list[bytes]:
-    """Return the keys of consecutive entries of one file; an empty key for an entry that has none."""
+    """Return the keys of consecutive entries of one file; an empty key for an entry that has none.
+
+    The entry that a damaged archive ends in has none either: it may hide any number of others.
+    """
     assert isinstance(source, FileSource)
-    assert source.decoder.entries is not None
+    entries = source.decoder.entries
+    assert entries is not None
     files = source.files
     mapped = files.mapped(file)
     mapped.check()
     within = rows - files.starts[file]
     starts, ends = files.ranges(np.full(len(rows), file, np.int64), within)
-    return entry_reader.entry_keys(source.decoder.entries.kind, mapped.view, starts, ends)
+    keys = entry_reader.entry_keys(entries.kind, mapped.view, starts, ends)
+    ends_file = bool(len(rows)) and within[-1] == files.records[file] - 1
+    if entries.kind == "ark" and ends_file and not entries.is_whole(mapped.view[starts[-1] : ends[-1]]):
+        keys[-1] = b""
+    return keys
 
 
 @lru_cache(maxsize=16)

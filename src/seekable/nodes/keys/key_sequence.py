@@ -90,12 +90,21 @@ class KeySequence(Sequence[Any]):
         return self._keys.record(int(checked_rows([rows], len(self))[0]))
 
     def __contains__(self, key: object) -> bool:
-        """Return True if a record has the key."""
-        return is_key(key) and self._lookup.has(key)
+        """Return True if a record has the key.
+
+        Raises:
+            CorruptRecord: none has it, and a damaged record may hide it.
+        """
+        # The record of a key alone is no object, so that damage is found by the records themselves.
+        return is_key(key) and (self._lookup.has(key) or self._lookup_of_records.has(key))
 
     @cached
     def _lookup(self) -> Lookup:
         return lookup_of(self._keys if self._keys.steady else Epoch(self._keys, 0))
+
+    @cached
+    def _lookup_of_records(self) -> Lookup:
+        return lookup_of(self._node if self._node.steady else Epoch(self._node, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,11 @@ class Lookup:
             raise InvalidArgument(message)
 
     def has(self, key: str | int) -> bool:
-        """Return True if a record has the key, also if several records have it."""
+        """Return True if a record has the key, also if several records have it.
+
+        Raises:
+            CorruptRecord: none has it, and a damaged record may hide it.
+        """
         return any(self._positions(match).size for match in self._matches(key))
 
     def record(self, key: str | int) -> Any:
@@ -73,6 +77,7 @@ class Lookup:
 
         Raises:
             KeyNotFound: no record has the key.
+            CorruptRecord: no record has the key, and a damaged record may hide it.
             AmbiguousKey: several records have the key.
         """
         matches = self._matches(key)
@@ -85,6 +90,7 @@ class Lookup:
 
         Raises:
             KeyNotFound: no record has the key.
+            CorruptRecord: no record has the key, and a damaged record may hide it.
             AmbiguousKey: several records have the key.
         """
         return self._position(key, self._matches(key))
@@ -102,11 +108,15 @@ class Lookup:
         return found[0][0]
 
     def _matches(self, key: str | int) -> list[_Match]:
-        return [
+        found = [
             _Match(leaf, row, record if leaf.parts[0] is leaf else leaf.record(row))
             for leaf, keys in self._keyed
             for row, record in keys.matches(leaf.parts[0], key)
         ]
+        if not found:
+            for leaf, keys in self._keyed:
+                keys.check_all_read(leaf.parts[0])
+        return found
 
     def _positions(self, match: _Match) -> Any:
         def rows_of(leaf: Leaf) -> Sequence[int]:
@@ -119,6 +129,8 @@ class Lookup:
             return f"the record with the key {key!r}, {matches[0]}, is not among the rows of this dataset"
         count = sum(keys.index.count for _, keys in self._keyed)
         message = f"no record has the key {key!r}; there are {count:,} keys"
+        if unread := sum(leaf.size for leaf, _ in self._keyed) - count:
+            message += f", and {unread:,} records that were left out, whose keys are not known"
         if others := len(self._leaves) - len(self._keyed):
             message += f", and {others:,} of {len(self._leaves):,} sources were opened without key="
         other: str | int | None = str(key) if isinstance(key, int) else _number(key)
