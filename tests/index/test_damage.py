@@ -72,7 +72,7 @@ def test_a_strange_catalog_is_replaced(tmp_path: Path, catalog: bytes) -> None:
 def test_only_the_files_of_a_lost_segment_are_scanned_again(tmp_path: Path) -> None:
     fill(tmp_path, files=2)
     open_data(tmp_path)
-    lost = the(tmp_path, "offsets-*")
+    lost = the(tmp_path, "offsets-*.u64")
     write(tmp_path / "part-9.jsonl", b"1\n")
     open_data(tmp_path)
     lost.unlink()
@@ -85,7 +85,7 @@ def test_what_nothing_refers_to_is_removed_an_hour_later(tmp_path: Path) -> None
     fill(tmp_path, files=1)
     open_data(tmp_path)
     folder = tmp_path / ".seekable"
-    old = {the(tmp_path, "files-*"), the(tmp_path, "offsets-*")}
+    old = {the(tmp_path, "files-*"), the(tmp_path, "offsets-*.u64")}
     left = folder / "files-0123.bin.0123456789abcdef.tmp"
     foreign = folder / "README"
     for path in (left, foreign):

@@ -48,12 +48,12 @@ def file_pieces(files: FileSet) -> Iterator[FilePiece]:
     """
     for file in _numbers(files):
         words, at = files.file_words(file)
-        starts = words[at : at + int(files.records[file]) + 1]
+        starts = words.view[at : at + int(files.records[file]) + 1]
         row, before = 0, int(files.starts[file])
         while row < len(starts) - 1:
             # Pieces end with records, so that none lies in two of them.
             last = max(row + 1, bisect_right(starts, starts[row] + _PIECE_BYTES, lo=row) - 1)
-            offsets = np.frombuffer(starts[row : last + 1], np.int64) - starts[row]
+            offsets = np.frombuffer(words.span(at + row, at + last + 1), np.int64) - starts[row]
             yield FilePiece(before + row, offsets, _read(files, file, starts[row], starts[last]))
             row = last
 

@@ -179,6 +179,6 @@ def _lengths(files: FileSet, first: int, last: int) -> Int64s:
         low, high = max(first, before) - before, min(last, end) - before
         if low < high:
             words, at = files.file_words(file)
-            offsets = np.frombuffer(words, np.uint64, high - low + 1, 8 * (at + low)).view(np.int64)
+            offsets = np.asarray(words.span(at + low, at + high + 1)).view(np.int64)
             found.append(offsets[1:] - offsets[:-1])
     return np.concatenate(found)

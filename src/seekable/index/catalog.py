@@ -21,6 +21,7 @@ import numpy as np
 
 from seekable.index.digest import digest_text
 from seekable.index.file_table import Table, is_table_name, table_name
+from seekable.index.offsets import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -90,15 +91,8 @@ def _read_or_map(path: str) -> bytes | mmap.mmap:
 
 
 def whole_segments(folder: str, table: Table) -> NDArray[np.bool_]:
-    """Return which of a table's segments can be read and are as long as they should be."""
-    sizes = (_size(os.path.join(folder, segment.file_name)) for segment in table.segments)
-    wanted = (segment.bytes for segment in table.segments)
-    return np.array([size == want for size, want in zip(sizes, wanted, strict=True)], bool)
-
-
-def _size(path: str) -> int:
-    # Of another user's index a part may be unreadable: as good as not there.
-    return os.path.getsize(path) if os.access(path, os.R_OK) else -1
+    """Return which of a table's segments are good, as far as `is_whole` can tell in constant time."""
+    return np.array([is_whole(folder, segment) for segment in table.segments], bool)
 
 
 def _table_in_catalog(path: str) -> str | None:

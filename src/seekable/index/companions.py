@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from seekable._lazy import lazy
-from seekable.errors import IndexStale
+from seekable.index.damage import damaged_error
 from seekable.index.index_location import may_hold_placeholders
 from seekable.storage.compression import compression_of
 from seekable.storage.files import write_atomically
@@ -90,12 +90,8 @@ def _points(folder: str, content: int, path: str) -> SeekPoints:
     table = os.path.join(folder, seek_points.points_name(content))
     try:
         return seek_points.open_points(table)
-    except (FileNotFoundError, ValueError) as error:
-        message = (
-            f"{table!r}, the seek points of {path!r}, is gone or damaged ({error}): remove it, and open the "
-            f"dataset again"
-        )
-        raise IndexStale(message) from None
+    except (OSError, ValueError) as error:
+        raise damaged_error(table, f"the seek points of {path!r}, is gone or damaged ({error})") from None
 
 
 def shown_path(path: str) -> str:
@@ -141,9 +137,9 @@ def content_size(folder: str, entry: Entry) -> int | None:
         return entry.size
     try:
         points = seek_points.open_points(os.path.join(folder, seek_points.points_name(entry.content)))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
-    return points.size if points.is_whole() else None
+    return points.size
 
 
 def schema_digest(schema: bytes) -> int:
@@ -166,13 +162,10 @@ def read_schema(folder: str, digest: int) -> bytes:
     try:
         with open(path, "rb") as file:
             schema = file.read()
-    except FileNotFoundError:
+    except OSError:
         schema = b""
     if schema_digest(schema) != digest:
-        message = (
-            f"{path!r}, the schema of a table, is gone or damaged: remove it, and open the dataset again"
-        )
-        raise IndexStale(message)
+        raise damaged_error(path, "the schema of a table, is gone or damaged")
     return schema
 
 

@@ -102,22 +102,22 @@ def gather(
         offsets: the segments.
         segments: the number of each number's segment.
         at: its index in the segment.
+
+    Raises:
+        IndexStale: a segment is damaged.
     """
     if len(offsets) == 1:
-        return offsets[0].array[at], offsets[0].array[at + 1]
+        return offsets[0].pairs(at)
     present = np.unique(segments).tolist()
     starts, ends = np.empty((2, len(at)), np.uint64)
     if len(at) < _ROWS_PER_ARRAY_TAKE * len(present):
-        views = [some.view for some in offsets]
-        indexes = list(zip(segments.tolist(), at.tolist(), strict=True))
-        starts[:] = [views[segment][index] for segment, index in indexes]
-        ends[:] = [views[segment][index + 1] for segment, index in indexes]
+        indexes = zip(segments.tolist(), at.tolist(), strict=True)
+        pairs = [offsets[segment].pair(index) for segment, index in indexes]
+        starts[:], ends[:] = [start for start, _ in pairs], [end for _, end in pairs]
         return starts, ends
     for segment in present:
         mine = np.flatnonzero(segments == segment)
-        array = offsets[segment].array
-        starts[mine] = array[at[mine]]
-        ends[mine] = array[at[mine] + 1]
+        starts[mine], ends[mine] = offsets[segment].pairs(at[mine])
     return starts, ends
 
 

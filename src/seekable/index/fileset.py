@@ -8,7 +8,7 @@ import weakref
 from bisect import bisect_right
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from seekable.index.entry import FileEntry
 from seekable.index.file_columns import gather, groups_of, joined_columns, open_columns, schemas_of
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import each_file, refreshed, row_numbers
+from seekable.index.units import UNIT_SHIFT
 from seekable.storage.compression import compression_of
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use
 from seekable.storage.ranges import MappedRanges
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from seekable.index import companions, object_file, remote_file
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
+    from seekable.index.offsets import Offsets
     from seekable.remote import addresses, mounts
     from seekable.storage.ranges import RangeSource
 else:
@@ -42,7 +44,7 @@ else:
 
 __all__ = ["FileSet", "combine"]
 
-_OpenFile = tuple[weakref.ref[MappedFile], memoryview, int]
+_OpenFile: TypeAlias = "tuple[weakref.ref[MappedFile], Offsets, int]"
 """The map of a file, the offsets of its segment, and the index of its own first offset in them."""
 
 
@@ -287,7 +289,7 @@ class FileSet:
         """Return the bytes from a record to the next one, after a check of the file.
 
         Raises:
-            IndexStale: the file is not the one that was indexed.
+            IndexStale: the file is not the one that was indexed, or the index is damaged.
         """
         known = self._open_files.get(file)
         mapped = known[0]() if known else None
@@ -298,12 +300,14 @@ class FileSet:
             mapped.last_use = next_use()
         mapped.check()
         at += row
-        return mapped.view[offsets[at] : offsets[at + 1]]
+        if not offsets.compared[at >> UNIT_SHIFT]:
+            offsets.compare(at >> UNIT_SHIFT)
+        return mapped.view[offsets.view[at] : offsets.view[at + 1]]
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return the first byte of a record in its file, and the first byte of the next one."""
         words, at = self.file_words(file)
-        return words[at + row], words[at + row + 1]
+        return words.pair(at + row)
 
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
@@ -323,10 +327,10 @@ class FileSet:
         columns = self._columns()
         return gather(columns.offsets, columns.segment[files], columns.first[files] + at)
 
-    def file_words(self, file: int) -> tuple[memoryview, int]:
-        """Return a memoryview of uint64 words, and the index in it of the first word of a file."""
+    def file_words(self, file: int) -> tuple[Offsets, int]:
+        """Return the segment of the words of a file, and the index in it of the first of them."""
         columns = self._columns()
-        return columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
+        return columns.offsets[int(columns.segment[file])], int(columns.first[file])
 
     def word_counts(self) -> NDArray[np.int64]:
         """Return the number of words of each surveyed file, int64, without the number of records behind."""
@@ -359,20 +363,19 @@ class FileSet:
         """
         self._columns()
 
-    def _map(self, file: int) -> tuple[MappedFile, memoryview, int]:
+    def _map(self, file: int) -> tuple[MappedFile, Offsets, int]:
         columns = self._columns()
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
         make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
         remote = companions.is_remote(part.part.root)
         if remote or "://" in path or compression_of(path):
-            content = part.table.digest("content", row)
-            opened = partial(companions.open_unmapped, part.part, content, path)
+            opened = partial(companions.open_unmapped, part.part, part.table.digest("content", row), path)
             make = partial(opened, size=size, mtime_ns=mtime_ns, remote=remote)
         run = bisect_right(self._ends, file)
         number = file - (self._ends[run - 1] if run else 0)
         mapped = self._kept_open[run][1].open(number, make)
-        offsets, first = columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
+        offsets, first = self.file_words(file)
         if len(self._open_files) >= 2 * most_maps():
             for number, known in list(self._open_files.items()):
                 if known[0]() is None:

@@ -23,6 +23,7 @@ else:
 
 __all__ = [
     "PLACEHOLDER_HEAD",
+    "READ_BYTES",
     "TEMPORARY_SUFFIX",
     "cache_folder",
     "create_new",
@@ -56,7 +57,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LOOK_BELOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """How a folder is opened to look at files below it; on Linux that takes no right to list it."""
 
-_READ_BYTES = 64 << 10
+READ_BYTES = 64 << 10
 """A file up to this size is read: the number of maps is bounded, and there may be hundreds of indexes."""
 
 
@@ -176,7 +177,7 @@ def read_or_map(path: str, *, size: int | None = None) -> bytes | memoryview:
         found = os.fstat(file.fileno()).st_size
         if size is not None and found != size:
             raise FileNotFoundError(f"{path!r} has {found} bytes and not {size}")
-        if found <= _READ_BYTES:
+        if found <= READ_BYTES:
             return file.read()
         return map_file(file.fileno(), found)
 

@@ -21,7 +21,6 @@ deflated blocks without content, which make up the right number of bits.
 from __future__ import annotations
 
 import itertools
-import os
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ import numpy as np
 import xxhash
 
 from seekable.storage.compression import inflated
-from seekable.storage.files import read_or_map
+from seekable.storage.files import file_identity, read_or_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -163,13 +162,25 @@ def points_name(content: int) -> str:
 
 
 def open_points(path: str) -> SeekPoints:
-    """Return the table of a path.
+    """Return the table of a path; its digest is compared when this process opens it first.
 
     Raises:
         FileNotFoundError: the table does not exist.
         ValueError: the table is damaged.
     """
-    return SeekPoints(read_or_map(os.fspath(path)))
+    points = SeekPoints(read_or_map(path))
+    identity = file_identity(path)
+    if identity is None or _compared.get(path) != identity:
+        if not points.is_whole():
+            message = "its digest is not that of its bytes"
+            raise ValueError(message)
+        if identity is not None:
+            _compared[path] = identity
+    return points
+
+
+_compared: dict[str, tuple[int, int]] = {}
+"""The tables whose digests were compared, by path: a data file that was closed is opened again without it."""
 
 
 _RAW = -15

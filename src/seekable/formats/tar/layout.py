@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.tar.samples import Samples
     from seekable.index.fileset import FileSet
+    from seekable.index.offsets import Offsets
 
     UInt64s = NDArray[np.uint64]
 
@@ -169,13 +170,12 @@ class MemberWords:
         """Return the hashes of the keys of all samples of a file; nothing is copied."""
         words, at = self._files.file_words(file)
         start = at + int(self._hashes[file])
-        return np.asarray(words[start : start + int(self._files.records[file])])
+        return np.asarray(words.span(start, start + int(self._files.records[file])))
 
     def key_hash(self, file: int, row: int) -> int:
         """Return the hash of the key of one sample."""
         words, at = self._files.file_words(file)
-        found: int = words[at + int(self._hashes[file]) + row]
-        return found
+        return words.number(at + int(self._hashes[file]) + row)
 
     def of_sample(self, file: int, row: int) -> list[tuple[int, int, int]]:
         """Return the first byte, the size and the number of the field of each member of one sample."""
@@ -185,9 +185,10 @@ class MemberWords:
         if each < 0:
             first, behind = (_half(words, at + int(self._firsts[file]), number) for number in (row, row + 1))
         base = at + int(self._members[file])
+        numbers = words.span(base + 2 * first, base + 2 * behind).tolist()
         return [
-            (words[number], words[number + 1] & _SIZE_MASK, words[number + 1] >> _SIZE_BITS)
-            for number in range(base + 2 * first, base + 2 * behind, 2)
+            (payload, packed & _SIZE_MASK, packed >> _SIZE_BITS)
+            for payload, packed in zip(numbers[::2], numbers[1::2], strict=True)
         ]
 
     def field_sizes(self) -> dict[str, tuple[int, int]]:
@@ -211,6 +212,6 @@ class MemberWords:
         return halves.astype(np.int64)
 
 
-def _half(words: memoryview, base: int, number: int) -> int:
-    word: int = words[base + number // 2]
+def _half(words: Offsets, base: int, number: int) -> int:
+    word = words.number(base + number // 2)
     return word >> 32 if number % 2 else word & _LOW_HALF

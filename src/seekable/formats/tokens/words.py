@@ -198,11 +198,12 @@ class TokenWords:
         schema = self.schemas[self._schema_numbers[file]]
         if schema.explicit:
             records = int(self._files.records[file])
-            return words[at + records + 1 + row], words[at + 2 * records + 1 + row]
-        first = words[at + row] + schema.skip
+            return words.number(at + records + 1 + row), words.number(at + 2 * records + 1 + row)
+        start, end = words.pair(at + row)
+        first = start + schema.skip
         if schema.sample is not None:
             return first, schema.sample
-        return first, (words[at + row + 1] - first) // self._width_of[file]
+        return first, (end - first) // self._width_of[file]
 
     def lengths_of(self, file: int, start: int = 0, stop: int | None = None) -> Int64s:
         """Return the number of tokens of consecutive documents of one file, int64.
@@ -220,8 +221,8 @@ class TokenWords:
             return np.full(stop - start, schema.sample, np.int64)
         if schema.explicit:
             at += 2 * records + 1
-            return np.array(words[at + start : at + stop], np.int64)
-        bounds = np.asarray(words[at + start : at + stop + 1]).view(np.int64)
+            return np.array(words.span(at + start, at + stop), np.int64)
+        bounds = np.asarray(words.span(at + start, at + stop + 1)).view(np.int64)
         lengths: Int64s = (np.diff(bounds) - schema.skip) // schema.width
         return lengths
 

@@ -35,6 +35,7 @@ from seekable.index.companions import pages_name, schema_digest, schema_name
 from seekable.index.entry import OFFSET_BYTES, Entry, Segment
 from seekable.index.file_table import encode_table, in_order, table_name
 from seekable.index.offsets import open_offsets
+from seekable.index.units import UnitHasher, complete_units, keep_units, units_name
 from seekable.remote.listing.known import known_listings
 from seekable.storage.compression import compression_of
 from seekable.storage.files import TEMPORARY_SUFFIX, has_access, write_atomically
@@ -42,7 +43,7 @@ from seekable.storage.listing import missing
 from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from filelock import BaseFileLock
 
@@ -65,7 +66,7 @@ _PART = "part-"
 """The beginning of the names of finished parts. They are kept for a week, for a build that goes on."""
 
 _OURS = re.compile(
-    rf"(files|offsets|points|schema|pages|part)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}",
+    rf"(files|offsets|points|schema|pages|part)-[0-9a-f]{{16}}\.(bin|u64|units)|.*{re.escape(TEMPORARY_SUFFIX)}",
     re.DOTALL,
 )
 
@@ -237,9 +238,10 @@ def companions_of(entries: Iterable[Entry]) -> set[str]:
 
 
 def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, companions: set[str]) -> None:
+    entries = _with_units(folder, entries)
     data = encode_table(entries)
     write_atomically(os.path.join(folder, table_name(data)), data)
-    named = {table_name(data), *(entry.segment.file_name for entry in entries), *companions_of(entries)}
+    named = {table_name(data), *companions_of(entries), *_names_of(entry.segment for entry in entries)}
     replaced = ((_files_of(old) if old else set()) | companions) - named
     # Before the catalog changes, so that their hour starts now even if the process ends here.
     _touch(os.path.join(folder, name) for name in replaced)
@@ -247,8 +249,25 @@ def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, compan
     _remove_garbage(folder, named | replaced)
 
 
+def _with_units(folder: str, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the entries whose segments have digests of their units, after making those that are missing.
+
+    An older index lacks them. A segment that turns out to be damaged is left out with its files.
+    """
+    segments = {entry.segment for entry in entries}
+    damaged = {segment for segment in segments if not complete_units(folder, segment)}
+    return [entry for entry in entries if entry.segment not in damaged] if damaged else entries
+
+
 def _files_of(table: Table) -> set[str]:
-    return {table.file_name, *(segment.file_name for segment in table.segments)}
+    return {table.file_name, *_names_of(table.segments)}
+
+
+def _names_of(segments: Iterable[Segment]) -> Iterator[str]:
+    """Yield the names of segments, and of the digests of their units."""
+    for segment in segments:
+        yield segment.file_name
+        yield units_name(segment.file_name)
 
 
 def _touch(paths: Iterable[str]) -> None:
@@ -277,12 +296,14 @@ _MOST_SEGMENTS = 64
 
 def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> Segment:
     """Write the offsets of some files, one behind the other, and return them as a segment; none, no file."""
-    hasher = xxhash.xxh3_64()
+    hasher = UnitHasher()
     for part in parts:
         hasher.update(part)
-    segment = Segment(hasher.intdigest(), sum(map(len, parts)) // OFFSET_BYTES)
+    segment = Segment(hasher.whole(), sum(map(len, parts)) // OFFSET_BYTES)
     if parts:
-        write_atomically(os.path.join(folder, segment.file_name), parts)
+        path = os.path.join(folder, segment.file_name)
+        keep_units(path, hasher)
+        write_atomically(path, parts)
     return segment
 
 

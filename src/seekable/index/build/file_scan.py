@@ -10,11 +10,11 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-import xxhash
-
 from seekable.index.digest import content_digest
 from seekable.index.entry import OFFSET_BYTES, Segment
+from seekable.index.units import UnitHasher, keep_units
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
+from seekable.storage.memory import advise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +181,7 @@ class OffsetBuffer:
         self.data = b""
         """The bytes of all offsets, after ``finish``, unless they are on disk."""
         self._folder = folder
-        self._hasher: xxhash.xxh3_64 | None = xxhash.xxh3_64()
+        self._hasher: UnitHasher | None = UnitHasher()
         self._parts: list[memoryview | bytes] = []
         self._held = 0
         self._path = ""
@@ -212,8 +212,10 @@ class OffsetBuffer:
         self._take(size.to_bytes(OFFSET_BYTES, "little"))
         assert self._hasher is not None
         # Many finished files may wait to be committed: neither the hasher nor the arrays stay with them.
-        self.digest, self._hasher = self._hasher.intdigest(), None
+        hasher, self._hasher = self._hasher, None
+        self.digest = hasher.whole()
         if self._file:
+            keep_units(self._segment_path, hasher)
             self._spill()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -223,11 +225,19 @@ class OffsetBuffer:
 
     def publish(self) -> Segment:
         """Give what is on disk its name, as a segment of the index; a commit that failed may do so again."""
-        segment = Segment(self.digest, self.records + 1)
+        segment = self._segment
         if not self._published:
-            put_in_place(self._path, os.path.join(self._folder, segment.file_name))
+            put_in_place(self._path, self._segment_path)
             self._published = True
         return segment
+
+    @property
+    def _segment(self) -> Segment:
+        return Segment(self.digest, self.records + 1)
+
+    @property
+    def _segment_path(self) -> str:
+        return os.path.join(self._folder, self._segment.file_name)
 
     def discard(self) -> None:
         """Remove what is on disk and was not published."""
@@ -252,6 +262,6 @@ class OffsetBuffer:
         # This process does not read these bytes again. With this advice Linux begins at once to write them to
         # disk, while the next parts are scanned, and there is little left to wait for in the end.
         start = self._file.tell() - self._held
-        os.posix_fadvise(self._file.fileno(), start, self._held, os.POSIX_FADV_DONTNEED)
+        advise(self._file.fileno(), start, self._held, "DONTNEED")
         self._parts.clear()
         self._held = 0

@@ -6,7 +6,7 @@ import io
 import os
 from typing import TYPE_CHECKING, final
 
-from seekable.storage.memory import DiskActivity, disk_reads
+from seekable.storage.memory import DiskActivity, advise, disk_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -94,7 +94,7 @@ class ForwardFile:
         self._activity.note(reads - self._reads)
         self._reads = reads
         if self._activity.may_wait and self._descriptor is not None:
-            os.posix_fadvise(self._descriptor, start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
+            advise(self._descriptor, start, _AHEAD_BYTES, "WILLNEED")
 
     def finish(self) -> None:
         """Report the whole file as passed."""

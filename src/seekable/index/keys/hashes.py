@@ -12,7 +12,6 @@ changed are taken over from older key indexes.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import re
 import time
@@ -26,10 +25,12 @@ import xxhash
 from seekable._cached import cached
 from seekable.errors import IndexStale
 from seekable.index.catalog import read_table
+from seekable.index.damage import damaged_error
 from seekable.index.digest import digest_text
 from seekable.index.index_location import find_index
 from seekable.index.keys.keyed import descriptions, encode_description, read_files, read_head
-from seekable.storage.files import write_atomically
+from seekable.index.units import UNIT_SHIFT, UnitHasher, keep_units, open_units
+from seekable.storage.files import read_or_map, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from seekable.index.file_table import Table
     from seekable.index.fileset import FileSet
     from seekable.index.keys.keyed import Head, Keyed, KeyedFile
+    from seekable.index.units import Units
 
     Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]
@@ -63,7 +65,7 @@ _GRACE_SECONDS = 3600
 
 _WORD = np.dtype("<u8")
 
-_PAIRS = re.compile(r"keys-[0-9a-f]{16}\.u64")
+_PAIRS = re.compile(r"(keys-[0-9a-f]{16})\.(?:u64|units)")
 
 
 class KeyIndex:
@@ -80,6 +82,7 @@ class KeyIndex:
         self.duplicates = duplicates
         """Examples of keys that several records have; None if each record has its own."""
         self._opened: memoryview | None = None
+        self._units: Units | None = None
         # Eight standard deviations, at least: next to no hash is further from where it is expected.
         self._spread = 4 * isqrt(count) + 1
 
@@ -109,7 +112,7 @@ class KeyIndex:
         """Return the rows whose keys have a hash, ascending.
 
         Raises:
-            IndexStale: the file is gone.
+            IndexStale: the file is gone or damaged.
         """
         pairs = self._opened or self._open()
         count = self.count
@@ -119,25 +122,38 @@ class KeyIndex:
         if (low and pairs[low - 1] >= hashed) or (high < count and pairs[high] < hashed):
             low, high = 0, count
         at = bisect_left(pairs, hashed, low, high)
+        # Where these two are as they were written, no other place can have the hash, whatever led here.
+        for near in (at - 1, at):
+            if 0 <= near < count:
+                self._compare(near)
         found = []
         while at < count and pairs[at] == hashed:
+            self._compare(at)
+            self._compare(count + at)
             found.append(pairs[count + at])
             at += 1
         return found
+
+    def _compare(self, at: int) -> None:
+        """Compare the unit of a number with its digest, if it was not."""
+        if self._units is not None and not self._units.compared[at >> UNIT_SHIFT]:
+            self._units.compare(at >> UNIT_SHIFT)
 
     def _open(self) -> memoryview:
         if not self.count:
             self._opened = memoryview(b"").cast("Q")
             return self._opened
         try:
-            with open(self.path, "rb") as file:
-                mapped = mmap.mmap(file.fileno(), self.count * PAIR_BYTES, access=mmap.ACCESS_READ)
-        except (FileNotFoundError, ValueError):
+            data = read_or_map(self.path, size=self.count * PAIR_BYTES)
+        except FileNotFoundError:
             message = f"the key index {self.path!r} is gone or was cut; open the dataset again to build it"
             raise IndexStale(message) from None
-        # One look-up is a few jumps: what lies around them is not worth reading.
-        mapped.madvise(mmap.MADV_RANDOM)
-        self._opened = memoryview(mapped).cast("Q")
+        digest = int(os.path.basename(self.path)[len("keys-") : -len(".u64")], 16)
+        if isinstance(data, memoryview):
+            self._units = open_units(self.path, data, digest)
+        elif xxhash.xxh3_64_intdigest(data) != digest:
+            raise damaged_error(self.path, "the key index, is damaged: it has other bytes than were written")
+        self._opened = memoryview(data).cast("Q")
         return self._opened
 
 
@@ -195,10 +211,11 @@ def write_keys(
         duplicates: examples of keys that several records have, JSON-safe.
     """
     parts = [column.astype(_WORD, copy=False).view("u1").data for column in pairs]
-    hasher = xxhash.xxh3_64()
+    hasher = UnitHasher()
     for part in parts:
         hasher.update(part)
-    name, count = f"keys-{hasher.hexdigest()}.u64", len(pairs[0])
+    name, count = f"keys-{hasher.whole():016x}.u64", len(pairs[0])
+    keep_units(os.path.join(folder, name), hasher)
     write_atomically(os.path.join(folder, name), parts)
     description = encode_description(files, keyed, pairs=name, keys=count, duplicates=duplicates)
     write_atomically(os.path.join(folder, f"{keyed.name}.json"), description)
@@ -229,7 +246,8 @@ def _remove_garbage(folder: str, *, of: str) -> None:
     oldest = time.time() - _GRACE_SECONDS
     with os.scandir(folder) as found:
         for file in found:
-            if file.name not in named and _PAIRS.fullmatch(file.name) and file.stat().st_mtime < oldest:
+            pairs = _PAIRS.fullmatch(file.name)
+            if pairs and f"{pairs[1]}.u64" not in named and file.stat().st_mtime < oldest:
                 with contextlib.suppress(FileNotFoundError, PermissionError):
                     os.unlink(file.path)
 

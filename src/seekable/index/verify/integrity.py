@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -13,6 +14,7 @@ from seekable.index.catalog import CATALOG, encode_catalog
 from seekable.index.companions import content_size, shown_path
 from seekable.index.digest import digest_text
 from seekable.index.offsets import open_offsets
+from seekable.index.units import hashed_units, keep_units
 from seekable.storage.compression import compression_of
 from seekable.storage.seek_points import points_name
 
@@ -113,8 +115,6 @@ class Indexed:
         )
 
 
-_READ_BYTES = 1 << 20
-
 _OFFSETS_AT_ONCE = 1 << 20
 
 _REMEDY = "remove {folder!r} and index again"
@@ -136,7 +136,7 @@ def check_catalog(folder: str, table: Table) -> Problem | None:
 
 
 def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | None:
-    """Return True if a segment exists and has the bytes of its digest.
+    """Return the problem of a segment that is gone or damaged; else make the digests of units that it lacks.
 
     Args:
         folder: the index folder.
@@ -146,20 +146,24 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
     path = os.path.join(folder, segment.file_name)
     what = f"the offsets of {files:,} of the files are in it; {_REMEDY.format(folder=folder)}"
     try:
-        size, digest = _size_and_digest(path)
+        size, hasher = os.path.getsize(path), hashed_units(path)
     except FileNotFoundError:
         return Problem("index", path, f"it is not there, and {what}")
+    except OSError as error:
+        return Problem("index", path, f"it cannot be read ({error.strerror}), and {what}")
     if size != segment.bytes:
         offset = min(size, segment.bytes)
         return Problem(
             "index", path, f"it has {size:,} bytes instead of {segment.bytes:,}, and {what}", offset=offset
         )
-    if digest != segment.digest:
+    if hasher.whole() != segment.digest:
         return Problem(
             "index",
             path,
-            f"its bytes are not those that were written: their digest is {digest:016x}, and {what}",
+            f"its bytes are not those that were written: their digest is {hasher.whole():016x}, and {what}",
         )
+    with contextlib.suppress(OSError):  # Another user's index is verified too.
+        keep_units(path, hasher)
     return None
 
 
@@ -229,12 +233,3 @@ def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int, least: int
 def _bad(file: Indexed, what: str, *, row: int | None = None) -> Problem:
     message = f"{what}: the index in {file.folder!r} is wrong; {_REMEDY.format(folder=file.folder)}"
     return Problem("offsets", file.path, message, row=row)
-
-
-def _size_and_digest(path: str) -> tuple[int, int]:
-    hasher, size = xxhash.xxh3_64(), 0
-    with open(path, "rb", buffering=0) as file:
-        while data := file.read(_READ_BYTES):
-            hasher.update(data)
-            size += len(data)
-    return size, hasher.intdigest()

@@ -1,4 +1,6 @@
-"""The verification of data files against their index, and of the index by itself. Nothing is ever written.
+"""The verification of data files against their index, and of the index by itself.
+
+Nothing is written but the digests of units (`seekable.index.units`) that an older index lacks.
 
 A plain verification compares size, modification time (which is all that opening compares) and both ends of
 each file with the index, and reads the index itself: its catalog, its table, each segment and each offset. A

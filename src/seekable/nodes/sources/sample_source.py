@@ -153,8 +153,7 @@ class SampleSource(Leaf):
         streak.expected = position + 1
         mapped = self.files.mapped(file)
         mapped.check()
-        words, at = self.files.file_words(file)
-        start, shape = words[at + row], self.shapes[self._schema_of[file]]
+        start, shape = self.files.range(file, row)[0], self.shapes[self._schema_of[file]]
         try:
             return made_record(shape, mapped, start, self.words.of_sample(file, row))
         except FieldError as error:

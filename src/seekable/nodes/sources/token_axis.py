@@ -160,8 +160,8 @@ def token_axis(source: TokenFiles) -> TokenAxis | None:
         return None
     bases, tokens = np.zeros((2, len(files)), np.int64)
     for file in range(len(files)):
-        view, at = files.file_words(file)
-        first, end = view[at], view[at + int(files.records[file])]
+        numbers, at = files.file_words(file)
+        first, end = numbers.number(at), numbers.number(at + int(files.records[file]))
         bases[file] = first
         tokens[file] = (end - first) // np.dtype(words.schema(file).dtype).itemsize
         sizes = {side.file: side.size for side in words.schema(file).beside}
