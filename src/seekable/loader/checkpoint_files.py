@@ -232,8 +232,8 @@ def read_generation(folder: str, generation: Generation) -> State:
     if "lanes" in states[first] and not generation.complete:
         message = (
             f"the state of step {generation.step} in {shown(folder)} is not whole: {generation.ranks_there}. "
-            f"Of a stream each rank has lanes of its own, so all ranks must call sk.save_state, with one folder. "
-            f"Put the missing files there, or remove state-*.json to begin the run anew"
+            f"Of a stream each rank has lanes of its own, so all ranks must call sk.save_state, with one "
+            f"folder. Put the missing files there, or remove state-*.json to begin the run anew"
         )
         raise CorruptState(message)
     if len(states) > 1 and "lanes" in states[first]:
