@@ -128,7 +128,10 @@ class BadKey(SeekableError, ValueError):
 
 
 class BadToken(SeekableError, KeyError):
-    """No item of the stream has this token: the token is of another stream or other data, or was changed."""
+    """No item of the stream has this token: the token is of another stream or other data, or was changed.
+
+    Also raised where a stage of the user's own gives two items one token.
+    """
 
     __str__ = Exception.__str__
 

@@ -163,7 +163,7 @@ FAILURES: list[tuple[list[str], int, str]] = [
     (["states", "--batch-size", "10", "--state", "states"], 2, "--state goes with module:function"),
     (["selected", "--batch-size", "1"], 2, "the order of shuffle > select cannot be told"),
     (["nowhere"], 4, "there is no 'nowhere'"),
-    (["corpus"], 4, "there is no complete saved state"),
+    (["corpus"], 4, "there is no saved state"),
     (["nowhere:make"], 4, "there is no module 'nowhere'"),
     (["train:nothing"], 4, "'train' has no 'nothing': name a function that returns a pipeline"),
     (["train:number"], 1, "is no function (got "),

@@ -214,6 +214,19 @@ def test_loaders_of_one_length_go_on_together(after: int, server: Server, tmp_pa
     assert first.ids("short") + second.ids("short") == expected(2 * EPOCH, **other)
 
 
+@pytest.mark.parametrize("after", [4, 5, 8, 10, 13, 15])
+def test_a_shorter_loader_is_begun_anew_within_a_pass(after: int, server: Server, tmp_path: Path) -> None:
+    """The trainer begins pass 1 of both with run 1, and lets the shorter one go on with the run after it."""
+    other = {"size": 9, "batch_size": 2}
+    training = Training(
+        server, tmp_path, short=other, trainer={"max_epochs": 2}, saver={"every_n_train_steps": 1}
+    )
+    first, second = training.killed(after=after), training.resumed()
+    assert first.ids() + second.ids() == expected(2 * EPOCH)
+    runs = expected(15, **other)
+    assert first.ids("short") + second.ids("short") == runs[:10] + runs[5:]
+
+
 def test_data_without_an_end_is_refused_where_lightning_would_read_ahead(
     server: Server, tmp_path: Path
 ) -> None:

@@ -140,3 +140,107 @@ def test_an_iterator_at_the_end_of_an_endless_pass_moves_to_the_next(prefetch: i
     flat = list(first.dataset.take(24))
     assert got == [flat[at : at + 4] for at in range(0, 24, 4)]
     first.close()
+
+
+def shorter_of(kind: str) -> sk.Loader:
+    """Three batches a run."""
+    if kind == "dataset":
+        return sk.Loader(shuffled(10), batch_size=4, collate=list, prefetch=0)
+    if kind == "endless":
+        return endless_of(steps=3, prefetch=0)
+    stream = shuffled(12).stream(lanes=2, epochs=1).shuffle(buffer=3, seed=1)
+    return sk.Loader(stream, batch_size=4, collate=list, prefetch=0, steps=3)
+
+
+class Trainer:
+    """Trains on two loaders in the way of Lightning and its CombinedLoader."""
+
+    def __init__(self, kind: str, *, cycle: bool) -> None:
+        self.long, self.short = loader_of(prefetch=0, steps=5), shorter_of(kind)
+        self.cycle = cycle
+        self.seen: list[Any] = []
+        self.checkpoints: list[Any] = []
+
+    def fit(self, checkpoint: Any = None) -> list[Any]:
+        """Train for two passes of five batches."""
+        number, done = (0, 0) if checkpoint is None else (checkpoint[0], checkpoint[1])
+        for loader, state in zip((self.long, self.short), (checkpoint or [0, 0, {}, {}])[2:], strict=True):
+            loader.load_state_dict(state)
+        runs = [iter(self.long), iter(self.short)]
+        if done == 5:  # Lightning begins with the pass after it
+            number, done = number + 1, 0
+        while number < 2:
+            self.long.sampler.set_epoch(number)
+            self.short.sampler.set_epoch(number)
+            if not done and self.seen:
+                runs = [iter(self.long), iter(self.short)]
+            for count in range(done + 1, 6):
+                long, short = next(runs[0]), next(runs[1], None)
+                if short is None and self.cycle:
+                    runs[1] = iter(self.short)
+                    short = next(runs[1])
+                self.seen.append((number, long, short))
+                states = [each.state_dict(rows=False) for each in (self.long, self.short)]
+                self.checkpoints.append((number, count, *states))
+            number, done = number + 1, 0
+        return self.seen
+
+
+@pytest.mark.parametrize("mode", ["max_size", "max_size_cycle"])
+@pytest.mark.parametrize("kind", ["dataset", "endless", "stream"])
+def test_a_shorter_loader_beside_a_longer_one_goes_on_at_every_cut(kind: str, mode: str) -> None:
+    """Its place does not say in which pass it is: it was begun anew within one, or has ended in it."""
+    whole = Trainer(kind, cycle=mode == "max_size_cycle")
+    wanted = whole.fit()
+    assert [short is None for _, _, short in wanted[:5]] == [
+        mode == "max_size" and at >= 3 for at in range(5)
+    ]
+    for at, checkpoint in enumerate(whole.checkpoints, start=1):
+        assert Trainer(kind, cycle=mode == "max_size_cycle").fit(checkpoint) == wanted[at:], f"cut at {at}"
+
+
+def test_a_pass_that_was_cut_short_loads_into_a_loader_that_is_cut_short_too() -> None:
+    """limit_train_batches=6: the message names this way out."""
+    first = loader_of(prefetch=0)
+    for number in range(2):
+        first.sampler.set_epoch(number)
+        run = iter(first)
+        for _ in range(6):
+            next(run)
+    again = loader_of(prefetch=0)
+    again.load_state_dict(first.state_dict())
+    with pytest.raises(sk.InvalidArgument, match=r"steps= of a pass's batches this checkpoint loads"):
+        again.sampler.set_epoch(2)
+    again = loader_of(prefetch=0, steps=6)
+    again.load_state_dict(first.state_dict())
+    again.sampler.set_epoch(2)
+    assert list(again) == WHOLE[20:26]
+    next(run)
+    again.load_state_dict(first.state_dict())
+    assert list(again) == []
+    first.sampler.set_epoch(2)
+    run = iter(first)
+    next(run)
+    again.load_state_dict(first.state_dict())
+    assert list(again) == WHOLE[21:26]
+
+
+def test_a_later_pass_over_endless_data_is_refused_without_a_state() -> None:
+    """Lightning restores no loader from a checkpoint of the end of an epoch."""
+    loader = endless_of(steps=3, prefetch=0)
+    run = iter(loader)
+    with pytest.raises(sk.InvalidArgument, match=r"pass 1 over data without an end.*every_n_train_steps="):
+        loader.sampler.set_epoch(1)
+    assert len(list(run)) == 3
+    for_validation = endless_of(steps=3, prefetch=0)
+    for_validation.sampler.set_epoch(1)
+    assert len(list(for_validation)) == 3
+
+
+@pytest.mark.parametrize(
+    "changed", [{"number": -1, "ended": 0}, {"number": 0}, {"number": 0, "ended": 1, "over": 1}]
+)
+def test_a_pass_that_was_changed_is_refused(changed: dict[str, Any]) -> None:
+    loader = loader_of(prefetch=0)
+    with pytest.raises(sk.CorruptState, match="'pass'"):
+        loader.load_state_dict({**loader.state_dict(), "pass": changed})

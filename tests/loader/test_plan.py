@@ -230,10 +230,12 @@ def test_what_is_no_state_is_refused(
         read_saved(path)
 
 
-def test_a_folder_without_a_whole_generation_has_no_state(tmp_path: Path) -> None:
-    sk.save_state(tmp_path, loader_of(shuffled(SIZE), world_size=2, end="drop"))
-    with pytest.raises(sk.DataNotFound, match="no complete saved state"):
+def test_the_state_of_one_rank_is_that_of_the_dataset(tmp_path: Path) -> None:
+    with pytest.raises(sk.DataNotFound, match="no saved state"):
         read_saved(tmp_path)
+    loader = loader_of(shuffled(SIZE), world_size=2, end="drop")
+    path = sk.save_state(tmp_path, loader)
+    assert read_saved(tmp_path).state == read_saved(path).state
 
 
 def test_a_root_that_is_no_utf8_is_not_noted(tmp_path: Path) -> None:

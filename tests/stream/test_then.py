@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 import seekable as sk
-from seekable.stream import OneInput, SameItems
+from seekable.stream import Leaf, OneInput, SameItems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class EveryNth(SameItems):
         return {"n": self.n}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        return f"{inputs[0]}.then(EveryNth({self.n}))"
+        return f"{inputs[0]}.then({type(self).__name__}({self.n}))"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         count = lane.state.get("count", 0)
@@ -123,3 +123,60 @@ def test_the_origins_of_a_token_need_no_stage() -> None:
     """A saved state has tokens, and of the stages there may be a description only."""
     assert issubclass(EveryNth, OneInput)
     assert list(EveryNth.origins(5)) == [(0, 5)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Twice(EveryNth):
+    """Gives each item twice, with one token; between the two come ``n`` others."""
+
+    kind: ClassVar[str] = "tests.twice"
+
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        waiting: list[tuple[Token, Any]] = []
+        for token, item in lane.inputs[0]:
+            waiting.append((token, -item))
+            yield token, item
+            if len(waiting) > self.n:
+                yield waiting.pop(0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SameRecord(Leaf):
+    """A source whose items have one token, or one that is a list."""
+
+    tokens: tuple[Any, ...]
+
+    kind: ClassVar[str] = "tests.same-record"
+    lanes = 1
+    endless = indexed = checkpointable = constant_time = False
+
+    def arguments(self) -> dict[str, Any]:
+        return {}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        return "SameRecord()"
+
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        return ((token, lane.number) for token in self.tokens)
+
+    def read(self, tokens: Sequence[Token]) -> list[Any]:
+        raise NotImplementedError
+
+    def places(self, token: Token) -> list[Any]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("stream", "match"),
+    [
+        (numbers().then(Twice(0)), r"Twice.*gave two items the token 0 in lane 0: .*\(token, 0\)"),
+        (numbers(30).then(Twice(20)).shuffle(buffer=5, seed=1), "gave two items the token 0"),
+        (sk.Stream(SameRecord(("a", "a"))).map(str), r"SameRecord.*gave two items the token 'a'"),
+        (sk.Stream(SameRecord(([7],))), r"a token is an int.*\(got \[7\] of .*SameRecord"),
+    ],
+)
+def test_a_token_of_two_items_is_refused_at_once(stream: sk.Stream, match: str) -> None:
+    with pytest.raises(sk.BadToken, match=match):
+        list(stream)
+    with pytest.raises(sk.BadToken, match=match):
+        list(sk.Loader(stream, batch_size=4, collate=list, workers=2, worker_type="thread"))

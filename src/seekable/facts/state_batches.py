@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seekable.loader.checkpoint_files import generations_in, read_generation
+from seekable.loader.checkpoint_files import generations_in, read_generation, resumable
 from seekable.remote.output_files import output_path
 from seekable.state.document import RunState
 
@@ -33,19 +33,21 @@ class StateBatches:
     """The records of a batch over all ranks; None if the states do not tell."""
 
     world_size: int | None
-    """The number of ranks; None without a complete state."""
+    """The number of ranks; None without a state."""
 
 
 def generation_at(found: Sequence[Generation], step: int | None) -> Generation | None:
-    """Return the newest complete state at or before a step, else the oldest; None if none is complete.
+    """Return the newest state at or before a step, else the oldest; None if there is none.
+
+    Only complete ones count, unless none is complete (`resumable`).
 
     Args:
         found: the states of a folder, the oldest first.
         step: the step; None for the newest state.
     """
-    complete = [generation for generation in found if generation.complete]
-    before = [generation for generation in complete if step is None or generation.step <= step]
-    return before[-1] if before else next(iter(complete), None)
+    usable = resumable(found)
+    before = [generation for generation in usable if step is None or generation.step <= step]
+    return before[-1] if before else next(iter(usable), None)
 
 
 def state_batches(folder: str, *, size: int | None, step: int | None = None) -> StateBatches:
@@ -60,12 +62,12 @@ def state_batches(folder: str, *, size: int | None, step: int | None = None) -> 
         CorruptState: a state cannot be read.
     """
     folder = output_path(folder)
-    complete = [generation for generation in generations_in(folder) if generation.complete]
-    chosen = generation_at(complete, step)
+    usable = resumable(generations_in(folder))
+    chosen = generation_at(usable, step)
     if chosen is None:
         return StateBatches(None, None)
-    at = complete.index(chosen)
-    near = complete[max(0, at - 1) : at + _MOST_READ]
+    at = usable.index(chosen)
+    near = usable[max(0, at - 1) : at + _MOST_READ]
     found = [read_generation(folder, generation) for generation in near]
     states = [state for state in found if isinstance(state, RunState)]
     return StateBatches(batch_of(states, size=size, at=chosen.step), chosen.ranks)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable.dataset.position import NotedPosition, Position, Positions
 from seekable.errors import DeliveryUnknown, InvalidArgument, StoppedIterator
-from seekable.loader.positioned import move_silently
+from seekable.loader.positioned import go_to_run, move_silently
 from seekable.loader.steps import Cursor
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class SamplerRuns:
         number = self._next_run
         self._leave()
         if number is not None:
-            self._loader.sampler.set_epoch(number)
+            go_to_run(self._loader, number)
         self.delivered = None
         self.generation += 1
         return self._requests(self.generation)
@@ -242,7 +242,7 @@ class SamplerRuns:
         if self.delivered != 0:
             self.end()
         before = self._loader.state_dict(rows=False)
-        self._loader.sampler.set_epoch(number)
+        go_to_run(self._loader, number)
         if before != self._loader.state_dict(rows=False):
             self._restart()
 

@@ -21,6 +21,7 @@ from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
 from seekable.state.stream_document import State, StreamState, merged, parse_state
 from seekable.storage.abandoned import abandoned_at_errors
+from seekable.storage.files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,11 +38,12 @@ __all__ = [
     "generations",
     "generations_in",
     "has_other_description",
-    "is_of_rank",
+    "is_unfinished",
     "read_generation",
     "read_json",
     "read_saved",
     "read_state",
+    "resumable",
     "source_paths_name",
     "state_name",
     "whole_description",
@@ -50,9 +52,16 @@ __all__ = [
 
 _NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
 _DESCRIPTION = re.compile(r"pipeline-[0-9a-z]+\.json")
+_UNFINISHED = re.compile(
+    rf"(state-\d{{12}}-\d{{5}}-of-\d{{5}}|(pipeline|sources)-[0-9a-z]+)\.json\.[0-9a-f]{{16}}"
+    rf"{re.escape(TEMPORARY_SUFFIX)}"
+)
 
 _AT_ONCE = 32
 """The files of a store that are read or deleted at once."""
+
+_MOST_NAMED = 8
+"""The ranks that a message lists."""
 
 T = TypeVar("T")
 
@@ -70,6 +79,18 @@ class Generation:
         """True if the files of all ranks exist."""
         return len(self.names) == self.ranks
 
+    @property
+    def ranks_there(self) -> str:
+        """The ranks whose files exist, in words, and those whose files are missing.
+
+        Example:
+            >>> Generation(9, 4, (state_name(9, rank=0, ranks=4), state_name(9, rank=1, ranks=4))).ranks_there
+            'of its 4 ranks 0 and 1 are there, 2 and 3 are missing'
+        """
+        there = {int(match[2]) for name in self.names if (match := _NAME.fullmatch(name))}
+        missing = [rank for rank in range(self.ranks) if rank not in there]
+        return f"of its {self.ranks} ranks {_in_words(sorted(there))} there, {_in_words(missing)} missing"
+
 
 def state_name(step: int, *, rank: int, ranks: int) -> str:
     """Return the file name of one rank's state.
@@ -81,16 +102,15 @@ def state_name(step: int, *, rank: int, ranks: int) -> str:
     return f"state-{step:012d}-{rank:05d}-of-{ranks:05d}.json"
 
 
-def is_of_rank(name: str, *, rank: int, ranks: int) -> bool:
-    """Return True for the file name of a state of one rank, at any step.
+def is_unfinished(name: str) -> bool:
+    """Return True for the name of a file that a save makes before it gets its own name.
 
     Example:
         >>> name = state_name(40, rank=1, ranks=2)
-        >>> is_of_rank(name, rank=1, ranks=2), is_of_rank(name, rank=0, ranks=2)
-        (True, False)
+        >>> is_unfinished(f"{name}.0123456789abcdef.tmp"), is_unfinished(name), is_unfinished("notes.tmp")
+        (True, False, False)
     """
-    match = _NAME.fullmatch(name)
-    return match is not None and (int(match[2]), int(match[3])) == (rank, ranks)
+    return _UNFINISHED.fullmatch(name) is not None
 
 
 def generations(names: Iterable[str]) -> list[Generation]:
@@ -108,6 +128,22 @@ def generations(names: Iterable[str]) -> list[Generation]:
             step, _, ranks = (int(part) for part in match.groups())
             found.setdefault((step, ranks), []).append(name)
     return sorted(Generation(step, ranks, tuple(sorted(files))) for (step, ranks), files in found.items())
+
+
+def resumable(found: Sequence[Generation]) -> list[Generation]:
+    """Return the generations that a run may go on from, oldest first.
+
+    Those are the complete ones. Only if none is complete, all count: the state of a dataset is the same on
+    all ranks, so that the file of one rank is enough. Of a stream `read_generation` refuses them.
+
+    Example:
+        >>> names = [state_name(9, rank=0, ranks=1), state_name(10, rank=1, ranks=2)]
+        >>> [each.step for each in resumable(generations(names))]
+        [9]
+        >>> [each.step for each in resumable(generations(names[1:]))]
+        [10]
+    """
+    return [each for each in found if each.complete] or list(found)
 
 
 def source_paths_name(fingerprint: str) -> str:
@@ -146,15 +182,16 @@ class Saved:
 
 
 def read_saved(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Saved:
-    """Return the newest complete state of a folder, the state of a file, or a description.
+    """Return the newest state of a folder (`resumable`), the state of a file, or a description.
 
     Args:
         path: the folder or the file; its path, or its address in a store.
         storage_options: the options of the store.
 
     Raises:
-        DataNotFound: there is no such path, or the folder has no complete generation.
-        CorruptState: the file cannot be read, or holds something else.
+        DataNotFound: there is no such path, or the folder has no state.
+        CorruptState: the file cannot be read, or holds something else; or the folder has no complete state of
+            a stream.
     """
     return with_files_beside(read_state(path, storage_options))
 
@@ -164,11 +201,11 @@ def read_state(path: str | os.PathLike[str], storage_options: Mapping[str, Any] 
     path = output_path(path, storage_options)
     is_file = file_size(path) is not None and not os.path.isdir(path)
     if not is_file and folder_exists(path):
-        complete = [generation for generation in generations_in(path) if generation.complete]
-        if not complete:
-            message = f"there is no complete saved state in {shown(path)!r}: sk.save_state writes them"
+        found = resumable(generations_in(path))
+        if not found:
+            message = f"there is no saved state in {shown(path)!r}: sk.save_state writes them"
             raise DataNotFound(message)
-        return Saved(path, read_generation(path, complete[-1]), path)
+        return Saved(path, read_generation(path, found[-1]), path)
     if not is_file:
         message = f"there is no {shown(path)!r}: a state is a file, or a folder that sk.save_state wrote into"
         raise DataNotFound(message)
@@ -187,11 +224,18 @@ def read_generation(folder: str, generation: Generation) -> State:
     """Return the state in the files of one step; of a stream the shares of all ranks, put together.
 
     Raises:
-        CorruptState: one of the files cannot be read, or they differ.
+        CorruptState: one of the files cannot be read, or they differ, or of a stream some are missing.
     """
     paths = [os.path.join(folder, name) for name in generation.names]
     states = dict(zip(generation.names, each_at_once(read_json, paths), strict=True))
     first, *others = states
+    if "lanes" in states[first] and not generation.complete:
+        message = (
+            f"the state of step {generation.step} in {shown(folder)} is not whole: {generation.ranks_there}. "
+            f"Of a stream each rank has lanes of its own, so all ranks must call sk.save_state, with one "
+            f"folder. Put the missing files there, or remove state-*.json to begin the run anew"
+        )
+        raise CorruptState(message)
     if len(states) > 1 and "lanes" in states[first]:
         shares = {name: _parsed(state, os.path.join(folder, name)) for name, state in states.items()}
         return merged({name: share for name, share in shares.items() if isinstance(share, StreamState)})
@@ -204,6 +248,19 @@ def read_generation(folder: str, generation: Generation) -> State:
             )
             raise CorruptState(message)
     return _parsed(states[first], os.path.join(folder, first))
+
+
+def _in_words(ranks: Sequence[int]) -> str:
+    """Return some numbers, and the verb that follows them; of many the first ones, and how many there are.
+
+    Example:
+        >>> _in_words([3]), _in_words([0, 1, 3]), _in_words(range(512))
+        ('3 is', '0, 1 and 3 are', '0, 1, 2, 3, 4, 5, 6, 7 and 504 more are')
+    """
+    *others, last = map(str, ranks[:_MOST_NAMED])
+    if len(ranks) > _MOST_NAMED:
+        return f"{', '.join(others)}, {last} and {len(ranks) - _MOST_NAMED} more are"
+    return f"{', '.join(others)} and {last} are" if others else f"{last} is"
 
 
 def each_at_once(do: Callable[[str], T], paths: Sequence[str]) -> list[T]:

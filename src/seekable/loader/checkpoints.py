@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.dataset.dataset import Dataset
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.arguments import checked_resume, no_loader
@@ -23,9 +24,10 @@ from seekable.loader.checkpoint_files import (
     generations,
     generations_in,
     has_other_description,
-    is_of_rank,
+    is_unfinished,
     read_json,
     read_state,
+    resumable,
     source_paths_name,
     state_name,
     whole_description,
@@ -48,7 +50,6 @@ from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
 from seekable.state.stream_document import parse_state
-from seekable.storage.files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,6 +76,9 @@ __all__ = ["Stateful", "load_state", "save_state", "source_paths_of"]
 
 _SOURCES_SCHEMA = 1
 """The version of the file of source paths."""
+
+_TORN_SECONDS = 3600
+"""The age from which a temporary file is one of a save that was killed: a save takes far less."""
 
 
 class Stateful(Protocol):
@@ -119,8 +123,9 @@ def save_state(
     """Write the state of a loader into a folder, and beside it the description of its pipeline.
 
     Every rank calls it; the states of one step count when those of all ranks are there. The ranks need not be
-    in step. Files appear whole or not at all. Each rank removes its own saved states of later steps: they
-    belong to a run that was left, when this one was resumed from an earlier state.
+    in step, and several processes may save as one rank. Files appear whole or not at all. Each rank removes
+    its own saved states of later steps: they belong to a run that was left, when this one was resumed from an
+    earlier state.
 
     Args:
         folder: the folder; it is made if there is none. Or its address in a store, such as
@@ -163,7 +168,7 @@ def save_state(
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
     write_file(path, canonical_json(state))
     if not is_address(folder):
-        _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
+        _remove_torn(folder, written=path)
     _remove_old(folder, state, rank=loader.rank, ranks=loader.world_size, keep=keep)
     return shown(path)
 
@@ -177,6 +182,9 @@ def load_state(
 ) -> Resumed | Literal[False]:
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
+    If no state is complete, the newest one counts, and a warning in the log names the ranks that are missing.
+    The state of a dataset is the same on all ranks, so that it loads where one rank alone has saved.
+
     Args:
         folder: the folder that ``save_state`` wrote into; or a JSON file: one state of it, or a checkpoint
             with ``resume_state`` or ``sample_index`` (see ``Loader.load_state_dict``). Its path, or its
@@ -189,12 +197,13 @@ def load_state(
     Returns:
         An object that is true, with the sources as they are there: ``sources`` is what ``loader.sources()``
         returned, and as text it is the lines of the log, one for each source. False if the folder has no
-        complete state: then nothing changes, and the log says that the run begins anew.
+        state: then nothing changes, and the log says that the run begins anew.
 
     Raises:
         StateMismatch: the state is of another pipeline or other data; the message names the node, the
             argument, the old and the new value, or the file. By rows, of sources that are not there any more.
-        CorruptState: a state file cannot be read, or those of one step differ.
+        CorruptState: a state file cannot be read, or those of one step differ; or of a stream the files of
+            some ranks are missing.
         InvalidArgument: by rows, the rows that each source delivered are not known.
         WrongType: ``loader`` is no loader.
     """
@@ -202,7 +211,7 @@ def load_state(
     _check_loader(loader)
     folder = output_path(folder, storage_options)
     is_file = file_size(folder) is not None and not os.path.isdir(folder)
-    if not is_file and not any(generation.complete for generation in generations_in(folder)):
+    if not is_file and not _has_state(folder):
         log_anew(f"no saved state in {shown(folder)}")
         return False
     document = read_json(folder) if is_file else {}
@@ -213,6 +222,23 @@ def load_state(
     resumed = loader.resumed
     assert resumed is not None
     return resumed
+
+
+def _has_state(folder: str) -> bool:
+    """Return True if a folder has a state; log states that are not whole."""
+    found = generations_in(folder)
+    usable = resumable(found)
+    for generation in found:
+        if not generation.complete and generation.step >= usable[-1].step:
+            LOG.warning(
+                "the state of step %d in %s is not whole: %s; step %d is loaded. All ranks are to call "
+                "sk.save_state",
+                generation.step,
+                shown(folder),
+                generation.ranks_there,
+                usable[-1].step,
+            )
+    return bool(usable)
 
 
 def _load(saved: Saved, loader: Stateful, resume: Resume) -> None:
@@ -304,12 +330,19 @@ def _of_other_pipelines(folder: str, generation: Generation, fingerprint: str) -
     return found
 
 
-def _remove_torn(folder: str, *, rank: int, ranks: int) -> None:
-    """Remove temporary files of killed saves of this rank; other ranks may be writing theirs."""
-    for name in os.listdir(folder):
-        written, _, rest = name.partition(".json.")
-        if rest.endswith(TEMPORARY_SUFFIX) and is_of_rank(f"{written}.json", rank=rank, ranks=ranks):
-            delete_file(os.path.join(folder, name))
+def _remove_torn(folder: str, *, written: str) -> None:
+    """Remove the temporary files of killed saves: those older by an hour than a file written just now.
+
+    Younger ones may be of other savers at work, which may also be of this rank: where ranks share records
+    (tensor or pipeline parallelism), several processes save one state. The file system says both times.
+    """
+    with contextlib.suppress(FileNotFoundError):  # another saver may have removed or replaced it
+        youngest = os.stat(written).st_mtime - _TORN_SECONDS
+        for name in filter(is_unfinished, os.listdir(folder)):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(path).st_mtime < youngest:
+                    delete_file(path)
 
 
 def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:

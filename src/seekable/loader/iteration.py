@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seekable.loader.producers import Producer
     from seekable.loader.run_progress import Progress
 
-__all__ = ["READ_AHEAD", "REPLACED", "BatchIterator", "EpochSetter"]
+__all__ = ["NOT_RESTORED", "READ_AHEAD", "REPLACED", "BatchIterator", "EpochSetter"]
 
 REPLACED = "this iterator was ended by a later iter(loader), by set_epoch() or by close()"
 
@@ -25,6 +25,14 @@ READ_AHEAD = (
     "iter(loader) came since. A trainer that announces passes so reads ahead, as Lightning does of a loader "
     "without a length: its checkpoints would count a batch that it has not trained on, which a resumed run "
     "would lose. Give the loader a length with steps=, or set limit_train_batches= of Lightning's Trainer"
+)
+
+NOT_RESTORED = (
+    "pass {number} over data without an end was announced, and this loader has delivered nothing and loaded "
+    "no state, so that it would begin with the first record again. Lightning restores no loader from a "
+    "checkpoint of the end of an epoch: resume from one of a step (every_n_train_steps=), or load its state "
+    "before fit(), which is in checkpoint['loops']['fit_loop']['state_dict']['combined_loader']; and return "
+    "the same loader each time, where loaders are asked for again"
 )
 
 
@@ -92,7 +100,9 @@ class BatchIterator:
 
     def _open(self) -> None:
         self._close()
-        self._batches = self._producer.begin(self._progress.state, self._progress.cursor)
+        progress = self._progress
+        over = progress.is_over
+        self._batches = iter(()) if over else self._producer.begin(progress.state, progress.cursor)
 
     def _close(self) -> None:
         close = getattr(self._batches, "close", None)

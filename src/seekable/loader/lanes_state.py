@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import Batch
     from seekable.loader.steps import Steps
+    from seekable.state.trainer_pass import TrainerPass
     from seekable.stream.stream import Stream
 
 __all__ = ["LanesState"]
@@ -72,6 +73,11 @@ class LanesState:
         """True if a dataset of the stream has files that are objects of stores."""
         return any(map(reads_objects, datasets_of(self.pipeline.stage)))
 
+    @property
+    def endless(self) -> bool:
+        """True if the stream never ends."""
+        return self._plain.endless
+
     def of_state(self, cursor: Cursor) -> Stream:
         """Return the stream that a state is of; which older orders are over is known of all lanes alone."""
         if self.by_rows:
@@ -100,7 +106,9 @@ class LanesState:
             return replace(cursor, began=cursor.step), self
         return Cursor(cursor.step, cursor.epoch + 1, 0, cursor.step), LanesState(self._plain, self._own)
 
-    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
+    def document(
+        self, steps: Steps, cursor: Cursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
+    ) -> dict[str, Any]:
         """Return the state document at a cursor, with the lanes of this rank.
 
         Raises:
@@ -116,7 +124,8 @@ class LanesState:
             raise NotResumable(message)
         stream = self.of_state(cursor)
         pipeline = text_of_stream(stream.stage) if rows else None
-        return replace(self._snapshot(steps, cursor, stream), pipeline=pipeline).document()
+        snapshot = self._snapshot(steps, cursor, stream)
+        return replace(snapshot, pipeline=pipeline, trainer_pass=trainer_pass).document()
 
     def _snapshot(self, steps: Steps, cursor: Cursor, stream: Stream) -> StreamState:
         """Return the state of the lanes of this rank, of which nothing changes later."""
@@ -157,7 +166,8 @@ class LanesState:
         lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
         found = LanesState(self._plain, self._own, pipeline=stream, lanes=lanes, given=parsed(state.given))
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
-        return Loaded(Cursor(state.step, 0, state.slot, state.began or 0), found, resumed)
+        cursor = Cursor(state.step, 0, state.slot, state.began or 0)
+        return Loaded(cursor, found, resumed, state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Stream, StreamState]:
         """Return the stream that a document is of, and the state of it there."""

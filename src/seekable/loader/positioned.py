@@ -12,7 +12,7 @@ from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.loader.arguments import checked_resume, no_loader
-from seekable.loader.iteration import READ_AHEAD, REPLACED, BatchIterator, EpochSetter
+from seekable.loader.iteration import NOT_RESTORED, READ_AHEAD, REPLACED, BatchIterator, EpochSetter
 from seekable.loader.resumed import Resumed, log_anew
 from seekable.nodes.contract import Node
 
@@ -28,7 +28,7 @@ else:
     legacy_state = lazy("seekable.loader.legacy_state")
     row_offsets = lazy("seekable.resume.row_offsets")
 
-__all__ = ["Positioned", "move_silently", "state_from_sample_index", "state_sources"]
+__all__ = ["Positioned", "go_to_run", "move_silently", "state_from_sample_index", "state_sources"]
 
 
 class Positioned:
@@ -250,9 +250,22 @@ class Positioned:
     def _set_run(self, number: int) -> None:
         """Let run ``number`` come next; see `EpochSetter`."""
         progress = self._progress
+        before = progress.cursor
+        if progress.resumes_pass(checked_count("epoch", number, least=0)):
+            if progress.is_over or progress.cursor is not before:
+                self._restart_live()
+        else:
+            self._go_to_run(number)
+        progress.announce(number)
+
+    def _go_to_run(self, number: int) -> None:
+        """Let run ``number`` come next, for callers that count no passes of a trainer."""
+        progress = self._progress
         epoch = progress.epoch_of_run(number)
         if epoch is not None:
             self.set_epoch(epoch)
+        elif number and progress.is_unmoved and progress.state.endless and self._live() is not None:
+            raise InvalidArgument(NOT_RESTORED.format(number=number))
         elif not progress.continues:
             self._stop_live(READ_AHEAD)
         elif progress.steps.left(progress.cursor) == 0:
@@ -351,6 +364,11 @@ def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
 def move_silently(loader: Positioned, state: Mapping[str, Any]) -> None:
     """Go to where a state was taken, without a line in the log: for moves that are no resumes of a run."""
     loader._move_to(state, resume="exact")  # noqa: SLF001 - of this module
+
+
+def go_to_run(loader: Positioned, number: int) -> None:
+    """Let run ``number`` come next, without a note of the pass of a trainer in later states."""
+    loader._go_to_run(number)  # noqa: SLF001 - of this module
 
 
 def _face(pipeline: Node | Stream) -> Dataset | Stream:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 from seekable._arguments import checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
 from seekable.loader.steps import Cursor
+from seekable.state.trainer_pass import TrainerPass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,10 @@ class Progress:
         """The cursor from which the present batches are counted."""
         self.continues = True
         """True if the next iterator begins at the cursor, and not with the run after it."""
+        self.trainer_pass: TrainerPass | None = None
+        """The pass that a trainer has announced; None where none counts passes."""
+        self._loaded_pass: TrainerPass | None = None
+        """The pass in which the last state was taken, until the loader moves on from there."""
         self.resumed: Resumed | None = None
         """The sources where the last state was loaded; None before."""
         self.batches = self.records = self.holes = self.skipped = 0
@@ -55,6 +60,23 @@ class Progress:
         """True if the next iterator begins between the first batch of a run and its last one."""
         begun = self.cursor.position > self.steps.start_of(self.cursor.epoch)
         return self.continues and begun and self.steps.left(self.cursor) != 0
+
+    @property
+    def is_over(self) -> bool:
+        """True if the run of the trainer's pass had ended where a state was taken: nothing is left of it.
+
+        So it is with the shorter of two loaders, where a trainer goes on with the longer one alone.
+        """
+        return (
+            self._loaded_pass is not None
+            and self.trainer_pass is self._loaded_pass
+            and self.trainer_pass.over
+        )
+
+    @property
+    def is_unmoved(self) -> bool:
+        """True if nothing was delivered, skipped or loaded."""
+        return self.cursor == Cursor() and self.resumed is None
 
     def begin(self) -> None:
         """Go to the next run, unless the next iterator begins at the cursor."""
@@ -79,6 +101,9 @@ class Progress:
         self.holes = holes
         self.state.deliver(batch)
         self.cursor = batch.after
+        self._loaded_pass = None
+        if self.trainer_pass is not None:
+            self.trainer_pass = self.trainer_pass.with_batch()
         self.continues = False
         self.batches += 1
         self.records += batch.records
@@ -86,6 +111,12 @@ class Progress:
 
     def end(self) -> None:
         """Go to the start of the next run, because the end of this one was seen."""
+        if self.is_over:
+            self._loaded_pass = None
+            return
+        self._loaded_pass = None
+        if self.trainer_pass is not None:
+            self.trainer_pass = self.trainer_pass.ended_once_more()
         self.cursor, self.state = self.state.next_run(self.steps, self.cursor)
         self.continues = True
 
@@ -93,12 +124,12 @@ class Progress:
         """Leave out ``count`` batches, at most to the end of the run."""
         after = self.state.skip(self.steps, self.cursor, count)
         self.skipped += after.step - self.cursor.step
-        self.cursor = after
+        self.cursor, self._loaded_pass = after, None
 
     def move(self, cursor: Cursor) -> None:
         """Begin at a cursor to which the batches so far do not lead."""
         self.cursor = self.anchor = cursor
-        self.continues = True
+        self.continues, self._loaded_pass = True, None
 
     def cursor_of_epoch(self, epoch: int) -> Cursor | None:
         """Return the cursor at which an epoch begins; None if the next iterator begins there anyway.
@@ -133,6 +164,41 @@ class Progress:
             raise InvalidArgument(self._within_run(number))
         return epoch
 
+    def announce(self, number: int) -> None:
+        """Note the number of the pass that a trainer begins, or goes on with."""
+        if self._loaded_pass is None or self._loaded_pass.number != number:
+            self.trainer_pass, self._loaded_pass = TrainerPass(number), None
+
+    def resumes_pass(self, number: int) -> bool:
+        """Go to the run for a pass that a trainer announces, where the pass of a loaded state decides it.
+
+        In the pass of the state the run goes on there, whichever number it has. For a later pass it is the
+        run that would have come without a resume, if what is left here is known not to be missed: a shorter
+        loader was begun anew within the pass, and is left in the middle of a run; or the data has no end.
+
+        Returns:
+            False where the state decides nothing, and nothing changes.
+        """
+        loaded = self._loaded_pass
+        if loaded is None or number < loaded.number:
+            return False
+        if number == loaded.number:
+            self.trainer_pass = loaded
+            return True
+        epochs = self.steps.epochs
+        if self.steps.total is not None and epochs is not None:
+            if not loaded.ended:
+                return False
+            epoch = number * epochs
+            self.move(Cursor(self.cursor.step, epoch, self.steps.start_of(epoch), self.cursor.step))
+            return True
+        if not loaded.ended and not self.state.endless:
+            return False
+        if not loaded.over:
+            cursor, self.state = self.state.next_run(self.steps, self.cursor)
+            self.move(cursor)
+        return True
+
     def cursor_of(self, step: int) -> Cursor:
         """Return the cursor at which the batch of a step begins, counted with the present batches.
 
@@ -154,7 +220,8 @@ class Progress:
                 false.
         """
         at = self.cursor if cursor is None else cursor
-        return self.state.document(self.steps, at, partial=partial, rows=rows)
+        of_trainer = (self.trainer_pass or self._loaded_pass) if cursor is None else None
+        return self.state.document(self.steps, at, of_trainer, partial=partial, rows=rows)
 
     def load(self, document: Mapping[str, Any], *, resume: Resume) -> Resumed:
         """Go to where a state was taken, and return the sources there; nothing changes if that fails.
@@ -170,6 +237,7 @@ class Progress:
         self.steps.check_short(cursor)
         self.state, self.resumed = state, loaded.resumed
         self.move(cursor)
+        self.trainer_pass, self._loaded_pass = None, loaded.trainer_pass
         if not state.by_rows and self._is_regular(cursor):
             self.anchor = Cursor()
         return loaded.resumed
@@ -187,7 +255,8 @@ class Progress:
         return (
             f"the state lies in pass {self.cursor.epoch // epochs} over the data, {left} batches before "
             f"its end, and pass {number} was announced: going there would leave those out. Where the trainer "
-            f"cuts passes short (limit_train_batches=), let the loader do so, with steps=; where it stopped "
-            f"within a pass (max_steps=), resume from a checkpoint of a step (every_n_train_steps=), not of "
-            f"the end"
+            f"cuts passes short (limit_train_batches=, or a shorter loader beside this one), let the loader "
+            f"do so: with steps= of a pass's batches this checkpoint loads. Where the trainer "
+            f"stopped within a pass (max_steps=), resume from a checkpoint of a step (every_n_train_steps=), "
+            f"not of the end"
         )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from seekable.resume import by_rows, consumed, continued, row_offsets, serialize
     from seekable.resume.consumed import DatasetProgress
     from seekable.state import descriptions
+    from seekable.state.trainer_pass import TrainerPass
     from seekable.stream.stream import Stream
 else:
     compatibility = lazy("seekable.loader.compatibility")
@@ -63,6 +64,11 @@ class PipelineState(Protocol):
         """True if the pipeline reads objects of stores."""
         ...
 
+    @property
+    def endless(self) -> bool:
+        """True if the pipeline never ends, so that its runs follow one another."""
+        ...
+
     def of_state(self, cursor: Cursor) -> Node | Stream:
         """Return the pipeline that a state at a cursor is of: without those older orders that are over."""
         ...
@@ -79,12 +85,15 @@ class PipelineState(Protocol):
         """Return where the run after the cursor's begins: its cursor and its state."""
         ...
 
-    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
+    def document(
+        self, steps: Steps, cursor: Cursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
+    ) -> dict[str, Any]:
         """Return the state document at a cursor: a new dict, JSON-safe.
 
         Args:
             steps: the division into batches.
             cursor: the batches that were delivered.
+            trainer_pass: the pass of a trainer, if one counts passes.
             partial: return the share of this rank, where ranks have different ones.
             rows: add the description of the pipeline.
 
@@ -116,6 +125,8 @@ class Loaded:
     state: PipelineState
     resumed: Resumed
     """The sources of the run there; of a stream those of all ranks, if the document has all lanes."""
+    trainer_pass: TrainerPass | None
+    """The pass of a trainer in which the state was taken."""
 
 
 @final
@@ -145,6 +156,11 @@ class DatasetState:
         """True if a source of the dataset has files that are objects of stores."""
         return reads_objects(self.pipeline)
 
+    @property
+    def endless(self) -> bool:
+        """True if the dataset has no last epoch."""
+        return self._plain.size is None
+
     def of_state(self, cursor: Cursor) -> Node:
         """Return the dataset that a state at a cursor is of: the plain one, once older orders are over."""
         position, dataset = self._settled
@@ -166,7 +182,9 @@ class DatasetState:
         """Return the cursor of the next run; the dataset stays."""
         return steps.next_run(cursor), self
 
-    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
+    def document(
+        self, steps: Steps, cursor: Cursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
+    ) -> dict[str, Any]:
         """Return the state document at a cursor; it is the same on all ranks."""
         dataset, position = self.of_state(cursor), cursor.position
         return RunState(
@@ -177,6 +195,7 @@ class DatasetState:
             began=None if steps.limit is None else cursor.began,
             rows=serialize.rows_of_dataset(dataset) or None if self.by_rows else None,
             pipeline=descriptions.text_of(dataset, functools.partial(_described, dataset)) if rows else None,
+            trainer_pass=trainer_pass,
         ).document()
 
     def resumed(self, steps: Steps, cursor: Cursor) -> Resumed:
@@ -199,13 +218,13 @@ class DatasetState:
         if dataset is self._plain and state.position < steps.start_of(state.epoch):
             message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
             raise CorruptState(message)
-        cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
+        cursor = Cursor(state.step, state.epoch, state.position, _began(state, steps))
         stop, size = steps.stop_of(cursor), steps.size
         if stop is not None and size and cursor.position > stop:
             # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.
             cursor = replace(cursor, epoch=cursor.position // size)
         found = DatasetState(self._plain, dataset, cursor.position)
-        return Loaded(cursor, found, found.resumed(steps, cursor))
+        return Loaded(cursor, found, found.resumed(steps, cursor), state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Node, RunState]:
         """Return the dataset that a document is of, and the state of it there."""
@@ -224,6 +243,14 @@ class DatasetState:
                 raise
             differs = True
         return by_rows.dataset_by_rows(self._plain, state) if differs else (dataset, state)
+
+
+def _began(state: RunState, steps: Steps) -> int:
+    """Return the step at which the run of a state began; a loader without ``steps=`` does not note it."""
+    if state.began is not None or steps.size is None:
+        return state.began or 0
+    records = max(0, state.position - steps.start_of(state.epoch))
+    return max(0, state.step - -(-records // steps.batch))
 
 
 def _described(dataset: Node) -> descriptions.Description:

@@ -4,7 +4,8 @@
 
 ``position`` counts records over all ranks on the dataset's endless axis, ``step`` the batches delivered and
 skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=`` adds ``began``, the
-step at which it began. No rank, worker or batch size enters.
+step at which it began. Where a trainer counts passes over the data, ``pass`` is the one of the state
+(`seekable.state.trainer_pass`). No rank, worker or batch size enters.
 
 A run that went on by rows adds ``rows``, what is left of older orders, until that has come. ``pipeline`` is
 the description of the dataset (`seekable.state.descriptions`), which ``resume="rows"`` needs; a state
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState
+from seekable.state.trainer_pass import TrainerPass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +31,7 @@ __all__ = [
     "has_row_offsets",
     "object_of",
     "optional",
+    "pass_of",
     "text_of",
 ]
 
@@ -53,6 +56,7 @@ class RunState:
     began: int | None = None
     rows: dict[str, Any] | None = None
     pipeline: str | None = None
+    trainer_pass: TrainerPass | None = None
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
@@ -65,6 +69,8 @@ class RunState:
         }
         if self.began is not None:
             document["began"] = self.began
+        if self.trainer_pass is not None:
+            document["pass"] = self.trainer_pass.document()
         return document | optional(rows=self.rows, pipeline=self.pipeline)
 
     @classmethod
@@ -78,7 +84,7 @@ class RunState:
         step, epoch, position = (checked_count_of(document, key) for key in ("step", "epoch", "position"))
         began = checked_count_of(document, "began") if "began" in document else None
         rows, pipeline = object_of(document, "rows"), text_of(document, "pipeline")
-        return cls(fingerprint, step, epoch, position, began, rows, pipeline)
+        return cls(fingerprint, step, epoch, position, began, rows, pipeline, pass_of(document))
 
 
 def has_row_offsets(document: Mapping[str, Any]) -> bool:
@@ -122,6 +128,16 @@ def text_of(document: Mapping[str, Any], key: str) -> str | None:
         message = f"a state's {key!r} must be a string (got {value!r:.100})"
         raise CorruptState(message)
     return value
+
+
+def pass_of(document: Mapping[str, Any]) -> TrainerPass | None:
+    """Return the pass of a trainer that a document has; None if it has none.
+
+    Raises:
+        CorruptState: it is not what a state holds.
+    """
+    found = object_of(document, "pass")
+    return None if found is None else TrainerPass.parse(found)
 
 
 def checked_head(document: Mapping[str, Any]) -> str:

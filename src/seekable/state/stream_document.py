@@ -7,11 +7,11 @@
 iterator: the items) delivered and skipped. A lane's list has the states of its stages, in the order of the
 graph. The state of one rank holds the lanes of that rank; ``of`` says how many there are in all. A run that
 is bounded by ``steps=`` adds ``began``, the step at which it began, and one with ``end="pad"`` the lanes that
-have ``ended`` and begun anew. ``given`` are, by lane, the rows of which a part was delivered and another one
-waits, as pairs of a source and a position. A run that went on by rows adds ``rows``, what is left of older
-orders. ``pipeline`` is the description of the stream, as of a dataset. ``check`` is a digest of all the rest
-but ``pipeline``: only a stage itself can read its state, so nothing else would show that a document was
-changed or cut. ``pipeline`` is held to the fingerprint instead.
+have ``ended`` and begun anew. ``pass`` is that of a trainer, as of a dataset. ``given`` are, by lane, the
+rows of which a part was delivered and another one waits, as pairs of a source and a position. A run that went
+on by rows adds ``rows``, what is left of older orders. ``pipeline`` is the description of the stream, as of a
+dataset. ``check`` is a digest of all the rest but ``pipeline``: only a stage itself can read its state, so
+nothing else would show that a document was changed or cut. ``pipeline`` is held to the fingerprint instead.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ from seekable.state.document import (
     checked_head,
     object_of,
     optional,
+    pass_of,
     text_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from seekable.state.trainer_pass import TrainerPass
 
 __all__ = ["State", "StreamState", "merged", "parse_state"]
 
@@ -62,6 +65,7 @@ class StreamState:
     given: dict[str, Any] | None = None
     rows: dict[str, Any] | None = None
     pipeline: str | None = None
+    trainer_pass: TrainerPass | None = None
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
@@ -77,6 +81,8 @@ class StreamState:
             document["began"] = self.began
         if self.ended:
             document["ended"] = list(self.ended)
+        if self.trainer_pass is not None:
+            document["pass"] = self.trainer_pass.document()
         document |= optional(given=self.given, rows=self.rows)
         return {**document, "check": _check_of(document), **optional(pipeline=self.pipeline)}
 
@@ -103,7 +109,17 @@ class StreamState:
         given, rows = (object_of(document, key) for key in ("given", "rows"))
         pipeline = text_of(document, "pipeline")
         return cls(
-            fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of), given, rows, pipeline
+            fingerprint,
+            step,
+            slot,
+            _lanes(lanes, of),
+            of,
+            began,
+            _ended(document, of),
+            given,
+            rows,
+            pipeline,
+            pass_of(document),
         )
 
     def missing(self, lanes: Sequence[int]) -> list[int]:

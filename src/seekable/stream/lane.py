@@ -12,6 +12,7 @@ import msgspec
 
 from seekable.errors import CorruptState
 from seekable.stream.buffer import TokenBuffer, replayed
+from seekable.stream.distinct import is_own, with_distinct_tokens
 from seekable.stream.rebuild import rebuilt
 from seekable.stream.runs import END, RunLength
 from seekable.stream.token import all_as_json
@@ -149,9 +150,9 @@ class LaneIterator:
 
     @property
     def has_runs(self) -> bool:
-        """True if the items of the stage can be taken in runs."""
+        """True if the items of the stage can be taken in runs; those of the user's own stages are checked."""
         iter(self)
-        return self._runs is not None
+        return self._runs is not None and not is_own(self.stage)
 
     def in_runs(self, runs: Runs) -> Iterator[tuple[Token, Any]]:
         """Return the iterator over the items of runs; the stage above may take the runs themselves."""
@@ -231,7 +232,9 @@ class LaneIterator:
 
     def __iter__(self) -> Iterator[tuple[Token, Any]]:
         if self._iterator is None:
-            self._iterator = self.stage.items(self)
+            items = self.stage.items(self)
+            own = is_own(self.stage)
+            self._iterator = with_distinct_tokens(items, self.stage, self.number) if own else items
         return self._iterator
 
     def settle(self) -> None:

@@ -12,6 +12,7 @@ inputs::
 A stage without state needs no more than that. The rules:
 
 * Each item travels beside its *token*, which identifies the item: an int, a string, or a tuple of tokens.
+  No two items of a lane have the same token: a stage that gives one twice is refused.
   ``origins(token)`` names the input items that an item was made of, and ``remake(token, items)`` makes the
   same item of those again.
 * A stage keeps what it has to remember between two items in ``lane.state`` (a dict of JSON values) and in

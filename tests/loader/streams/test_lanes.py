@@ -113,7 +113,10 @@ def test_a_rank_has_a_share_of_the_state_and_says_so(tmp_path: Path) -> None:
         sk.Loader(everything(), batch_size=BATCH).load_state_dict(share)
     sk.save_state(tmp_path, first)
     alone = sk.Loader(everything(), batch_size=BATCH, collate=list)
-    assert not sk.load_state(tmp_path, alone)
+    with pytest.raises(
+        sk.CorruptState, match=r"of its 2 ranks 0 is there, 1 is missing.*all ranks must call"
+    ):
+        sk.load_state(tmp_path, alone)
     sk.save_state(tmp_path, second)
     assert sk.load_state(tmp_path, alone)
     assert next(iter(alone)) == first_of(everything(), 2 * BATCH)[BATCH:]
