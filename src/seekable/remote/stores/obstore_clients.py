@@ -95,7 +95,7 @@ def client_of(mount: Address, options: StorageOptions, secrets: UrlSecrets, *, k
         mount: the address of the whole bucket or host.
         options: the options of the store.
         secrets: the userinfo and the query of the URL.
-        key: of a client of one URL its path, which becomes part of the client; then its object has the key "".
+        key: of a client of one URL its path, which becomes part of the client; its object has the key "".
 
     Raises:
         AccessDenied: the configuration lacks what names the account.

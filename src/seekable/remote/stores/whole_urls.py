@@ -36,7 +36,7 @@ class WholeUrls(Store):
 
         Args:
             others: the store of the files whose keys are enough.
-            whole: returns a new store for the key of a file that is read by its whole URL, None for other keys.
+            whole: returns a new store for the key of a file that is read by its whole URL; else None.
         """
         self._others = others
         self._whole = whole
