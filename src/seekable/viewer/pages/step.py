@@ -15,7 +15,7 @@ from seekable.facts.odd import MEASURES, Oddness
 from seekable.facts.source_counts import SEVERAL, source_names, sources_of
 from seekable.facts.step_document import step_document
 from seekable.facts.store_contents import requests_of
-from seekable.loader.step_plan import places_of
+from seekable.loader.step_plan import own_bytes, places_of
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.beginnings import add_texts
 from seekable.viewer.pages.job import shown_of
@@ -85,7 +85,7 @@ def _facts(loader: Loader, plan: StepPlan, positions: Int64s) -> dict[str, Any]:
 
 def _totals(plan: StepPlan) -> dict[str, Any]:
     """Return what the template shows of all records of a step together."""
-    sizes = [_bytes_of(record) for record in plan.records]
+    sizes = [own_bytes(record.place) for record in plan.records]
     paths = {place.path for record in plan.records for place in places_of(record.place)}
     return {
         "is_last": not plan.records,
@@ -117,14 +117,8 @@ def _ordered(plan: StepPlan, owners: list[int], by: str) -> list[tuple[PlannedRe
     if by == "rank":
         pairs.sort(key=lambda pair: (pair[0].rank, pair[0].position))
     elif by == "length":
-        pairs.sort(key=lambda pair: -(_bytes_of(pair[0]) or 0))
+        pairs.sort(key=lambda pair: -(own_bytes(pair[0].place) or 0))
     return pairs
-
-
-def _bytes_of(record: PlannedRecord) -> int | None:
-    """Return the bytes of a record in its files; None if they are not known."""
-    sizes = [getattr(place, "length", None) for place in places_of(record.place)]
-    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 class _Rows(Sequence[dict[str, Any]]):
@@ -154,7 +148,7 @@ class _Rows(Sequence[dict[str, Any]]):
             "epoch": record.epoch,
             "rank": record.rank,
             "source": self._names[owner] if owner != SEVERAL else "several",
-            "bytes": _bytes_of(record),
+            "bytes": own_bytes(record.place),
             "path": "" if place is None else place.path,
             "row": None if place is None else place.row,
             **self._opened.linked(record.place),
