@@ -51,7 +51,14 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     go_to: Annotated[
         str | None, _text("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'part-0.jsonl:5'.")
     ] = None,
-    log: Annotated[str | None, _text("--log", "FILE[:STEP,LOSS]", "Losses of a run, JSONL or CSV.")] = None,
+    log: Annotated[
+        list[str] | None,
+        _text(
+            "--log",
+            "[NAME=]FILE[:STEP,LOSS]",
+            "Losses of a run, JSONL or CSV; of several runs with its name, several times.",
+        ),
+    ] = None,
     key: Annotated[str | None, _text("--key", "NAME", "The field that is the key of a record.")] = None,
     text_key: Annotated[str | None, _text("--text-key", "NAME", "The field that counts as text.")] = None,
     tokenizer: Annotated[str | None, _text("--tokenizer", "FILE", "Decode token ids with this file.")] = None,
@@ -142,7 +149,13 @@ def view(  # noqa: PLR0913 - an argument for each of its options
         "max_open_files": _MOST_OPEN_FILES,
     }
     opened = opened_targets(
-        targets or [], batches=given, state=state, roots=root or [], log=log, opening=opening, shown=shown
+        targets or [],
+        batches=given,
+        state=state,
+        roots=root or [],
+        logs=log or [],
+        opening=opening,
+        shown=shown,
     )
     server = Server(
         opened, port=port, host=host, hosts=allow_host or (), frames=frame_from or (), token=token

@@ -24,6 +24,7 @@ from seekable.viewer.pages.sequence import is_packed
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
+    from seekable.facts.loss_log import LossLog
     from seekable.loader.loader import Loader
     from seekable.loader.step_plan import PlannedRecord, StepPlan
     from seekable.viewer.opened import Opened
@@ -54,7 +55,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         "rank": rank,
         "notes": list(found.notes),
         "sources": _sources(found.loader, plan, owners, is_whole=rank is None),
-        "loss": _loss(opened, number),
+        "loss": _loss(opened.logs.get(asked.name), number),
     }
     by, header = asked.choice("by", ("position", "rank", "length", "odd")), list(_HEADER)
     more: dict[str, Any] = {"job": None, "by": by, **_totals(plan)}
@@ -190,12 +191,12 @@ def _sources(loader: Loader, plan: StepPlan, owners: list[int], *, is_whole: boo
     return [{"name": name, "records": counts[at], "planned": planned[at]} for at, name in enumerate(names)]
 
 
-def _loss(opened: Opened, number: int) -> dict[str, Any] | None:
+def _loss(log: LossLog | None, number: int) -> dict[str, Any] | None:
     """Return the loss of a step and the median of those before it; None where no log has it."""
-    loss = None if opened.log is None else opened.log.loss_of(number)
-    if opened.log is None or loss is None:
+    loss = None if log is None else log.loss_of(number)
+    if log is None or loss is None:
         return None
-    compared = compared_loss(opened.log, number)
+    compared = compared_loss(log, number)
     if compared is not None:
         return compared.document()
     nothing = dict.fromkeys(("median", "mad", "times"))
