@@ -14,7 +14,9 @@ from starlette.testclient import TestClient
 from tests.cli.command import run
 from tests.viewer.viewed import BATCH, pipeline, record
 
+import seekable as sk
 from seekable.viewer import app
+from seekable.viewer.opened import OpenPipeline, opened_of
 from seekable.viewer.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -249,6 +251,29 @@ def test_a_step_says_its_loss_and_the_median_of_those_before_it(pages: TestClien
     assert pages.get("/p/train/step/70").text.count(">Loss</a>") == 1
     assert twin(pages, "p/other/step/61")["loss"] is None
     assert ">Loss</a>" not in pages.get("/p/other/step/61").text
+
+
+def test_what_comes_after_the_end_of_a_run_does_not_look_trained_on() -> None:
+    rows = sk.from_sequence([{"text": letter} for letter in "abcdefghij"])
+    pipelines = {
+        "run": sk.Loader(rows, batch_size=4, prefetch=0),
+        "cut": sk.Loader(rows, batch_size=2, steps=2, prefetch=0),
+        "saved": OpenPipeline(sk.Loader(rows, batch_size=2, epochs=5, prefetch=0), saved=7),
+    }
+    client = TestClient(app.make_app(opened_of(pipelines)), base_url="http://127.0.0.1")
+    for address in ("run/step/2", "run/position/9", "run/mixture?from=0&to=3", "saved/step/6"):
+        page = client.get(f"/p/{address}").text
+        assert "The run ends after" not in page, address
+        assert "no state says" not in page, address
+    for address, says in {
+        "run/step/3": "The run ends after step 2: step 3 comes only if the loader is iterated again",
+        "run/position/10": "The run ends after step 2: step 3 comes only",
+        "run/mixture?from=0&to=9": "The run ends after step 2: step 8 comes only",
+        "cut/step/2": "The run ends after step 1: step 2 comes only",
+        "cut/position/5": "Position 5 is in no step of a run",
+        "saved/step/7": "The newest state is of step 7: no state says that step 7 was trained on",
+    }.items():
+        assert says in client.get(f"/p/{address}").text, address
 
 
 def test_links_keep_the_query_and_have_none_where_none_is_left(pages: TestClient) -> None:

@@ -173,4 +173,6 @@ def _pipeline(path: str, batches: Batches, place: dict[str, Any]) -> OpenPipelin
             raise
         found = pipeline_of(path, Batches({**batches.arguments, "batch_size": 1}), **place)
         return OpenPipeline(found.loader, found.notes, has_batch=False)
-    return OpenPipeline(found.loader, found.notes)
+    return OpenPipeline(
+        found.loader, found.notes, saved=None if is_pipeline_file(path) else found.loader.step
+    )

@@ -144,7 +144,7 @@ def mixture(
 
 
 def usual_stop(loader: Loader, *, start: int) -> int:
-    """Return the step to which a run is shown if nothing is said: about the end of its first epoch.
+    """Return the step to which a run is shown if nothing is said: the end of its first epoch, or of itself.
 
     Of endless data, step 1,000; never more than 1,000,000, and at least the step after ``start``.
 
@@ -155,7 +155,9 @@ def usual_stop(loader: Loader, *, start: int) -> int:
     """
     size = loader.dataset.size
     whole = size // loader.global_batch_size if size else _USUAL_STEPS
-    return max(start + 1, min(whole, _MOST_USUAL_STEPS))
+    left = loader.steps_left
+    end = whole if left is None else loader.step + left
+    return max(start + 1, min(whole, end, _MOST_USUAL_STEPS))
 
 
 def _planned(node: Node, positions: Float64s) -> Float64s:

@@ -42,6 +42,9 @@ class OpenPipeline:
     notes: tuple[str, ...] = ()
     """Facts that are not known, with their reasons."""
 
+    saved: int | None = None
+    """The step of the state that it was rebuilt from, the newest one; None for others."""
+
     has_batch: bool = True
     """False where nobody said how many records make a batch, so that a step is a record."""
 

@@ -21,6 +21,7 @@ from seekable.viewer.pages.beginnings import add_texts
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.odd import can_rank, oddness_of, why
 from seekable.viewer.pages.sequence import is_packed
+from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
@@ -54,6 +55,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         "world_size": plan.world_size,
         "rank": rank,
         "notes": list(found.notes),
+        "after_end": after_end(found, number),
         "sources": _sources(found.loader, plan, owners, is_whole=rank is None),
         "loss": _loss(opened.logs.get(asked.name), number),
     }
