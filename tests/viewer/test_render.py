@@ -48,6 +48,12 @@ def test_the_first_values_of_an_array_are_short() -> None:
     assert "<code>0.1, 0.333333</code>" in record_html(np.array([0.1, 1 / 3], dtype=np.float32))
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u2003"])
+def test_a_text_that_cannot_be_seen_is_in_quotes(blank: str) -> None:
+    for shown in (one_line(blank), record_html({"text": blank})):
+        assert re.search(r"&#34;.*&#34;", str(shown))
+
+
 def test_a_chat_has_all_turns_with_all_their_fields() -> None:
     call = {"id": "c1", "function": {"name": "calc", "arguments": "{}"}}
     turns = [

@@ -6,6 +6,7 @@ Text is shown as text. Characters that cannot be seen, change the direction of t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,10 +102,19 @@ def text_html(text: str) -> Markup:
 
 def one_line(value: Any, *, most: int = 120) -> Markup:
     """Return the beginning of a value in one line, for a cell of a table."""
+    if isinstance(value, str) and not value.strip():
+        return _blank(value, most)
     text = value if isinstance(value, str) else _plain(value, most)
     cut = text[:most].replace("\n", " ").replace("\t", " ")
     shown = text_html(cut)
     return shown + Markup('<span class="more">…</span>') if len(text) > most else shown
+
+
+def _blank(text: str, most: int) -> Markup:
+    """Return a text without a character that can be seen, in quotes and as JSON has it."""
+    return Markup('<span class="none">{}</span>').format(
+        text_html(json.dumps(text[:most], ensure_ascii=False))
+    )
 
 
 def file_name(path: str) -> Markup:
@@ -246,6 +256,8 @@ class _Tree:
 
     def _text(self, text: str, at: str) -> Markup:
         most = self._limits.characters
+        if not text.strip() and len(text) <= most:
+            return _blank(text, most)
         if len(text) <= most:
             return Markup('<span class="text">{}</span>').format(text_html(text)) + self._file(text, at)
         note = Markup(" first {:,} of {:,} characters").format(most, len(text))
