@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     shared_server = lazy("seekable.viewer.shared_server")
 
-__all__ = ["Viewer", "view"]
+__all__ = ["Viewer", "check_installed", "view"]
 
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _HUB_ADDRESSES = ("JUPYTERHUB_PUBLIC_URL", "JUPYTERHUB_PUBLIC_HUB_URL", "JUPYTERHUB_HOST")
@@ -71,7 +71,7 @@ def view(  # noqa: PLR0913 - each is an option of the command
         True
         >>> viewer.close()
     """
-    _check_installed()
+    check_installed("sk.view")
     named = targets if isinstance(targets, Mapping) else {"data": targets}
     opened = opened_of(
         named,
@@ -161,10 +161,15 @@ class Viewer:
         return self.url if self._shown.is_open else "closed"
 
 
-def _check_installed() -> None:
+def check_installed(what: str) -> None:
+    """Refuse to serve pages without the packages that do.
+
+    Raises:
+        MissingDependency: one of them is not installed.
+    """
     missing = [name for name in _NEEDED if not is_installed(name)]
     if missing:
-        message = f"sk.view needs {', '.join(missing)}: pip install 'seekable[view]'"
+        message = f"{what} needs {', '.join(missing)}: pip install 'seekable[view]'"
         raise MissingDependency(message)
 
 
