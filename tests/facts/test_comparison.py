@@ -6,12 +6,16 @@ import json
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.facts.comparison import LOOKED_AT, compare_pipelines, first_difference
+from seekable.facts.mixture import mixture
 from seekable.facts.pipelines import Batches, pipeline_of
+from seekable.loader.step_plan import reads_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,3 +91,21 @@ def test_what_differs_late_or_never_is_said_with_what_was_compared() -> None:
     assert first_difference(rows.node, late.node)[0] == 70_000
     assert first_difference(rows.node, rows.map(str).node) == (None, LOOKED_AT)
     assert first_difference(rows.node, rows.take(0).node) == (None, 0)
+
+
+def test_rows_of_a_table_have_no_bytes_of_their_own(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"text": ["x" * n for n in range(100)]}), tmp_path / "a.parquet", row_group_size=50
+    )
+    rows = sk.open(tmp_path / "a.parquet")
+    loader = sk.Loader(rows, batch_size=60, prefetch=0)
+    assert compare_pipelines(loader, loader, step=0).old.bytes is None
+    places = rows.locate([0, 1, 50])
+    (reads,) = reads_of(loader.plan(step=0).records)
+    assert reads.bytes == places[0].length + places[2].length
+    assert [place.is_shared for place in places] == [True] * 3
+    fact = mixture(loader, start=0, stop=1, unit="bytes")
+    assert fact.made_of.endswith("of tables, the compressed bytes of all files by their rows")
+    items = sk.from_sequence([[1, 2]]).flatten()
+    assert items.locate(0).is_shared
+    assert not sk.from_sequence([1]).locate(0).is_shared

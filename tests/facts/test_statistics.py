@@ -49,10 +49,12 @@ def test_facts_are_those_of_a_model(records: list[Any]) -> None:
         assert {name: share.count for name, share in key.types} == names
         assert key.empty.count == sum(value in ("", [], {}) for value in values if not _is_nan(value))
         numbers = [value for value in values if type(value) in (int, float) and _is_finite(value)]
-        if numbers:
+        usual = Counter("number" if name in ("int", "float") else name for name in names.elements())
+        del usual["null"]
+        if numbers and [name for name, count in usual.items() if count == max(usual.values())] == ["number"]:
             assert key.numbers is not None
             assert (key.numbers.least, key.numbers.most) == (float(min(numbers)), float(max(numbers)))
-        else:
+        elif usual["number"] < max(usual.values(), default=0) or not numbers:
             assert key.numbers is None
         for top in key.top:
             equal = [value for value in values if type(value) is type(top.value) and value == top.value]
@@ -63,6 +65,21 @@ def test_facts_are_those_of_a_model(records: list[Any]) -> None:
     for record in records:
         if isinstance(record, dict):
             assert {(name,) for name in record} <= paths
+
+
+def test_a_key_is_described_by_its_most_frequent_type() -> None:
+    ids = [*range(997), "by hand", "x" * 30, None]
+    *_, found = statistics(
+        sk.from_sequence([{"id": each, "set": "abc"[0 if each is None else 1]} for each in ids]).node, n=1000
+    )
+    key = found.keys[1]
+    assert key.lengths is None
+    assert key.numbers is not None
+    assert (key.numbers.least, key.numbers.most) == (0.0, 996.0)
+    assert not key.is_label
+    label = found.keys[2]
+    assert label.is_label
+    assert label.lengths is not None
 
 
 def _is_nan(value: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import seekable as sk
+from seekable.facts.record_measure import record_measure
 from seekable.facts.token_estimate import token_estimate
 
 if TYPE_CHECKING:
@@ -34,6 +35,22 @@ def test_all_records_are_counted_where_the_sample_has_them(data: tuple[sk.Datase
     found = token_estimate(dataset.node, letters, n=4000)
     assert (found.tokens, found.low, found.high) == (tokens, tokens, tokens)
     assert found.made_of == "exact, from all 4,000 rows"
+
+
+def test_texts_that_the_tokenizer_refuses_are_left_out() -> None:
+    texts = sk.from_sequence(["ab", "\ud800 x", "c"])
+
+    def encoded(text: str) -> list[int]:
+        return list(text.encode())
+
+    found = token_estimate(texts.node, encoded)
+    assert (found.tokens, found.made_of) == (
+        3,
+        "exact, from all 3 rows, without 1 text that the tokenizer refuses",
+    )
+    assert record_measure("a", tokenizer=encoded).lengths(list(texts)).tolist() == [2, -1, 1]
+    with pytest.raises(sk.InvalidArgument, match=r"refuses all of 1 texts.*surrogates not allowed"):
+        token_estimate(sk.from_sequence(["\ud800"]).node, encoded)
 
 
 @pytest.mark.parametrize("lines", [True, False], ids=["lines", "other data"])

@@ -35,7 +35,7 @@ def asks(opened: Opened) -> TestClient:
 def command(*targets: object) -> Opened:
     """Return what ``seekable view`` opens."""
     names = [str(target) for target in targets]
-    return opened_targets(names, batches={}, state=None, roots=[], log=None, opening=OPTIONS, shown={})
+    return opened_targets(names, batches={}, state=None, roots=[], logs=[], opening=OPTIONS, shown={})
 
 
 def twin(pages: TestClient, address: str) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from seekable.viewer import connections
 from seekable.viewer.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -215,3 +217,27 @@ def test_the_link_without_its_last_slash_leads_to_it_also_behind_a_prefix(viewer
         status, headers, _ = ask(viewer, f"/{viewer.token}/{address}")
         assert (status, headers["Location"]) == (303, f"../{address}/")
     assert ask(viewer, "/" + "0" * 32)[0] == 403
+
+
+def test_idle_connections_of_strangers_leave_room_for_the_owner(viewer: Server) -> None:
+    idle = [socket.create_connection(("127.0.0.1", viewer.port)) for _ in range(70)]
+    try:
+        assert ask(viewer, f"/{viewer.token}/d/corpus/rows")[0] == 200
+        idle[0].settimeout(20)
+        assert idle[0].recv(1) == b""
+    finally:
+        for each in idle:
+            each.close()
+
+
+def test_a_head_that_does_not_come_ends_its_connection(
+    viewer: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_HEAD_SECONDS", 0.01)
+    with socket.create_connection(("127.0.0.1", viewer.port), timeout=20) as late:
+        late.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        assert late.recv(1) == b""
+
+
+def test_a_refused_request_ends_its_connection(viewer: Server) -> None:
+    assert ask(viewer, "/wrong/")[1]["Connection"] == "close"

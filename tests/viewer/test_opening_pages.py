@@ -27,9 +27,7 @@ OPTIONS: dict[str, Any] = {"index_dir": None, "format": None, "jobs": 1, "quiet"
 
 
 def opened_from(*targets: str) -> Opened:
-    return opened_targets(
-        list(targets), batches={}, state=None, roots=[], log=None, opening=OPTIONS, shown={}
-    )
+    return opened_targets(list(targets), batches={}, state=None, roots=[], logs=[], opening=OPTIONS, shown={})
 
 
 def asks(opened: Opened) -> TestClient:

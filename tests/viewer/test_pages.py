@@ -14,7 +14,9 @@ from starlette.testclient import TestClient
 from tests.cli.command import run
 from tests.viewer.viewed import BATCH, pipeline, record
 
+import seekable as sk
 from seekable.viewer import app
+from seekable.viewer.opened import OpenPipeline, opened_of
 from seekable.viewer.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -55,22 +57,24 @@ def test_a_record_is_that_of_the_command(pages: TestClient, data: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "to"),
     [
-        ("17", "d/corpus/row/17"),
-        ("row 1,7", "d/corpus/row/17"),
-        ("-1", "d/corpus/row/-1"),
-        ("50%", "d/corpus/rows?at=150"),
-        ("step 3 rank 1", "p/train/step/3?rank=1"),
-        ("key:k5", "d/corpus/key?key=k5"),
-        ("key:a/../b%&c", "d/corpus/key?key=a%2F..%2Fb%25%26c"),
-        ("part-1.jsonl:5", "d/corpus/row/105"),
+        ("corpus 17", "d/corpus/row/17"),
+        ("corpus row 1,7", "d/corpus/row/17"),
+        ("corpus -1", "d/corpus/row/-1"),
+        ("corpus 50%", "d/corpus/rows?at=150"),
+        ("train step 3 rank 1", "p/train/step/3?rank=1"),
+        ("corpus key:k5", "d/corpus/key?key=k5"),
+        ("corpus key:a/../b%&c", "d/corpus/key?key=a%2F..%2Fb%25%26c"),
+        ("corpus/part-1.jsonl:5", "d/corpus/row/105"),
         ("code/part-1.jsonl:5", "d/code/row/105"),
         ("{data}/code/part-1.jsonl:5", "d/code/row/105"),
         ("{data}/code/part-1.jsonl: record 5 at byte 99 (7 bytes) cannot be\ndecoded", "d/code/row/105"),
         ("'part-2.jsonl':5", "d/corpus/row/205"),
         ("/nowhere/part-1.jsonl:5", "d/corpus/at?file=%2Fnowhere%2Fpart-1.jsonl&row=5"),
-        ("position 1,7", "p/train/position/17"),
+        ("train position 1,7", "p/train/position/17"),
         ("compare train other", "compare?a=train&b=other"),
         ("compare train other step 1,7", "compare?a=train&b=other&step=17"),
+        ("packed 3", "p/packed/step/3"),
+        ("train part-1.jsonl:5", "p/train/when?file=part-1.jsonl&row=5"),
         ("packed Sequence 1,7", "p/packed/sequence/17"),
         ("corpus", "d/corpus/"),
         ("code 17", "d/code/row/17"),
@@ -133,7 +137,13 @@ def test_links_without_a_query_end_in_their_path(pages: TestClient) -> None:
         ("d/corpus/rows?n=501", 400, "n= takes a number from 1 to 500 (got '501')"),
         ("d/corpus/rows?order=other", 400, "order= takes one of file, sample (got 'other')"),
         ("go?to=something", 400, "'something' cannot be read: write a row"),
-        ("go?to=corpus+something", 400, "'something' cannot be read: write a row"),
+        ("go?to=corpus+something", 400, "'corpus something' cannot be read: write a row"),
+        ("go?to=step+997", 400, "in which of 5 open pipelines: write 'train step 997' or 'other step 997'"),
+        ("go?to=row+5", 400, "in which of"),
+        ("go?to=part-1.jsonl:5", 400, "in which of 2 datasets with this file: write 'corpus part-1.jsonl:5'"),
+        ("go?to=corpus+step+3", 400, "no pipeline is open: corpus is data"),
+        ("go?to=train+key:k5", 400, "there is no data to look in"),
+        ("p/other/loss", 404, "no log of the losses of other is open"),
         ("go?to=xxh3:00000000", 400, "no state of a pipeline with the fingerprint xxh3:00000000"),
         ("go?to=,", 400, "',' cannot be read"),
         ("nowhere", 404, "there is no page"),
@@ -157,7 +167,7 @@ def test_what_cannot_be_shown_says_why(pages: TestClient, address: str, status: 
 
 def test_a_redirect_keeps_the_form_that_is_asked_for(pages: TestClient) -> None:
     assert pages.get("/d/corpus/key/k3?as=json").headers["location"] == "../../../d/corpus/row/3?as=json"
-    assert pages.get("/go?to=50%25&as=csv").headers["location"] == "d/corpus/rows?at=150&as=csv"
+    assert pages.get("/go?to=50%25&in=corpus&as=csv").headers["location"] == "d/corpus/rows?at=150&as=csv"
 
 
 def test_a_page_without_the_form_that_is_asked_for_says_which_it_has(pages: TestClient) -> None:
@@ -219,18 +229,18 @@ def test_a_larger_sample_extends_a_smaller_one(pages: TestClient) -> None:
 
 
 def test_a_step_says_its_loss_and_the_median_of_those_before_it(pages: TestClient, shown: Opened) -> None:
-    assert shown.log is not None
-    before = sorted(shown.log.losses[11:61].tolist())
+    assert "other" not in shown.logs
+    before = sorted(shown.logs["train"].losses[11:61].tolist())
     median = (before[24] + before[25]) / 2
     found = twin(pages, "p/train/step/61")["loss"]
-    assert (found["loss"], found["median"]) == (shown.log.loss_of(61), pytest.approx(median))
+    assert (found["loss"], found["median"]) == (shown.logs["train"].loss_of(61), pytest.approx(median))
     page = pages.get("/p/train/step/61").text
     assert f"{found['loss']:.4g}</b> at 61</a> (median of 50 before: {median:.4g}" in page
     assert f"+{found['times']:.1f} \N{MULTIPLICATION SIGN} MAD)" in page
     assert "p/train/loss" in page
     assert twin(pages, "p/train/step/7")["loss"] == {
         "step": 7,
-        "loss": shown.log.loss_of(7),
+        "loss": shown.logs["train"].loss_of(7),
         "median": None,
         "mad": None,
         "times": None,
@@ -239,6 +249,31 @@ def test_a_step_says_its_loss_and_the_median_of_those_before_it(pages: TestClien
     assert twin(pages, "p/train/step/70")["loss"] is None
     assert pages.get("/p/train/step/61").text.count(">Loss</a>") == 1
     assert pages.get("/p/train/step/70").text.count(">Loss</a>") == 1
+    assert twin(pages, "p/other/step/61")["loss"] is None
+    assert ">Loss</a>" not in pages.get("/p/other/step/61").text
+
+
+def test_what_comes_after_the_end_of_a_run_does_not_look_trained_on() -> None:
+    rows = sk.from_sequence([{"text": letter} for letter in "abcdefghij"])
+    pipelines = {
+        "run": sk.Loader(rows, batch_size=4, prefetch=0),
+        "cut": sk.Loader(rows, batch_size=2, steps=2, prefetch=0),
+        "saved": OpenPipeline(sk.Loader(rows, batch_size=2, epochs=5, prefetch=0), saved=7),
+    }
+    client = TestClient(app.make_app(opened_of(pipelines)), base_url="http://127.0.0.1")
+    for address in ("run/step/2", "run/position/9", "run/mixture?from=0&to=3", "saved/step/6"):
+        page = client.get(f"/p/{address}").text
+        assert "The run ends after" not in page, address
+        assert "no state says" not in page, address
+    for address, says in {
+        "run/step/3": "The run ends after step 2: step 3 comes only if the loader is iterated again",
+        "run/position/10": "The run ends after step 2: step 3 comes only",
+        "run/mixture?from=0&to=9": "The run ends after step 2: step 8 comes only",
+        "cut/step/2": "The run ends after step 1: step 2 comes only",
+        "cut/position/5": "Position 5 is in no step of a run",
+        "saved/step/7": "The newest state is of step 7: no state says that step 7 was trained on",
+    }.items():
+        assert says in client.get(f"/p/{address}").text, address
 
 
 def test_links_keep_the_query_and_have_none_where_none_is_left(pages: TestClient) -> None:

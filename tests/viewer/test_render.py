@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import seekable as sk
 from seekable.viewer.app import make_app
 from seekable.viewer.opened import opened_of
-from seekable.viewer.render import one_line, record_html
+from seekable.viewer.render import Limits, one_line, record_html
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +46,30 @@ def test_a_record_has_all_digits_of_a_float(value: float) -> None:
 
 def test_the_first_values_of_an_array_are_short() -> None:
     assert "<code>0.1, 0.333333</code>" in record_html(np.array([0.1, 1 / 3], dtype=np.float32))
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u2003"])
+def test_a_text_that_cannot_be_seen_is_in_quotes(blank: str) -> None:
+    for shown in (one_line(blank), record_html({"text": blank})):
+        assert re.search(r"&#34;.*&#34;", str(shown))
+
+
+def test_a_chat_has_all_turns_with_all_their_fields() -> None:
+    call = {"id": "c1", "function": {"name": "calc", "arguments": "{}"}}
+    turns = [
+        {"role": "user", "content": "3 + 3?", "weight": 0},
+        {"role": "assistant", "tool_calls": [call], "reasoning_content": "must calc"},
+        *({"role": "user", "content": f"turn {number}"} for number in range(300)),
+    ]
+    page = str(record_html({"messages": turns}))
+    assert page.count('<div class="turn">') == 302
+    for shown in ("weight", "tool_calls", "calc", "must calc", "turn 299"):
+        assert shown in page
+    by_name = str(record_html([{"from": "human", "value": "hi", "lang": "en"}]))
+    assert '<div class="turn"><b>human</b>' in by_name
+    assert "lang" in by_name
+    cut = str(record_html(turns, limits=Limits(nodes=100)))
+    assert "more turns; as JSON has all" in cut
 
 
 def test_cells_of_one_short_word_are_not_broken(tmp_path: Path) -> None:

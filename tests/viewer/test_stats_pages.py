@@ -69,6 +69,10 @@ def test_charts_of_a_key(pages: TestClient) -> None:
     assert "300 values" in pages.get("/d/corpus/field.svg?key=text").text
     assert "300 values" in pages.get("/d/corpus/field.svg?key=meta.score&of=numbers").text
     assert pages.get("/d/corpus/field.svg?key=meta.lang&of=numbers").status_code == 404
+    assert "&amp;of=values" in pages.get("/d/corpus/field?key=meta.lang").text
+    bars = pages.get("/d/corpus/field.svg?key=meta.lang&of=values").text
+    assert bars.count('class="bar"') == len(pages.get("/d/corpus/field?key=meta.lang&as=json").json()["top"])
+    assert pages.get("/d/corpus/field.svg?key=id&of=values").status_code == 404
 
 
 def test_keys_that_are_not_there(pages: TestClient, of_many: TestClient) -> None:

@@ -22,7 +22,7 @@ OPTIONS: dict[str, Any] = {"index_dir": None, "format": None, "jobs": 1, "quiet"
 
 def opened(*targets: str) -> Opened:
     return opened_targets(
-        targets, batches={}, state=None, roots=[], log=None, opening=OPTIONS, shown={"scans": False}
+        targets, batches={}, state=None, roots=[], logs=[], opening=OPTIONS, shown={"scans": False}
     )
 
 
@@ -77,6 +77,44 @@ def test_a_folder_of_states_says_why_it_has_no_pipeline() -> None:
     assert why in pages.get("/go?to=step+3&as=json").json()["error"]
     pages = TestClient(make_app(opened("monday")), base_url="http://127.0.0.1")
     assert pages.get("/s/monday/?as=json").json()["pipeline_unknown"] is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_log_is_of_the_run_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("step,loss\n1,2.5\n")
+
+    def logs(targets: list[str], *logs: str) -> dict[str, Any]:
+        found = opened_targets(
+            targets, batches={}, state=None, roots=[], logs=logs, opening=OPTIONS, shown={"scans": False}
+        )
+        return dict(found.logs)
+
+    assert list(logs(["monday"], "log.csv")) == ["train"]
+    assert list(logs(["a=monday", "b=tuesday"], "b=log.csv:step,loss")) == ["b"]
+    with pytest.raises(
+        sk.InvalidArgument, match=r"may be of 2 runs: name the one, as in a=log.csv, b=log.csv"
+    ):
+        logs(["a=monday", "b=tuesday"], "log.csv")
+    with pytest.raises(sk.InvalidArgument, match="is of no pipeline 'c'"):
+        logs(["a=monday"], "c=log.csv")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_state_of_a_mixture_below_a_slice_has_the_records_of_each_source() -> None:
+    even, odd = sk.open("web.jsonl"), sk.from_sequence(range(40), version="odd")
+    mixed = sk.mix({"even": even, "odd": odd}, weights={"even": 3, "odd": 1}, seed=0).take(40).map(str)
+    loader = sk.Loader(mixed, batch_size=4, prefetch=0)
+    for _ in range(2):
+        loader.skip_batches(4)
+        sk.save_state("mixed", loader)
+    pages = TestClient(make_app(opened("mixed")), base_url="http://127.0.0.1")
+    found = pages.get("/s/mixed/8?as=json").json()["delivered"]
+    counts = [sum(str(place.path).endswith("web.jsonl") for place in mixed.locate(list(range(32))))]
+    assert found == [{"source": "even", "records": counts[0]}, {"source": "odd", "records": 32 - counts[0]}]
+    between = pages.get("/s/mixed/4...8?as=json").json()["delivered"]
+    assert sum(each["rows"] for each in between) == 16
+    for address in ("/s/mixed/8", "/s/mixed/4...8"):
+        assert "the only one" not in pages.get(address).text
 
 
 def test_fields_of_a_log_may_have_slashes_and_its_path_colons(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cli.command import run
 
 import seekable as sk
 from seekable.errors import DataNotFound, MissingDependency, WrongType
@@ -116,6 +117,8 @@ def test_below_a_hub_the_link_is_a_path_and_its_name_may_ask(monkeypatch: pytest
 
 FORKS = """
 import os, socket, sys, urllib.request
+from tests.cli.command import run
+
 import seekable as sk
 
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -173,3 +176,9 @@ def test_what_cannot_be_viewed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(room, "is_installed", lambda name: name != "uvicorn")
     with pytest.raises(MissingDependency, match=r"needs uvicorn: pip install 'seekable\[view\]'"):
         LETTERS.view()
+    said = run("view", "--no-browser")
+    assert (said.returncode, said.stderr) == (
+        1,
+        b"seekable: seekable view needs uvicorn: pip install 'seekable[view]'\n",
+    )
+    assert b"'--port': Input should be less than or equal to 65535" in run("view", "--port", "99999").stderr

@@ -135,9 +135,8 @@ def opened(folder: Path) -> Opened:
         "even": sk.Loader(pipeline(folder).stream(lanes=2).filter(is_even), batch_size=4, prefetch=0),
         "checkpoints": str(folder / "checkpoints"),
     }
-    found = opened_of(
-        targets, log=read_loss_log(folder / "train.jsonl"), media=media_roots([folder / "media"])
-    )
+    logs = dict.fromkeys(("train", "stream", "even"), read_loss_log(folder / "train.jsonl"))
+    found = opened_of(targets, logs=logs, media=media_roots([folder / "media"]))
     node = found.dataset("corpus").node
     job = found.jobs.start(
         "verify", "first", verification_work(node, "corpus", deep=True, decode=True, index_dir=None)

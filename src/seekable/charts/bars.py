@@ -32,8 +32,9 @@ def bars(
     title: str,
     unit: str,
     theme: Theme = "auto",
+    most: int = MOST_BARS,
 ) -> str:
-    """Return horizontal bars as SVG, in the order given; beyond 30 the number of the others stands below.
+    """Return horizontal bars as SVG, in the order given; beyond ``most`` the number of others stands below.
 
     Args:
         names: the name of each bar; of a long one the end is shown, in which names of files differ.
@@ -41,13 +42,14 @@ def bars(
         title: what is shown.
         unit: the unit of the values, for the description.
         theme: the colours.
+        most: the most bars.
 
     Example:
         >>> picture = bars(["a.jsonl", "b.jsonl"], [1200, 300], title="files", unit="bytes")
         >>> picture.count("<rect"), "from 1,200 bytes of a.jsonl to 300 bytes of b.jsonl" in picture
         (3, True)
     """
-    shown, rest = len(names[:MOST_BARS]), len(names) - len(names[:MOST_BARS])
+    shown, rest = len(names[:most]), len(names) - len(names[:most])
     height = _TOP + _ROW * (shown + bool(rest)) + 10
     sheet = Sheet(title, _seen(names[:shown], values[:shown], unit), width=_WIDTH, height=height, theme=theme)
     sheet.text(14, 20, title, kind="bold")

@@ -80,7 +80,8 @@ def _folder(source: str) -> str:
         ('s3://bucket', 's3://bucket/web', 's3://bucket/web')
     """
     address = _address_in(source)
-    fixed = _MAGIC.split(address)[0]
+    key = address.partition("://")[2].partition("/")[2]
+    fixed = address.removesuffix(key) + _MAGIC.split(key)[0]
     folder, _, name = fixed.rpartition("/")
     is_file = fixed != address or ("." in name and not folder.endswith("/"))
     return folder if is_file else fixed

@@ -141,7 +141,7 @@ def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: 
 def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
     from seekable.cli.output import write_line, write_table
     from seekable.facts.documents import in_words
-    from seekable.loader.step_plan import reads_of
+    from seekable.loader.step_plan import places_of, reads_of
 
     ranks = (
         f"rank {rank} of {planned.world_size}"
@@ -153,6 +153,8 @@ def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
         return
     write_line("")
     _print_records(planned)
+    if any(getattr(place, "is_shared", False) for each in planned.records for place in places_of(each.place)):
+        write_line("\nBytes of rows of tables are those of their whole groups.")
     write_line("")
     files = [
         [_number(reads.records), _number(reads.bytes), _number(reads.start), _number(reads.stop), reads.path]

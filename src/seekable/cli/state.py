@@ -143,6 +143,8 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
         facts["data"] = ", ".join(roots)
     for source in found.get("progress") or []:
         facts[f"source {source['source']}".rstrip()] = _progress(source)
+    for each in found.get("delivered") or []:
+        facts[f"from {each['source']}"] = in_words(each["records"], "record")
     write_facts(facts)
     if saved.description is not None:
         write_line("")

@@ -18,8 +18,8 @@ from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.mounts import options_of, store_of
 from seekable.remote.stores.fsspec_store import FsspecStore
 from seekable.remote.stores.obstore_store import ObstoreStore
-from seekable.remote.stores.signed_urls import SignedUrls
 from seekable.remote.stores.store import Passing, Pin
+from seekable.remote.stores.whole_urls import WholeUrls
 from seekable.storage.memory import bytes_in_words
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _package(store: Store) -> str:
 
 
 def _credentials(store: Store) -> Finding:
-    if not isinstance(store, ObstoreStore | SignedUrls):
+    if not isinstance(store, ObstoreStore | WholeUrls):
         return graded("store", "credentials", "those of the file system")
     kind = store.credentials
     missing = kind.startswith("none: ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Annotated, Any
 
 import typer
@@ -51,7 +51,14 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     go_to: Annotated[
         str | None, _text("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'part-0.jsonl:5'.")
     ] = None,
-    log: Annotated[str | None, _text("--log", "FILE[:STEP,LOSS]", "Losses of a run, JSONL or CSV.")] = None,
+    log: Annotated[
+        list[str] | None,
+        _text(
+            "--log",
+            "[NAME=]FILE[:STEP,LOSS]",
+            "Losses of a run, JSONL or CSV; of several runs with its name, several times.",
+        ),
+    ] = None,
     key: Annotated[str | None, _text("--key", "NAME", "The field that is the key of a record.")] = None,
     text_key: Annotated[str | None, _text("--text-key", "NAME", "The field that counts as text.")] = None,
     tokenizer: Annotated[str | None, _text("--tokenizer", "FILE", "Decode token ids with this file.")] = None,
@@ -70,7 +77,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     state: StateOption = None,
     root: RootOption = None,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", help="The port, or the next free one.", min=0)
+        int, typer.Option("--port", metavar="N", help="The port, or the next free one.", min=0, max=65535)
     ] = 7335,
     host: Annotated[
         str, typer.Option("--host", help="The address to listen on; there is no TLS.")
@@ -114,6 +121,9 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     """
     from seekable.cli.view_targets import opened_targets, place_of
     from seekable.viewer.media_roots import media_roots
+    from seekable.viewer.viewer import check_installed
+
+    check_installed("seekable view")
     from seekable.viewer.server import Server
 
     _check_host(host, allow_host)
@@ -142,14 +152,20 @@ def view(  # noqa: PLR0913 - an argument for each of its options
         "max_open_files": _MOST_OPEN_FILES,
     }
     opened = opened_targets(
-        targets or [], batches=given, state=state, roots=root or [], log=log, opening=opening, shown=shown
+        targets or [],
+        batches=given,
+        state=state,
+        roots=root or [],
+        logs=log or [],
+        opening=opening,
+        shown=shown,
     )
     server = Server(
         opened, port=port, host=host, hosts=allow_host or (), frames=frame_from or (), token=token
     )
     # The server ends by itself on Ctrl-C, and then raises the interrupt again.
-    with suppress(KeyboardInterrupt):
-        _announce(server, place_of(go_to), as_json=as_json, quiet=quiet, browser=not no_browser)
+    with suppress(KeyboardInterrupt), ExitStack() as files:
+        _announce(server, place_of(go_to), files, as_json=as_json, quiet=quiet, browser=not no_browser)
         server.run()
 
 
@@ -172,13 +188,16 @@ def _check_host(host: str, allowed: list[str] | None) -> None:
     typer.echo(f"seekable: listening on {host} without TLS: whoever sees the link sees the data", err=True)
 
 
-def _announce(server: Any, place: str, *, as_json: bool, quiet: bool, browser: bool) -> None:
-    """Print the link, and open it in a browser of this machine."""
+def _announce(
+    server: Any, place: str, files: ExitStack, *, as_json: bool, quiet: bool, browser: bool
+) -> None:
+    """Print the link, and open it in a browser of this machine, by a file that is removed with ``files``."""
     import os
     import sys
     import webbrowser
 
     from seekable.cli.output import write_document, write_line
+    from seekable.viewer.redirect_page import redirect_page
 
     url = server.url + place
     if as_json:
@@ -191,4 +210,4 @@ def _announce(server: Any, place: str, *, as_json: bool, quiet: bool, browser: b
             forward = f"ssh -L {server.port}:127.0.0.1:{server.port} {os.uname().nodename}"
             typer.echo(f"seekable: on your machine: {forward}", err=True)
     elif browser and not as_json and sys.stdout.isatty():
-        webbrowser.open(url)
+        webbrowser.open(files.enter_context(redirect_page(url)))

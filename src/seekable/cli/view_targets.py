@@ -33,7 +33,7 @@ def opened_targets(
     batches: dict[str, Any],
     state: str | None,
     roots: list[str],
-    log: str | None,
+    logs: Sequence[str],
     opening: dict[str, Any],
     shown: dict[str, Any],
 ) -> Opened:
@@ -44,7 +44,8 @@ def opened_targets(
         batches: the arguments of loaders that a state or a dataset lacks.
         state: a state to load into the loader of a function.
         roots: the folders in which the files of saved pipelines are now.
-        log: the file of losses, with the names of its fields behind a colon.
+        logs: the files of losses, perhaps with the name of a pipeline before ``=`` and the names of the
+            fields behind a colon.
         opening: the options with which data is opened.
         shown: further fields of `Opened`.
     """
@@ -69,7 +70,7 @@ def opened_targets(
     given = {each: getattr(data, each) for each in ("datasets", "openers", "opening", "jobs", "kept")}
     given |= {"paths": found.paths, "folders": found.folders, "unopened": found.unopened}
     ready = {name: value for name, value in found.targets.items() if name not in later}
-    return opened_of(ready, log=None if log is None else loss_log_of(log), **given, **shown)
+    return opened_of(ready, logs=dict(map(_named_log, logs)), **given, **shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,14 @@ class _Found:
 
 def _opener(data: Opening) -> Callable[[ProgressHook], Dataset]:
     return lambda hook: replace(data, hook=hook).dataset()
+
+
+def _named_log(text: str) -> tuple[str, LossLog]:
+    """Return the losses of ``FILE`` or ``NAME=FILE``, with the name, or an empty one."""
+    name, equals, log = text.partition("=")
+    if equals and name and "/" not in name and not exists(text):
+        return safe_name(name), loss_log_of(log)
+    return "", loss_log_of(text)
 
 
 def loss_log_of(log: str) -> LossLog:
@@ -164,4 +173,6 @@ def _pipeline(path: str, batches: Batches, place: dict[str, Any]) -> OpenPipelin
             raise
         found = pipeline_of(path, Batches({**batches.arguments, "batch_size": 1}), **place)
         return OpenPipeline(found.loader, found.notes, has_batch=False)
-    return OpenPipeline(found.loader, found.notes)
+    return OpenPipeline(
+        found.loader, found.notes, saved=None if is_pipeline_file(path) else found.loader.step
+    )

@@ -13,7 +13,7 @@ from seekable.errors import InvalidArgument
 from seekable.facts.documents import json_safe
 from seekable.facts.made_of import COMPUTED
 from seekable.facts.source_counts import source_names, sources_of
-from seekable.loader.step_plan import places_of
+from seekable.loader.step_plan import own_bytes, places_of
 from seekable.state.descriptions import difference
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class StepSide:
     batch: int
     records: int
     bytes: int | None
-    """The bytes of its records in their files; None if the index has not their lengths."""
+    """The bytes of its records in their files; None if their lengths are not known, as of rows of tables."""
     sources: tuple[tuple[str, int], ...]
     """The name of each source, and its records in the step."""
 
@@ -180,8 +180,5 @@ def _side(node: Node, planned: StepPlan) -> StepSide:
     names = source_names(node)
     owners = Counter(sources_of(node, positions).tolist() if positions.size else ())
     sources = tuple((name, owners[at]) for at, name in enumerate(names) if owners[at])
-    sizes: list[Any] = [
-        getattr(place, "length", None) for each in planned.records for place in places_of(each.place)
-    ]
-    size = None if None in sizes else sum(sizes)
+    size = own_bytes([each.place for each in planned.records])
     return StepSide(planned.batch, len(planned.records), size, sources)

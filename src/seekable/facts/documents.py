@@ -60,7 +60,8 @@ def json_safe(path: str) -> str:
 def place_as_json(place: Any) -> Any:
     """Return a location, or a row whose bytes are not known, as JSON; a list of them as a list.
 
-    Of a document of a token store it says, as ``source``, where the record lies that it was made of.
+    Of a document of a token store it says, as ``source``, where the record lies that it was made of; and, as
+    ``is_shared``, where the bytes hold other records too, as those of a group of rows.
     """
     if isinstance(place, list | tuple):
         return [place_as_json(part) for part in place]
@@ -71,6 +72,7 @@ def place_as_json(place: Any) -> Any:
         "row": place.row,
         "offset": place.offset if has_bytes else None,
         "length": place.length if has_bytes else None,
+        **({"is_shared": True} if getattr(place, "is_shared", False) else {}),
         **({} if source is None else {"source": place_as_json(source)}),
     }
 

@@ -29,6 +29,8 @@ _MOST_COUNTED = 10_000
 
 _NAMES = {type(None): "null", np.ndarray: "array", tuple: "list"}
 
+_NUMBER = "number"
+_MOST_LABELS = 50
 _COUNTED = (str, int, float, bool)
 
 _UNITS = {"str": "characters", "bytes": "bytes", "list": "elements", "array": "rows of the first axis"}
@@ -39,7 +41,7 @@ class Lengths:
     """The lengths of at least one value that has a length."""
 
     unit: str
-    """"characters", "bytes", "elements" or "rows of the first axis"; several are joined by "or"."""
+    """"characters", "bytes", "elements" or "rows of the first axis"."""
 
     mean: float
     shortest: int
@@ -80,7 +82,11 @@ class KeyFacts:
     """The share of the values that are empty texts, bytes, lists or dicts."""
 
     lengths: Lengths | None
+    """The lengths of the values of the most frequent type beside null; None if these have none."""
+
     numbers: Numbers | None
+    """The range of the numbers, if these are the most frequent values beside null; else None."""
+
     top: tuple[TopValue, ...]
     """The most frequent values; texts of up to 200 characters, numbers, true and false."""
 
@@ -91,6 +97,20 @@ class KeyFacts:
     def constant(self) -> bool:
         """True if all values that were seen are one value."""
         return self.distinct == 1 and self.present.count > 1
+
+    @property
+    def is_label(self) -> bool:
+        """True if the values are few different ones that come again and again, all of them in ``top``."""
+        counted = sum(each.share.count for each in self.top)
+        return (
+            bool(self.top) and len(self.top) <= _MOST_LABELS and 2 * len(self.top) <= counted == self._counted
+        )
+
+    @property
+    def _counted(self) -> int:
+        """The number of values that are not null; -1 if some are not counted one by one."""
+        nulls = sum(share.count for name, share in self.types if name == "null")
+        return self.top[0].share.of - nulls if self.top else -1
 
     def document(self) -> dict[str, Any]:
         """Return the facts of the key, JSON-safe."""
@@ -129,8 +149,8 @@ class KeyTally:
         self.count = 0
         self._types: Counter[str] = Counter()
         self._empty = 0
-        self._lengths: list[Any] = []
-        self._of_length: dict[str, None] = {}
+        self._lengths: dict[str, list[Any]] = {}
+        """By the name of the type."""
         self._numbers: list[Any] = []
         self._values: dict[type, Counter[Any]] = {kind: Counter() for kind in _COUNTED}
         self._uncounted = 0
@@ -187,9 +207,17 @@ class KeyTally:
 
     def histograms(self) -> tuple[Histogram | None, Histogram | None]:
         """Return the histograms of the lengths and of the finite numbers; None where there are none."""
-        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
-        numbers = np.concatenate([np.empty(0, np.float64), *self._numbers])
-        return lengths_in_bins(lengths), numbers_in_bins(numbers)
+        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths.get(self._usual(), [])])
+        numbers = [np.empty(0, np.float64), *(self._numbers if self._usual() == _NUMBER else [])]
+        return lengths_in_bins(lengths), numbers_in_bins(np.concatenate(numbers))
+
+    def _usual(self) -> str:
+        """Return the name of the most frequent type beside null, one for all numbers; empty of no values."""
+        counts: Counter[str] = Counter()
+        for name, count in self._types.items():
+            counts[_NUMBER if name in ("int", "float") else name] += count
+        del counts["null"]
+        return counts.most_common(1)[0][0] if counts else ""
 
     def _measure(self, name: str, values: Sequence[Any]) -> None:
         counts = (
@@ -198,8 +226,7 @@ class KeyTally:
         lengths = np.fromiter(counts, np.int64, len(values))
         self._empty += int((lengths == 0).sum())
         if name in _UNITS:
-            self._of_length[_UNITS[name]] = None
-            self._lengths.append(lengths)
+            self._lengths.setdefault(name, []).append(lengths)
 
     def _count(self, kind: type, values: Sequence[Any]) -> None:
         if kind is str:
@@ -217,17 +244,17 @@ class KeyTally:
             counter.update(known)
 
     def _all_lengths(self) -> Lengths | None:
-        if not self._lengths:
+        name = self._usual()
+        if name not in self._lengths:
             return None
-        lengths = np.sort(np.concatenate(self._lengths))
-        self._lengths = [lengths]
+        lengths = np.sort(np.concatenate(self._lengths[name]))
+        self._lengths[name] = [lengths]
         ranks = [-(-lengths.size * percent // 100) - 1 for percent in (50, 99)]
         p50, p99 = lengths[ranks].tolist()
-        unit = " or ".join(self._of_length)
-        return Lengths(unit, float(lengths.mean()), int(lengths[0]), p50, p99, int(lengths[-1]))
+        return Lengths(_UNITS[name], float(lengths.mean()), int(lengths[0]), p50, p99, int(lengths[-1]))
 
     def _all_numbers(self) -> Numbers | None:
-        if not self._numbers:
+        if self._usual() != _NUMBER:
             return None
         numbers = np.concatenate(self._numbers)
         self._numbers = [numbers]

@@ -24,6 +24,7 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.mix import Mix
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,7 +144,7 @@ def mixture(
 
 
 def usual_stop(loader: Loader, *, start: int) -> int:
-    """Return the step to which a run is shown if nothing is said: about the end of its first epoch.
+    """Return the step to which a run is shown if nothing is said: the end of its first epoch, or of itself.
 
     Of endless data, step 1,000; never more than 1,000,000, and at least the step after ``start``.
 
@@ -154,7 +155,9 @@ def usual_stop(loader: Loader, *, start: int) -> int:
     """
     size = loader.dataset.size
     whole = size // loader.global_batch_size if size else _USUAL_STEPS
-    return max(start + 1, min(whole, _MOST_USUAL_STEPS))
+    left = loader.steps_left
+    end = whole if left is None else loader.step + left
+    return max(start + 1, min(whole, end, _MOST_USUAL_STEPS))
 
 
 def _planned(node: Node, positions: Float64s) -> Float64s:
@@ -201,16 +204,22 @@ def _looked_up(node: Node, positions: Int64s) -> Float64s | None:
 
 def _mean_lengths(node: Node) -> tuple[Float64s, str]:
     """Return the mean length in bytes of the records of each source, and what bytes are made of then."""
-    means, sampled = [], False
+    means, sampled, of_tables = [], False, False
     for source in sources_in_files(node):
         size = source.size or 0
         if isinstance(source, FileSource) and size:
             means.append(bytes_of_records(source) / size)
             continue
+        if isinstance(source, TableSource) and size:
+            of_tables = True
+            means.append(int(source.files.data_sizes.sum()) / size)
+            continue
         rows = np.sort(sample_rows(size, _SAMPLED, 0))
         sampled |= rows.size < size
         means.append(source.plan(rows).bytes / rows.size if rows.size else 0.0)
     lengths = f"of {_SAMPLED:,} rows of each source, seed 0" if sampled else "of the source, from the index"
+    if of_tables:
+        lengths += "; of tables, the compressed bytes of all files by their rows"
     return np.array(means, dtype=np.float64), f"exact records, times the mean length {lengths}"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.facts.token_counts import token_counts
 from seekable.facts.token_rates import text_of
 from seekable.tokens.engines import engine_of
 
@@ -38,7 +39,7 @@ class RecordMeasure:
         there = [at for at, text in enumerate(texts) if text is not None]
         out = np.full(len(texts), -1, dtype=np.int64)
         if self.engine is not None and there:
-            out[there] = self.engine.encode([texts[at] for at in there])[1]
+            out[there] = token_counts(self.engine, [texts[at] or "" for at in there])
         elif there:
             out[there] = [len(texts[at] or "") for at in there]
         return out

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.errors import SeekableError
 from seekable.facts.documents import json_safe
+from seekable.facts.source_counts import source_counts, source_names
 from seekable.loader.checkpoint_files import whole_description
 from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely
 from seekable.resume.report import report_saved
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Generation, Saved
 
 __all__ = ["consumed_between", "pipeline_differences", "place_differences", "state_document"]
+
+_MOST_COUNTED = 10**7
+"""The positions of an epoch that are followed to their sources one by one: about a second."""
 
 
 def pipeline_differences(was: Saved, now: Saved) -> list[str]:
@@ -49,7 +55,11 @@ def consumed_between(was: Saved, now: Saved) -> list[dict[str, Any]] | None:
     """Return the rows of each source that a pipeline took between two states; None if it is not known."""
     if was.fingerprint != now.fingerprint:
         return None
-    before, after = (_progress_of(each).get("progress") for each in (was, now))
+    first, last = (_progress_of(each) for each in (was, now))
+    if "delivered" in first and "delivered" in last:
+        both = zip(first["delivered"], last["delivered"], strict=True)
+        return [{"source": new["source"], "rows": new["records"] - old["records"]} for old, new in both]
+    before, after = first.get("progress"), last.get("progress")
     if not before or not after:
         return None
     pairs = [
@@ -87,7 +97,11 @@ def state_document(path: str, saved: Saved, generations: list[Generation]) -> di
 
 
 def _progress_of(saved: Saved) -> dict[str, Any]:
-    """Return the progress of each source, or why it is not known."""
+    """Return the progress of each source, or why it is not known.
+
+    Where a node above a mixture moves positions, the mixture has one progress without a name; the records
+    that each source gave then stand beside it, as ``delivered``.
+    """
     if saved.state is None or saved.description is None:
         return {}
     try:
@@ -109,8 +123,26 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
                 "row": source.row_offset,
             }
             for source in found
-        ]
+        ],
+        **(_delivered(saved) if any(not source.name for source in found) else {}),
     }
+
+
+def _delivered(saved: Saved) -> dict[str, Any]:
+    """Return the records that each source of a dataset gave; none of one source, or where that takes long."""
+    if not isinstance(saved.state, RunState):
+        return {}
+    try:
+        tree = whole_description(saved)
+        node = (rebuild_loosely if _is_packed(tree) else rebuild)(tree)
+    except SeekableError:
+        return {}
+    names, position = source_names(node), saved.state.position
+    if len(names) == 1 or position % (node.size or position + 1) > _MOST_COUNTED:
+        return {}
+    counts = source_counts(node, np.array([position])).tolist()[0]
+    pairs = zip(names, counts, strict=True)
+    return {"delivered": [{"source": json_safe(name), "records": count} for name, count in pairs]}
 
 
 def _run(saved: Saved) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.facts.documents import in_words
 from seekable.facts.made_of import from_sample
 from seekable.facts.position_lengths import position_lengths
 from seekable.facts.record_lengths import bytes_of_records
 from seekable.facts.sample import read_sample, sample_rows
+from seekable.facts.token_counts import token_counts
 from seekable.facts.token_rates import text_of
 from seekable.nodes.graph import known_size
 from seekable.nodes.sources.file_source import FileSource
@@ -44,7 +46,7 @@ class TokenEstimate:
 def token_estimate(
     node: Node, tokenizer: Any, *, text_key: str | None = None, n: int = _SAMPLED
 ) -> TokenEstimate:
-    """Return the tokens of the texts of all records; one without a text has none.
+    """Return the tokens of the texts of all records; one without a text, or one that is refused, has none.
 
     Of lines it is their bytes, which the index has exactly, times the tokens in a byte of a sample. Of other
     data it is the mean of the sample times the records.
@@ -68,8 +70,11 @@ def token_estimate(
     size = known_size(node, "an estimate of tokens")
     rows = np.sort(sample_rows(size, n, 0))
     texts = [text_of(record, text_key) or "" for record in read_sample(node, rows)]
-    tokens = engine_of(tokenizer).encode(texts)[1].astype(np.float64) if texts else np.zeros(0)
+    counts = token_counts(engine_of(tokenizer), texts)
+    refused = int((counts < 0).sum())
+    tokens = np.maximum(counts, 0).astype(np.float64)
     made_of = from_sample(rows.size, of=size, seed=0)
+    made_of += f", without {in_words(refused, 'text')} that the tokenizer refuses" if refused else ""
     if rows.size == size:
         counted = int(tokens.sum())
         return TokenEstimate(counted, counted, counted, made_of)

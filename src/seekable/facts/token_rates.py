@@ -8,6 +8,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.facts.sample import read_sample, sample_rows
+from seekable.facts.token_counts import token_counts
 from seekable.tokens.engines import engine_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def token_rates(
         text_key: the field that is made into tokens; None for the longest text of each record.
 
     Raises:
-        InvalidArgument: no tokenizer is given, or a source has no text.
+        InvalidArgument: no tokenizer is given, or a source has no text that it takes.
 
     Example:
         >>> import seekable as sk
@@ -47,12 +48,13 @@ def token_rates(
     for name, node in sources:
         rows = np.sort(sample_rows(node.size or 0, _SAMPLED, 0))
         texts = [text_of(record, text_key) for record in read_sample(node, rows)]
-        size = node.plan(rows).bytes if rows.size else 0
-        if None in texts or not size:
+        known = [text for text in texts if text is not None]
+        counts = token_counts(engine, known)
+        size = node.plan(rows[counts >= 0]).bytes if len(known) == len(texts) and known else 0
+        if not size:
             message = f"source {name!r} has records without a text: name its field with text_key="
             raise InvalidArgument(message)
-        _, counts = engine.encode(texts)
-        rates[name] = int(counts.sum()) / size
+        rates[name] = int(counts[counts >= 0].sum()) / size
     return rates
 
 

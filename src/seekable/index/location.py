@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from seekable._html import facts, notebook_html, preformatted
 
@@ -42,9 +42,14 @@ class Location:
     """Of a document of a token store, the location of the record that it was made of; its offset and length
     are 0 where no index of its file has them. None for all other records."""
 
+    is_shared: bool = field(default=False, compare=False)
+    """True if the bytes hold other records too: a row of a table has those of its group, an item of a record
+    those of the record."""
+
     def __repr__(self) -> str:
-        """Show the fields; ``source`` only where there is one."""
+        """Show the fields; ``source`` and ``is_shared`` only where they say something."""
         source = "" if self.source is None else f", source={self.source!r}"
+        source += ", is_shared=True" if self.is_shared else ""
         place = f"row={self.row!r}, offset={self.offset!r}, length={self.length!r}"
         return f"{type(self).__name__}(path={self.path!r}, {place}{source})"
 
@@ -53,8 +58,16 @@ class Location:
         return notebook_html(lambda: _parts(self), self)
 
 
+def shared(place: Any) -> Any:
+    """Return a place, nested as a record may be, whose bytes hold other records too."""
+    if isinstance(place, list | tuple):
+        return type(place)(map(shared, place))
+    return replace(place, is_shared=True) if isinstance(place, Location) else place
+
+
 def _parts(place: Location) -> Iterator[str]:
     bytes_of = f"{place.length:,} from byte {place.offset:,} on" if place.length else "not known"
+    bytes_of += ", with other records" if place.is_shared else ""
     rows = [("file", place.path), ("record", f"{place.row:,}, from 0"), ("bytes", bytes_of)]
     if place.source is not None:
         rows.append(("made of", repr(place.source)))
@@ -65,7 +78,7 @@ def _parts(place: Location) -> Iterator[str]:
 
 def _head(place: Location) -> bytes | None:
     """Return the first bytes of a record; None where no plain file of this machine has them there."""
-    if not place.length or not os.path.isabs(place.path) or not os.path.isfile(place.path):
+    if not place.length or place.is_shared or not os.path.isabs(place.path) or not os.path.isfile(place.path):
         return None
     with open(place.path, "rb") as file:
         if place.path.endswith((".gz", ".zst")) or file.read(4).startswith(_COMPRESSED):

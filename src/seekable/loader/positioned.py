@@ -66,6 +66,11 @@ class Positioned:
         return self._progress.cursor.step
 
     @property
+    def steps_left(self) -> int | None:
+        """The number of batches that are left of the present run; None without end."""
+        return self._progress.steps.left(self._progress.cursor)
+
+    @property
     def first_step(self) -> int:
         """The first step whose records are known: 0, or the one at which the batches last changed."""
         return self._progress.anchor.step

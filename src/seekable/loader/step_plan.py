@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.resume.placeholders import RowRef
 
-__all__ = ["FileReads", "PlannedRecord", "StepPlan", "places_of", "plan_step", "reads_of"]
+__all__ = ["FileReads", "PlannedRecord", "StepPlan", "own_bytes", "places_of", "plan_step", "reads_of"]
 
 _MOST_SHOWN = 10
 """The records of a step that a notebook shows."""
@@ -63,7 +63,8 @@ class FileReads:
     path: str
     records: int
     bytes: int | None
-    """The number of bytes of the records, without line ends; None if it is not known."""
+    """The number of bytes of the records, without line ends; None if it is not known. Rows of tables have the
+    bytes of their groups, and each group counts once."""
     start: int | None
     """The offset of the first byte; None if it is not known."""
     stop: int | None
@@ -107,6 +108,22 @@ def places_of(place: Any) -> Iterator[Location | RowRef]:
         yield place
 
 
+def own_bytes(place: Any) -> int | None:
+    """Return the bytes that a place, or all places in a nested one, have for one record; None if not known.
+
+    Example:
+        >>> own_bytes([Location("/a", 3, offset=30, length=5), Location("/b", 0, 0, 9)])
+        14
+        >>> own_bytes(Location("/a.parquet", 3, offset=4, length=3134, is_shared=True)) is None
+        True
+    """
+    lengths: list[int | None] = [
+        place.length if isinstance(place, Location) and not place.is_shared else None
+        for place in places_of(place)
+    ]
+    return None if None in lengths else sum(length or 0 for length in lengths)
+
+
 def reads_of(records: Iterable[PlannedRecord]) -> list[FileReads]:
     """Return for each file the bytes that some records are read from, in the order of the records.
 
@@ -129,7 +146,8 @@ def _reads(path: str, places: list[Location | RowRef]) -> FileReads:
     return FileReads(
         path,
         len(places),
-        sum(place.length for place in located),
+        sum(length for _, length in {(place.offset, place.length) for place in located if place.is_shared})
+        + sum(place.length for place in located if not place.is_shared),
         min(place.offset for place in located),
         max(place.offset + place.length for place in located),
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import BadValue, WrongType
+from seekable.index.location import shared
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.display import add_place, describe_place
@@ -316,7 +317,8 @@ class _FlattenPlan(Plan):
 
     def locate(self) -> list[Any]:
         lengths = map(int.__sub__, self.edges[1:], self.edges)
-        return [place for place, n in zip(self.child.locate(), lengths, strict=True) for place in [place] * n]
+        places = map(shared, self.child.locate())
+        return [place for place, n in zip(places, lengths, strict=True) for place in [place] * n]
 
     def origins(self) -> Origins:
         lengths, below = np.diff(self.edges), self.child.origins()

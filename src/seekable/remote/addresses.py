@@ -33,6 +33,8 @@ _ALIASES = {"gcs": "gs", "s3a": "s3", "s3n": "s3", "abfs": "az", "abfss": "az", 
 _WEB = {"http": ":80", "https": ":443"}
 """The schemes of web servers, with their default ports."""
 
+_ENCODED_SLASH = "%2F"
+
 _AZURE_HOSTS = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.windows\.net")
 _WITH_BUCKETS = frozenset({"s3", "gs", "az"})
 
@@ -164,11 +166,17 @@ def shown(path: str) -> str:
 def plain_name(root: str, name: str) -> str:
     """Return the name of a file below a folder as other stores have it: of web servers without percent signs.
 
+    An encoded slash stays, because it does not end the name of a folder.
+
     Example:
         >>> plain_name("https://host/corpus", "part%200.jsonl"), plain_name("s3://bucket", "part%200.jsonl")
         ('part 0.jsonl', 'part%200.jsonl')
+        >>> plain_name("https://host/files", "corpus%2Fa%20b.jsonl")
+        'corpus%2Fa b.jsonl'
     """
-    return unquote(name) if "%" in name and is_web(root) else name
+    if "%" not in name or not is_web(root):
+        return name
+    return _ENCODED_SLASH.join(map(unquote, re.split(_ENCODED_SLASH, name, flags=re.IGNORECASE)))
 
 
 def name_in_url(root: str, name: str) -> str:
@@ -178,7 +186,7 @@ def name_in_url(root: str, name: str) -> str:
         >>> name_in_url("https://host/corpus", "part 0.jsonl"), name_in_url("s3://bucket", "part 0.jsonl")
         ('part%200.jsonl', 'part 0.jsonl')
     """
-    return quote(name) if is_web(root) else name
+    return _ENCODED_SLASH.join(map(quote, name.split(_ENCODED_SLASH))) if is_web(root) else name
 
 
 def is_web(path: str) -> bool:

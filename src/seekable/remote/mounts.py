@@ -24,7 +24,8 @@ from seekable.remote.stores.hub_store import HubStore, is_on_hub
 from seekable.remote.stores.obstore_clients import client_of
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.options import StorageOptions, checked_options
-from seekable.remote.stores.signed_urls import SignedUrls
+from seekable.remote.stores.whole_urls import WholeUrls
+from seekable.remote.url_keys import is_sent_as_written
 from seekable.storage.braces import expanded, has_braces
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Mounts", "default_options", "mount", "mounts_of", "options_of", "store_of"]
 
 _OBSTORE: Final = frozenset({"s3", "gs", "az", "http", "https"})
+_WEB: Final = frozenset({"http", "https"})
 
 
 @dataclass(slots=True)
@@ -307,13 +309,15 @@ def _new_store(record: _Mount) -> Store:
     if record.address.scheme == "az":
         return _obstore_store(record, next(iter(record.queries.values()), ""), only_key=None)
     plain = _obstore_store(record, "", only_key=None)
-    return SignedUrls(plain, partial(_signed_store, record)) if record.queries else plain
+    return WholeUrls(plain, partial(_store_of_url, record)) if record.address.scheme in _WEB else plain
 
 
-def _signed_store(record: _Mount, key: str) -> ObstoreStore | None:
-    """Return a new store of a signed URL, which has one object; None if the file has no query."""
+def _store_of_url(record: _Mount, key: str) -> ObstoreStore | None:
+    """Return a new store of one URL, which has one object; None for a key that needs no store of its own."""
     query = record.queries.get(key)
-    return None if query is None else _obstore_store(record, query, only_key=key)
+    if query is None and is_sent_as_written(key):
+        return None
+    return _obstore_store(record, query or "", only_key=key)
 
 
 def _obstore_store(record: _Mount, query: str, *, only_key: str | None) -> ObstoreStore:

@@ -149,6 +149,10 @@ async def _refuse(why: str, send: Send, headers: list[tuple[bytes, bytes]]) -> N
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>seekable</title></head>'
         f"<body><main><h1>{status}</h1><p>{text}</p></main></body></html>"
     ).encode()
-    own = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    own = [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+    ]
     await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
     await send({"type": "http.response.body", "body": body})

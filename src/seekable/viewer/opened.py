@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.dataset.dataset import Dataset
-from seekable.errors import KeyNotFound, WrongType
+from seekable.errors import InvalidArgument, KeyNotFound, WrongType
 from seekable.facts.as_in_files import data_of
 from seekable.facts.source_counts import source_names, source_nodes
 from seekable.loader.loader import Loader
@@ -41,6 +41,9 @@ class OpenPipeline:
     pipeline: Loader | Stream
     notes: tuple[str, ...] = ()
     """Facts that are not known, with their reasons."""
+
+    saved: int | None = None
+    """The step of the state that it was rebuilt from, the newest one; None for others."""
 
     has_batch: bool = True
     """False where nobody said how many records make a batch, so that a step is a record."""
@@ -115,7 +118,9 @@ class Opened:
     unopened: Mapping[str, str] = field(default_factory=dict)
     """Why there is no pipeline of a folder of states, by the name of the folder."""
 
-    log: LossLog | None = None
+    logs: Mapping[str, LossLog] = field(default_factory=dict)
+    """The losses of runs, by the names of their pipelines."""
+
     text_key: str | None = None
     tokenizer: str | None = None
     sample: int = 1000
@@ -181,6 +186,7 @@ def opened_of(
     *,
     datasets: dict[str, Dataset] | None = None,
     folders: Mapping[str, str] | None = None,
+    logs: Mapping[str, LossLog] | None = None,
     **more: Any,
 ) -> Opened:
     """Return what is open, of datasets, streams, loaders and folders of states by name.
@@ -191,10 +197,12 @@ def opened_of(
         targets: the objects, and the paths of folders of states.
         datasets: data that is open already; it is added to.
         folders: more folders of states, which may have the names of their pipelines.
+        logs: the losses of runs, by the names of pipelines; under an empty name those of the only run.
         more: further fields of ``Opened``.
 
     Raises:
         WrongType: a target is of another type.
+        InvalidArgument: a log is of no pipeline, or of several.
     """
     datasets = {} if datasets is None else datasets
     pipelines: dict[str, OpenPipeline] = {}
@@ -218,7 +226,29 @@ def opened_of(
             raise WrongType(message)
     for pipeline in pipelines.values():
         _add_sources(pipeline, datasets)
-    return Opened(datasets, pipelines, states, **more)
+    return Opened(datasets, pipelines, states, logs=_logs(logs or {}, pipelines), **more)
+
+
+def _logs(given: Mapping[str, LossLog], pipelines: Mapping[str, OpenPipeline]) -> dict[str, LossLog]:
+    """Return the logs by the pipelines that they are of; without a run, one without a name is left out.
+
+    Raises:
+        InvalidArgument: there is no pipeline of a name, or a log without one may be of several.
+    """
+    runs = [name for name, each in pipelines.items() if each.has_batch and isinstance(each.pipeline, Loader)]
+    found: dict[str, LossLog] = {}
+    for name, log in given.items():
+        if name not in pipelines and (name or len(runs) > 1):
+            ways = ", ".join(f"{run}={log.path}" for run in runs) or "none, because no run is open"
+            message = (
+                f"the log {log.path!r} is of no pipeline {name!r}: name one, as in {ways}"
+                if name
+                else f"the log {log.path!r} may be of {len(runs)} runs: name the one, as in {ways}"
+            )
+            raise InvalidArgument(message)
+        if name or runs:
+            found[name or runs[0]] = log
+    return found
 
 
 def safe_name(name: str) -> str:

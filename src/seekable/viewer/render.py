@@ -6,6 +6,7 @@ Text is shown as text. Characters that cannot be seen, change the direction of t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +36,9 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-_ROLES = frozenset({"role", "content"})
+_TURNS = (("role", "content"), ("from", "value"))
+"""The keys of the speaker and of the words of a turn, in the two usual spellings."""
+
 _DEEPEST = 100
 _FIRST_VALUES = 8
 _HEX_BYTES = 16
@@ -99,10 +102,19 @@ def text_html(text: str) -> Markup:
 
 def one_line(value: Any, *, most: int = 120) -> Markup:
     """Return the beginning of a value in one line, for a cell of a table."""
+    if isinstance(value, str) and not value.strip():
+        return _blank(value, most)
     text = value if isinstance(value, str) else _plain(value, most)
     cut = text[:most].replace("\n", " ").replace("\t", " ")
     shown = text_html(cut)
     return shown + Markup('<span class="more">…</span>') if len(text) > most else shown
+
+
+def _blank(text: str, most: int) -> Markup:
+    """Return a text without a character that can be seen, in quotes and as JSON has it."""
+    return Markup('<span class="none">{}</span>').format(
+        text_html(json.dumps(text[:most], ensure_ascii=False))
+    )
 
 
 def file_name(path: str) -> Markup:
@@ -165,8 +177,9 @@ class _Tree:
             pairs = ((str(key), child_place(at, str(key)), each) for key, each in value.items())
             return self._children(len(value), pairs, "{}", depth)
         if isinstance(value, list | tuple):
-            if value and all(isinstance(each, Mapping) and each.keys() >= _ROLES for each in value):
-                return self._conversation(value, at)
+            keys = _keys_of_turns(value)
+            if keys is not None:
+                return self._conversation(value, at, keys)
             items = ((f"[{number}]", child_place(at, number), each) for number, each in enumerate(value))
             return self._children(len(value), items, "[]", depth)
         return self._leaf(value, at)
@@ -178,8 +191,19 @@ class _Tree:
             return count
         if depth >= _DEEPEST:
             return Markup('{} <span class="type">deeper than {} levels</span>').format(count, _DEEPEST)
+        rows = [self._pairs(islice(pairs, self._limits.children), depth)]
+        if size > self._limits.children:
+            left = size - self._limits.children
+            rows.append(Markup('<div class="more">and {:,} more; as JSON has all</div>').format(left))
+        is_open = Markup(" open") if depth < self._limits.depth else Markup("")
+        return Markup("<details{}><summary>{}</summary>{}</details>").format(
+            is_open, count, Markup("").join(rows)
+        )
+
+    def _pairs(self, pairs: Iterable[tuple[str, str, Any]], depth: int) -> Markup:
+        """Return values with their labels, as many as the page may still have."""
         rows = []
-        for key, place, each in islice(pairs, self._limits.children):
+        for key, place, each in pairs:
             if self._left <= 0:
                 rows.append(
                     Markup('<div class="more">the page has {:,} values; as JSON has all</div>').format(
@@ -192,22 +216,28 @@ class _Tree:
                     text_html(key), self.html(each, place, depth + 1)
                 )
             )
-        if size > self._limits.children:
-            left = size - self._limits.children
-            rows.append(Markup('<div class="more">and {:,} more; as JSON has all</div>').format(left))
-        is_open = Markup(" open") if depth < self._limits.depth else Markup("")
-        return Markup("<details{}><summary>{}</summary><dl>{}</dl></details>").format(
-            is_open, count, Markup("").join(rows)
-        )
+        return Markup("<dl>{}</dl>").format(Markup("").join(rows))
 
-    def _conversation(self, turns: Any, at: str) -> Markup:
-        shown = [
-            Markup('<div class="turn"><b>{}</b><div>{}</div></div>').format(
-                text_html(str(turn["role"])),
-                self.html(turn["content"], child_place(child_place(at, number), "content"), 1),
+    def _conversation(self, turns: Any, at: str, keys: tuple[str, str]) -> Markup:
+        """Return the turns of a chat, each with its speaker, its words and its other fields."""
+        speaker, words = keys
+        shown = []
+        for number, turn in enumerate(turns):
+            if self._left <= 0:
+                more = Markup('<div class="more">and {:,} more turns; as JSON has all</div>')
+                shown.append(more.format(len(turns) - number))
+                break
+            place = child_place(at, number)
+            said = self.html(turn[words], child_place(place, words), 1) if words in turn else Markup("")
+            others = [(str(key), each) for key, each in turn.items() if key not in keys]
+            pairs = ((key, child_place(place, key), each) for key, each in others)
+            rest = self._pairs(pairs, 1) if others else Markup("")
+            self._left -= 1
+            shown.append(
+                Markup('<div class="turn"><b>{}</b><div>{}{}</div></div>').format(
+                    text_html(turn[speaker]), said, rest
+                )
             )
-            for number, turn in enumerate(turns[: self._limits.children])
-        ]
         count = Markup('<span class="count">[{:,}]</span>').format(len(turns))
         return Markup('<details open><summary>{}</summary><div class="turns">{}</div></details>').format(
             count, Markup("").join(shown)
@@ -226,6 +256,8 @@ class _Tree:
 
     def _text(self, text: str, at: str) -> Markup:
         most = self._limits.characters
+        if not text.strip() and len(text) <= most:
+            return _blank(text, most)
         if len(text) <= most:
             return Markup('<span class="text">{}</span>').format(text_html(text)) + self._file(text, at)
         note = Markup(" first {:,} of {:,} characters").format(most, len(text))
@@ -288,6 +320,21 @@ class _Tree:
             '<a class="chart" href="{}"><img class="wave" src="{}" alt="waveform of {}" loading="lazy" '
             'width="640" height="88"></a>'
         ).format(page, picture, at or "the record")
+
+
+def _keys_of_turns(values: Any) -> tuple[str, str] | None:
+    """Return the keys of the speaker and the words if values are the turns of a chat; else None.
+
+    A turn that calls a tool may have no words.
+    """
+    for speaker, words in _TURNS:
+        if not all(isinstance(each, Mapping) for each in values):
+            return None
+        speakers = [each.get(speaker) for each in values]
+        are_names = all(isinstance(name, str) and len(name) <= _NAME_LETTERS for name in speakers)
+        if are_names and any(words in each for each in values):
+            return speaker, words
+    return None
 
 
 def _address(start: str, at: str) -> str:

@@ -67,7 +67,7 @@ class Route:
 
 ROUTES = (
     Route("", home.home, ""),
-    Route("go", go.go, "go?to=5"),
+    Route("go", go.go, "go?to=corpus+5"),
     Route("d/{name}/", dataset.dataset, "d/corpus/"),
     Route("d/{name}/rows", rows.rows, "d/corpus/rows?at=3&n=5"),
     Route("d/{name}/lengths", lengths.page, "d/corpus/lengths"),

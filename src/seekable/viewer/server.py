@@ -13,6 +13,7 @@ import uvicorn
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.viewer.app import make_app
+from seekable.viewer.connections import HeadProtocol
 from seekable.viewer.guard import Guard
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Listener:
             proxy_headers=False,
             lifespan="off",
             ws="none",
-            http="h11",
+            http=HeadProtocol,
             loop="asyncio",
             timeout_graceful_shutdown=2,
             limit_concurrency=64,

@@ -14,7 +14,7 @@ from seekable._optional import is_installed
 from seekable.errors import ForkUnsafe, MissingDependency
 from seekable.facts.loss_log import read_loss_log
 from seekable.viewer.media_roots import media_roots
-from seekable.viewer.opened import opened_of
+from seekable.viewer.opened import opened_of, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     shared_server = lazy("seekable.viewer.shared_server")
 
-__all__ = ["Viewer", "view"]
+__all__ = ["Viewer", "check_installed", "view"]
 
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _HUB_ADDRESSES = ("JUPYTERHUB_PUBLIC_URL", "JUPYTERHUB_PUBLIC_HUB_URL", "JUPYTERHUB_HOST")
@@ -33,7 +33,7 @@ def view(  # noqa: PLR0913 - each is an option of the command
     targets: Any,
     *,
     height: int = 600,
-    log: str | os.PathLike[str] | None = None,
+    log: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]] | None = None,
     media_root: str | os.PathLike[str] | None = None,
     text_key: str | None = None,
     tokenizer: str | os.PathLike[str] | None = None,
@@ -48,7 +48,8 @@ def view(  # noqa: PLR0913 - each is an option of the command
     Args:
         targets: one of these objects, or a mapping from names to them.
         height: the height of the frame in a notebook, in pixels.
-        log: the losses of a trainer, JSON lines or CSV with ``step`` and ``loss``.
+        log: the losses of a trainer, JSON lines or CSV with ``step`` and ``loss``; of several loaders, a
+            mapping from their names to logs.
         media_root: the folder below which the pages may read files that records name.
         text_key: the field that counts as text; the longest one if left out.
         tokenizer: the file of the tokenizer that makes texts of token ids and counts tokens: a
@@ -60,6 +61,7 @@ def view(  # noqa: PLR0913 - each is an option of the command
         MissingDependency: the extra ``view`` is not installed.
         WrongType: a target is none of these objects.
         DataNotFound: the log or the folder is not there.
+        InvalidArgument: several loaders are viewed, and the log does not say of which it is.
 
     Example:
         >>> import seekable as sk
@@ -69,11 +71,13 @@ def view(  # noqa: PLR0913 - each is an option of the command
         True
         >>> viewer.close()
     """
-    _check_installed()
+    check_installed("sk.view")
     named = targets if isinstance(targets, Mapping) else {"data": targets}
     opened = opened_of(
         named,
-        log=None if log is None else read_loss_log(log),
+        logs={
+            safe_name(name) if name else "": read_loss_log(path) for name, path in _named_logs(log).items()
+        },
         media=media_roots([] if media_root is None else [media_root]),
         text_key=text_key,
         tokenizer=None if tokenizer is None else os.fspath(tokenizer),
@@ -81,6 +85,14 @@ def view(  # noqa: PLR0913 - each is an option of the command
     height = checked_count("height", height, least=1)
     hosts = [*allow_host, *_hub_hosts()]
     return Viewer(shared_server.add(opened, hosts=hosts, frames=frame_from), list(named), height=height)
+
+
+def _named_logs(
+    log: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]] | None,
+) -> Mapping[str, str | os.PathLike[str]]:
+    if log is None:
+        return {}
+    return log if isinstance(log, Mapping) else {"": log}
 
 
 class Viewer:
@@ -149,10 +161,15 @@ class Viewer:
         return self.url if self._shown.is_open else "closed"
 
 
-def _check_installed() -> None:
+def check_installed(what: str) -> None:
+    """Refuse to serve pages without the packages that do.
+
+    Raises:
+        MissingDependency: one of them is not installed.
+    """
     missing = [name for name in _NEEDED if not is_installed(name)]
     if missing:
-        message = f"sk.view needs {', '.join(missing)}: pip install 'seekable[view]'"
+        message = f"{what} needs {', '.join(missing)}: pip install 'seekable[view]'"
         raise MissingDependency(message)
 
 

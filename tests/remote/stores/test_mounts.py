@@ -194,6 +194,33 @@ def test_each_of_several_signed_urls_of_one_host_is_sent_with_its_own_query(tmp_
             read(f"{url}/e.txt")
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("a%2fb.bin", "a%2Fb.bin"),
+        ("a%2Bb+c.bin", "a%2Bb+c.bin"),
+        ("%E9 1.bin", "%E9%201.bin"),
+        ("a//b.bin", "a//b.bin"),
+        ("a b%20c%.bin", "a%20b%20c%25.bin"),
+    ],
+)
+def test_the_path_of_a_url_is_sent_as_it_is_written(name: str, sent: str) -> None:
+    seen: set[str] = set()
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        seen.add(request.path)
+        return 200, b""
+
+    with stub_server(answer) as address:
+        read(mount(f"http://{address}/{name}"))
+    assert seen == {f"/{sent}"}
+
+
+def test_an_ipv6_literal_is_no_glob() -> None:
+    with pytest.raises(Unreachable):
+        sk.open("http://[::1]:9/a.jsonl", storage_options={"retries": 0})
+
+
 OF_REGION = (
     b"<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region 'us-east-1' is wrong; expecting "
     b"'eu-west-1'</Message><Region>eu-west-1</Region></Error>"

@@ -127,7 +127,7 @@ class RowPlaces:
         files, within = self.in_file(rows)
         groups = self.blocks.groups(rows).tolist()
         return [
-            Location(self.path(file), row, *self.span(group))
+            Location(self.path(file), row, *self.span(group), is_shared=True)
             for file, row, group in zip(files.tolist(), within.tolist(), groups, strict=True)
         ]
 

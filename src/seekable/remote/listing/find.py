@@ -108,7 +108,7 @@ def _ask_together(items: Sequence[str]) -> None:
     named: dict[str, list[str]] = {}
     for item in items:
         root, _, name = item.rpartition("/")
-        if "://" in item and name and not (_is_bucket(item) or MAGIC.search(item) or has_braces(item)):
+        if "://" in item and name and not (_is_bucket(item) or _is_glob(item) or has_braces(item)):
             named.setdefault(root, []).append(name)
     known = known_listings()
     if sum(map(len, named.values())) <= 1 or not known.remembers:
@@ -144,7 +144,7 @@ def is_plain(path: str) -> bool:
     A glob is none, and, where kept listings are taken, a source of which one is kept.
     """
     known = known_listings()
-    if MAGIC.search(path):
+    if _is_glob(path):
         return True
     return known.kept is not None and not known.refresh and has_kept(known.kept, [path], PLAIN)
 
@@ -211,7 +211,7 @@ def _statuses(root: str, names: Sequence[str]) -> list[tuple[int, int] | None]:
 
 def _find(text: str, rules: Rules) -> list[Found]:
     paths = expanded(text) if has_braces(text) else [text]
-    plain = [path for path in paths if not MAGIC.search(path) and not path.endswith("/")]
+    plain = [path for path in paths if not _is_glob(path) and not path.endswith("/")]
     if len(plain) == len(paths) > 1:
         return _find_each(text, paths)
     return [_find_one(path, rules) for path in paths]
@@ -244,7 +244,7 @@ def _find_one(path: str, rules: Rules) -> Found:
     whole = path.rstrip("/")
     if not folder.can_list(whole):
         return _find_on_web(path)
-    if not MAGIC.search(whole):
+    if not _is_glob(whole):
         return _find_literal(whole, rules, is_folder=path != whole or _is_bucket(whole))
     root, parts = glob_keys.split_glob(whole)
     if not parts:
@@ -279,6 +279,11 @@ def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> Found:
     return rules.in_folder(path, names, list(hidden))
 
 
+def _is_glob(path: str) -> bool:
+    """Return True for an address with characters of globs below its host, which is perhaps ``[::1]``."""
+    return MAGIC.search(path.partition("://")[2].partition("/")[2]) is not None
+
+
 def _is_bucket(path: str) -> bool:
     """Return True for the address of all of a bucket."""
     return path.count("/") == len("//")
@@ -304,7 +309,7 @@ def _find_on_web(path: str) -> Found:
         UnsupportedFormat: the path is a glob or a folder.
     """
     is_folder = path.endswith("/") or _is_bucket(path)
-    if is_folder or MAGIC.search(path):
+    if is_folder or _is_glob(path):
         message = (
             f"{folder.shown(path)!r} is a {'folder' if is_folder else 'glob'} on a web server, "
             f"which lists no files: name them, in a list or with braces such as part-{{000..099}}.jsonl"

@@ -15,6 +15,7 @@ from seekable.remote.addresses import SUFFIX_MARK, Address, UrlSecrets
 from seekable.remote.stores.aws_files import has_aws_files
 from seekable.remote.stores.obstore_errors import redacted
 from seekable.remote.stores.options import CLIENT_NAMES
+from seekable.remote.url_keys import written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +95,7 @@ def client_of(mount: Address, options: StorageOptions, secrets: UrlSecrets, *, k
         mount: the address of the whole bucket or host.
         options: the options of the store.
         secrets: the userinfo and the query of the URL.
-        key: of a signed URL the path, which becomes part of the client; then its objects have the key "".
+        key: of a client of one URL its path, which becomes part of the client; its object has the key "".
 
     Raises:
         AccessDenied: the configuration lacks what names the account.
@@ -184,7 +185,7 @@ def _az(bucket: str, options: StorageOptions, secrets: UrlSecrets) -> Client:
 
 
 def _web(host: str, options: StorageOptions, secrets: UrlSecrets, key: str) -> Client:
-    url = f"{host}/{key}" if key else host
+    url = f"{host}/{written(key)}" if key else host
     client_options = _client_options(options, endpoint=url)
     kind = "headers of storage_options" if options.values.get("headers") else "none"
     if secrets.userinfo:

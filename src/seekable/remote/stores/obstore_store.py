@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
-from urllib.parse import quote, unquote
 
 from seekable._optional import optional
 from seekable.errors import (
@@ -19,6 +18,7 @@ from seekable.remote.addresses import Address, shown
 from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import Failure, failure_of
 from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
+from seekable.remote.url_keys import key_of_path, path_of_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -47,7 +47,6 @@ _ORDERED: Final = frozenset({"s3", "gs", "az"})
 _QUOTING: Final = frozenset({"s3", "gs", "az", "http", "https"})
 """The schemes whose conditions have etags in quotes, though some listings leave the quotes out."""
 
-_UNSAFE_IN_URLS: Final = "/!$&'()*+,;=:@~"
 _NO_LISTS: Final = ("405 Method Not Allowed", "501 ")
 """Statuses of web servers that list nothing."""
 _NO_WRITES: Final = (*_NO_LISTS, "not yet implemented by HttpStore")
@@ -77,7 +76,7 @@ class ObstoreStore(Store):
             mount: the address of the whole bucket or host.
             connect: returns a new client.
             secrets: texts that no message may have.
-            only_key: of a signed URL the key of its object, which the client has under the key "".
+            only_key: of a store of one URL the key of its object, which the client has under the key "".
         """
         self._mount = mount
         self.lists_in_order = mount.scheme in _ORDERED
@@ -319,15 +318,13 @@ class ObstoreStore(Store):
         """Return the name of an object for obstore, which encodes paths of URLs itself."""
         if self._only_key is not None:
             if key != self._only_key:
-                message = (
-                    f"{self.shown(key)}: the signed URL is of another file, {self.shown(self._only_key)}"
-                )
+                message = f"{self.shown(key)}: the client is of another file, {self.shown(self._only_key)}"
                 raise InvalidArgument(message)
             return ""
-        return unquote(key) if self._mount.scheme in _WEB else key
+        return path_of_key(key) if self._mount.scheme in _WEB else key
 
     def _key(self, path: str) -> str:
-        return quote(path, safe=_UNSAFE_IN_URLS) if self._mount.scheme in _WEB else path
+        return key_of_path(path) if self._mount.scheme in _WEB else path
 
     def _stat(self, meta: Any, *, key: str | None = None) -> Stat:
         modified = meta["last_modified"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seekable.charts.bars import bars
 from seekable.charts.histogram import histogram
 from seekable.charts.sheet import THEMES
 from seekable.errors import KeyNotFound
 from seekable.facts.field import EMPTY, MISSING, field
 from seekable.facts.key_paths import path_of, path_text
 from seekable.viewer.page import Page, Svg, Table
+from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
     from seekable.facts.field import Field
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["chart", "page"]
 
 _MOST = 10_000
-_CHARTS = ("lengths", "numbers")
+_CHARTS = ("lengths", "numbers", "values")
 
 
 def page(opened: Opened, asked: Asked) -> Page:
@@ -36,21 +38,27 @@ def page(opened: Opened, asked: Asked) -> Page:
     )
     kinds = [name for name, _ in key.types]
     odd = [name for name in (MISSING, EMPTY, *kinds[1:]) if name in found.rows]
-    charts = [name for name in _CHARTS if _histogram(found, name) is not None]
+    charts = [name for name in _CHARTS[:2] if _histogram(found, name) is not None]
+    charts = ["values"] if key.is_label else charts
     shown = {"found": found, "odd": odd, "charts": charts, "key": path_text(key.path)}
     document = {"name": asked.name, **found.document()}
     return Page("field", f"{asked.name}, {path_text(key.path)}", document, shown, table)
 
 
 def chart(opened: Opened, asked: Asked) -> Svg:
-    """Return the lengths, or the numbers, of a key as a histogram.
+    """Return the lengths, or the numbers, of a key as a histogram; the values of a label as bars.
 
     Raises:
         KeyNotFound: its values have none.
     """
     found, name = _found(opened, asked), asked.choice("of", _CHARTS)
-    bins = _histogram(found, name)
-    key = path_text(found.key.path)
+    key, theme = path_text(found.key.path), asked.choice("theme", THEMES)
+    if name == "values" and found.key.is_label:
+        names = [one_line(each.value).striptags() for each in found.key.top]
+        counts = [each.share.count for each in found.key.top]
+        title = f"{asked.name}: values of {key}"
+        return Svg(bars(names, counts, title=title, unit="values", most=len(names), theme=theme))  # type: ignore[arg-type]
+    bins = _histogram(found, name) if name != "values" else None
     if bins is None:
         message = f"the values of {key} have no {name}"
         raise KeyNotFound(message)
@@ -63,7 +71,7 @@ def chart(opened: Opened, asked: Asked) -> Svg:
             title=f"{asked.name}: {name} of {key}",
             x_name=unit,
             log=bins.scale == "log",
-            theme=asked.choice("theme", THEMES),  # type: ignore[arg-type]  # one of THEMES
+            theme=theme,  # type: ignore[arg-type]  # one of THEMES
         )
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -13,6 +15,8 @@ from seekable.viewer.page import Redirect
 from seekable.viewer.pages.row_names import row_of_place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -29,6 +33,7 @@ _FINGERPRINT = re.compile(r"xxh3:([0-9a-f]{4,32})(?:\.\.\.)?", re.IGNORECASE)
 _MESSAGE = re.compile(r"(.+?): record (\d+)\b.*", re.DOTALL)
 _PLACE = re.compile(r"(.+):(\d+)")
 _MOST_STATES = 200
+_MOST_WAYS = 20
 _HELP = (
     "write a row (1,234,567 or -1), a share (50%), a step (step 48210 rank 3), a position (position 17), a "
     "packed sample (sequence 17), a key (key:utt-17), a file and its row (part-00012.jsonl:531, or the "
@@ -41,7 +46,7 @@ def go(opened: Opened, asked: Asked) -> Redirect:
     """Return the address that a text names.
 
     Raises:
-        InvalidArgument: the text names nothing, or nothing of its kind is open.
+        InvalidArgument: the text names nothing, nothing of its kind is open, or several things are.
     """
     return Redirect(address_of(opened, asked.text("to").strip(), asked.text("in")))
 
@@ -51,14 +56,17 @@ def address_of(opened: Opened, text: str, within: str = "") -> str:
 
     Args:
         opened: what is open.
-        text: what a user wrote.
-        within: the name of the dataset or pipeline that is meant; else it is the first one.
+        text: what a user wrote. What begins with the name of something open is of that.
+        within: the name of the dataset or pipeline that is meant where the text names none.
 
     Raises:
-        InvalidArgument: the text names nothing, or nothing of its kind is open.
+        InvalidArgument: the text names nothing, nothing of its kind is open, or several things are.
     """
-    found = _by_value(opened, text, within) or _named(opened, text)
-    return found or _placed(opened, text, within)
+    found = _named(opened, text) or _by_value(opened, text, within) or _placed(opened, text, within)
+    if found is None:
+        message = f"{text[:80]!r} cannot be read: {_HELP}"
+        raise InvalidArgument(message)
+    return found
 
 
 def _by_value(opened: Opened, text: str, within: str) -> str | None:  # noqa: PLR0911 - a case for each kind
@@ -85,67 +93,122 @@ def _by_value(opened: Opened, text: str, within: str) -> str | None:  # noqa: PL
 
 
 def _named(opened: Opened, text: str) -> str | None:
-    """Return the address of what begins with the name of something open; None if it does not."""
-    found = _NAMED.fullmatch(text)
-    name, rest = (found[1], found[2] or "") if found else ("", "")
-    if name in opened.states and (state := _STATE.fullmatch(rest)):
-        first, second = state.groups()
-        return f"s/{name}/{_number(first)}" + (f"...{_number(second)}" if second else "")
-    for kind, those in (("d", opened.datasets), ("p", opened.pipelines), ("s", opened.states)):
-        if name in those:
-            if not rest:
-                return f"{kind}/{name}/"
-            return _by_value(opened, rest, name) or _placed(opened, rest, name)
-    return None
-
-
-def _placed(opened: Opened, text: str, within: str) -> str:
-    """Return the address of a file and its row, in the data that has it.
+    """Return the address of what begins with the name of something open; None if it does not.
 
     Raises:
-        InvalidArgument: the text does not name a file and a row, or no data is open.
+        InvalidArgument: what is named has nothing of the kind that the rest names.
+    """
+    found = _NAMED.fullmatch(text)
+    name, rest = (found[1], found[2] or "") if found else ("", "")
+    if name in opened.states and (state := _STATE.fullmatch(rest)) and _has_state(opened, name, state[1]):
+        first, second = state.groups()
+        return f"s/{name}/{_number(first)}" + (f"...{_number(second)}" if second else "")
+    if name in opened.datasets:
+        why = {name: f"{name} is data"}
+        only = replace(opened, pipelines={}, datasets={name: opened.datasets[name]}, unopened=why)
+        return f"d/{name}/" if not rest else _by_value(only, rest, name) or _placed(only, rest, name)
+    if name in opened.pipelines:
+        return f"p/{name}/" if not rest else _of_pipeline(opened, name, rest)
+    return f"s/{name}/" if name in opened.states and not rest else None
+
+
+def _has_state(opened: Opened, name: str, step: str) -> bool:
+    """Return True if a number behind a name is of a state: the pipeline of this name may have such a step."""
+    return name not in opened.pipelines or any(
+        generation.step == _number(step) for generation in generations_in(opened.states[name])
+    )
+
+
+def _of_pipeline(opened: Opened, name: str, rest: str) -> str | None:
+    """Return the address of what a text names in a pipeline: a number is a step, a place is when it comes."""
+    if found := _ROW.fullmatch(rest):
+        return f"p/{name}/step/{_number(found[1])}"
+    if found := _MESSAGE.fullmatch(rest) or _PLACE.fullmatch(rest):
+        return f"p/{name}/when?{urlencode({'file': _unquoted(found[1]), 'row': int(found[2])})}"
+    return _by_value(replace(opened, pipelines={name: opened.pipelines[name]}, datasets={}), rest, name)
+
+
+def _placed(opened: Opened, text: str, within: str) -> str | None:
+    """Return the address of a file and its row, in the data that has it; None if the text names no place.
+
+    Raises:
+        InvalidArgument: no data is open, or several have the file.
     """
     found = _MESSAGE.fullmatch(text) or _PLACE.fullmatch(text)
     if not found:
-        message = f"{text[:80]!r} cannot be read: {_HELP}"
-        raise InvalidArgument(message)
-    first, path, row = _dataset(opened, text, within), found[1].strip("'\""), int(found[2])
-    for name in dict.fromkeys([first, *opened.datasets]):
-        try:
-            return f"d/{name}/row/{row_of_place(opened.datasets[name], path, row)}"
-        except KeyNotFound:
-            continue
-    return f"d/{first}/at?{urlencode({'file': path, 'row': row})}"
+        return None
+    _check_data(opened, text)
+    path, row = _unquoted(found[1]), int(found[2])
+    rows: dict[str, int] = {}
+    for name in [within] if within in opened.datasets else opened.datasets:
+        with suppress(KeyNotFound):
+            rows[name] = row_of_place(opened.datasets[name], path, row)
+    if not rows and within in opened.datasets:
+        return _placed(opened, text, "")
+    if not rows:
+        return f"d/{next(iter(opened.datasets))}/at?{urlencode({'file': path, 'row': row})}"
+    name = _the_one(rows, text, "datasets with this file")
+    return f"d/{name}/row/{rows[name]}"
 
 
 def _state_of(opened: Opened, digits: str) -> str:
     """Return the address of the newest state of the pipeline with a fingerprint.
 
     Raises:
-        InvalidArgument: there is none in the folders that are open.
+        InvalidArgument: there is none in the folders that are open, or there are several pipelines.
     """
+    found: dict[str, str] = {}
     for name, folder in opened.states.items():
         for generation in generations_in(folder)[: -_MOST_STATES - 1 : -1]:
             saved = read_saved(os.path.join(folder, generation.names[0]))
             if saved.fingerprint.rpartition(":")[2].startswith(digits):
-                return f"s/{name}/{generation.step}"
-    message = f"no state of a pipeline with the fingerprint xxh3:{digits} is in a folder that is open"
-    raise InvalidArgument(message)
+                found.setdefault(saved.fingerprint, f"s/{name}/{generation.step}")
+    if not found:
+        message = f"no state of a pipeline with the fingerprint xxh3:{digits} is in a folder that is open"
+        raise InvalidArgument(message)
+    if len(found) > 1:
+        message = f"the fingerprints of several pipelines begin with these digits: {', '.join(found)}"
+        raise InvalidArgument(message)
+    return next(iter(found.values()))
 
 
 def _pipeline(opened: Opened, text: str, within: str) -> str:
+    """Return the name of the pipeline that a text without a name is of."""
     if not opened.pipelines:
         why = "; ".join(opened.unopened.values()) or "seekable view CHECKPOINTS opens one"
         message = f"{text!r} names a step, and no pipeline is open: {why}"
         raise InvalidArgument(message)
-    return within if within in opened.pipelines else next(iter(opened.pipelines))
+    return within if within in opened.pipelines else _the_one(opened.pipelines, text, "open pipelines")
 
 
 def _dataset(opened: Opened, text: str, within: str) -> str:
+    """Return the name of the data that a text without a name is of."""
+    _check_data(opened, text)
+    return within if within in opened.datasets else _the_one(opened.datasets, text, "open datasets")
+
+
+def _check_data(opened: Opened, text: str) -> None:
     if not opened.datasets:
-        message = f"{text[:80]!r} cannot be looked for: no data is open"
+        message = f"{text[:80]!r} names a row or a key, and there is no data to look in"
         raise InvalidArgument(message)
-    return within if within in opened.datasets else next(iter(opened.datasets))
+
+
+def _the_one(names: Iterable[str], text: str, those: str) -> str:
+    """Return the only name.
+
+    Raises:
+        InvalidArgument: there are several.
+    """
+    first, *others = names
+    if others:
+        ways = " or ".join(repr(f"{name} {text[:80]}") for name in [first, *others][:_MOST_WAYS])
+        message = f"{text[:80]!r} does not say in which of {1 + len(others)} {those}: write {ways}"
+        raise InvalidArgument(message)
+    return first
+
+
+def _unquoted(path: str) -> str:
+    return path.strip("'\"")
 
 
 def _number(text: str) -> int:

@@ -20,7 +20,6 @@ __all__ = ["chart", "page"]
 
 def page(opened: Opened, asked: Asked) -> Page:
     """Return the losses from one step to another, and their spikes."""
-    opened.pipeline(asked.name)
     log, found = _part(opened, asked)
     document = {"name": asked.name, **loss_figure(log, found).document}
     header = ["step", "loss", "median", "mad", "times"]
@@ -40,9 +39,12 @@ def chart(opened: Opened, asked: Asked) -> Svg:
 
 
 def _part(opened: Opened, asked: Asked) -> tuple[LossLog, list[ComparedLoss]]:
-    log = opened.log
+    opened.pipeline(asked.name)
+    log = opened.logs.get(asked.name)
     if log is None:
-        message = "no log of losses is open: seekable view ... --log train.jsonl:step,loss"
+        message = (
+            f"no log of the losses of {asked.name} is open: seekable view ... --log {asked.name}=train.jsonl"
+        )
         raise KeyNotFound(message)
     low = asked.count("from", default=0)
     high = asked.count("to", default=int(log.steps[-1]))

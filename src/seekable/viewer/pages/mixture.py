@@ -14,6 +14,7 @@ from seekable.facts.source_counts import source_counts, source_names, source_nod
 from seekable.facts.token_rates import token_rates
 from seekable.viewer.figures import mixture_figure
 from seekable.viewer.page import Page, Svg, Table
+from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from seekable.facts.mixture import Mixture
@@ -37,7 +38,9 @@ def page(opened: Opened, asked: Asked) -> Page:
         share = [100 * float(each[at]) / (float(each.sum()) or 1.0) for each in (planned, delivered)]
         rows.append([name, *share, float(delivered[at]), float(delivered[at] - planned[at]), epochs])
     header = ["source", "planned %", "delivered %", "delivered", "difference", "epochs by the end"]
-    more = {"start": int(found.steps[0]), "stop": int(found.steps[-1]), "rows": rows}
+    stop = int(found.steps[-1])
+    more = {"start": int(found.steps[0]), "stop": stop, "rows": rows}
+    more["after_end"] = after_end(opened.pipeline(asked.name), stop - 1)
     return Page("mixture", f"{asked.name}, mixture", document, more, table=Table(header, rows))
 
 

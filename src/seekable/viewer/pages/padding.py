@@ -16,6 +16,7 @@ from seekable.viewer.figures import padding_figure
 from seekable.viewer.page import Page, Redirect, Svg
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.odd import records_of
+from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -36,6 +37,7 @@ def page(opened: Opened, asked: Asked) -> Page:
     document: dict[str, Any] = {"name": asked.name, "from": start, "to": stop}
     shown: dict[str, Any] = {"job": None, "found": found, "worst": [], "start": start, "stop": stop}
     shown["by_index"] = index_unit(loader.dataset.node)
+    shown["after_end"] = after_end(opened.pipeline(asked.name), stop - 1)
     table = None
     if found is not None:
         figure = padding_figure(asked.name, found)

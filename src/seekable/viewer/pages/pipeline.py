@@ -42,7 +42,7 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
         "nodes": [json_safe(line) for line in explained(node)],
         "notes": list(found.notes),
     }
-    return Page("pipeline", asked.name, document, {"has_log": opened.log is not None})
+    return Page("pipeline", asked.name, document, {"has_log": asked.name in opened.logs})
 
 
 def _stream(name: str, pipeline: Loader | Stream) -> Page:

@@ -12,6 +12,7 @@ from seekable.facts.sequence import packed_node_at
 from seekable.facts.source_counts import SEVERAL, source_names, sources_of
 from seekable.viewer.page import Page
 from seekable.viewer.pages.beginnings import add_texts
+from seekable.viewer.run_end import position_after_end
 
 if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
@@ -24,8 +25,8 @@ _NEIGHBOURS = 5
 
 def position(opened: Opened, asked: Asked) -> Page:
     """Return one position of a pipeline, with its neighbours."""
-    loader, number = opened.pipeline(asked.name).loader, int(asked.path["position"])
-    node = loader.dataset.node
+    pipeline, number = opened.pipeline(asked.name), int(asked.path["position"])
+    node = pipeline.loader.dataset.node
     start = max(0, number - _NEIGHBOURS)
     positions = np.arange(start, number + _NEIGHBOURS + 1)
     names = source_names(node)
@@ -43,5 +44,6 @@ def position(opened: Opened, asked: Asked) -> Page:
     ]
     add_texts(opened, rows)
     document = {"name": asked.name, "position": number, "made_of": COMPUTED, "rows": rows}
+    document["after_end"] = position_after_end(pipeline, number)
     packed = packed_node_at(node, number) is not None
     return Page("position", f"{asked.name}, position {number:,}", document, {"packed": packed})

@@ -14,6 +14,7 @@ from seekable.facts.raw_records import raw_record
 from seekable.viewer.page import Page
 from seekable.viewer.places import value_at
 from seekable.viewer.render import Limits, Links, text_html
+from seekable.viewer.run_end import after_end
 from seekable.viewer.surroundings import hex_lines, surroundings
 
 if TYPE_CHECKING:
@@ -113,7 +114,13 @@ def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
                 "pipeline": name,
                 "epochs": [epoch, epoch + _MOST_COMINGS],
                 "comes": [
-                    {"step": at.step, "position": at.position, "epoch": at.epoch, "rank": at.rank}
+                    {
+                        "step": at.step,
+                        "position": at.position,
+                        "epoch": at.epoch,
+                        "rank": at.rank,
+                        "after_end": after_end(each, at.step),
+                    }
                     for at in found[:_MOST_COMINGS]
                 ],
             }

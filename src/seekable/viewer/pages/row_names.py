@@ -6,7 +6,7 @@ import os
 import secrets
 from typing import TYPE_CHECKING
 
-from seekable.errors import KeyNotFound
+from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.facts.documents import json_safe, place_as_json
 from seekable.facts.named_files import files_named
 from seekable.nodes.contract import Leaf
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["at_random", "by_key", "by_place", "from_end", "row_of_place"]
 
 _MOST_SHOWN = 100
+_MOST_NAMED = 5
 
 
 def from_end(opened: Opened, asked: Asked) -> Redirect:
@@ -94,6 +95,7 @@ def row_of_place(dataset: Dataset, name: str, number: int) -> int:
 
     Raises:
         KeyNotFound: there is no such file or row.
+        InvalidArgument: several files have this name.
     """
     if os.path.isabs(name) and isinstance(dataset.node, Leaf):
         rows = dataset.node.rows_of(name, number)
@@ -104,6 +106,10 @@ def row_of_place(dataset: Dataset, name: str, number: int) -> int:
     if files is None or not found:
         message = f"there is no file {name!r}"
         raise KeyNotFound(message)
+    if len(found) > 1:
+        paths = ", ".join(repr(files.name(at)) for at in found[:_MOST_NAMED])
+        message = f"{len(found):,} files are named {name!r}: write more of the path, as in {paths}"
+        raise InvalidArgument(message)
     first, records = int(files.starts[found[0]]), int(files.records[found[0]])
     if number >= records:
         message = f"{files.name(found[0])} has {records:,} rows, 0 to {records - 1:,} (asked for: {number:,})"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
-from bisect import bisect_right
-from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import InvalidArgument, KeyNotFound, SeekableError
+from seekable.errors import KeyNotFound, SeekableError
 from seekable.facts.sequence import packed_node_at, packed_sequence
 from seekable.facts.source_counts import source_names, sources_of
 from seekable.facts.store_tokenizer import engine_of_store
@@ -19,10 +17,10 @@ from seekable.facts.token_contents import store_document_of
 from seekable.facts.token_texts import token_texts
 from seekable.tokens.engines import engine_of
 from seekable.viewer.page import Page, Table
+from seekable.viewer.run_end import position_after_end, step_of
 
 if TYPE_CHECKING:
     from seekable.facts.sequence import PackedSequence, Piece
-    from seekable.loader.loader import Loader
     from seekable.tokens.engine import Engine
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
@@ -39,7 +37,8 @@ def sequence(opened: Opened, asked: Asked) -> Page:
     Raises:
         KeyNotFound: the record there is not packed.
     """
-    loader, position = opened.pipeline(asked.name).loader, int(asked.path["position"])
+    pipeline, position = opened.pipeline(asked.name), int(asked.path["position"])
+    loader = pipeline.loader
     node = loader.dataset.node
     found = packed_node_at(node, position)
     if found is None:
@@ -54,7 +53,8 @@ def sequence(opened: Opened, asked: Asked) -> Page:
         "name": asked.name,
         "position": position,
         "epoch": position // node.size if node.size else 0,
-        "step": _step_of(loader, position),
+        "step": step_of(loader, position),
+        "after_end": position_after_end(pipeline, position),
         "source": source_names(node)[source],
         "tokenizer": None if engine is None else engine.library or engine.name,
         **sample.document(),
@@ -77,20 +77,6 @@ def is_packed(opened: Opened, name: str) -> bool:
     """Return True if the first record of a pipeline is a packed sample."""
     node = opened.pipeline(name).loader.dataset.node
     return node.size != 0 and packed_node_at(node, 0) is not None
-
-
-def _step_of(loader: Loader, position: int) -> int | None:
-    """Return the step that a position is in; None where it is not known, or never comes."""
-    low = loader.first_step
-    if position < loader.position_of(low):
-        return None
-    high = max(low, position // loader.global_batch_size) + 1
-    with suppress(InvalidArgument):
-        # Runs may end with short batches, so that a position comes later than full batches say.
-        while loader.position_of(high) <= position:
-            high *= 2
-        return bisect_right(range(high), position, lo=low, key=loader.position_of) - 1
-    return None
 
 
 def tokenizer_of(opened: Opened, sample: PackedSequence) -> tuple[Engine | None, str | None]:

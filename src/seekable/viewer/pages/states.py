@@ -15,6 +15,7 @@ from seekable.facts.saved_state import (
     state_document,
 )
 from seekable.loader.checkpoint_files import generations_in, read_saved, state_name
+from seekable.resume.from_description import described_sources
 from seekable.state.descriptions import outline
 from seekable.viewer.page import Page
 
@@ -82,6 +83,7 @@ def compared(opened: Opened, asked: Asked) -> Page:
         "same": not pipeline and not place,
         "same_pipeline": not pipeline,
         "differences": [*pipeline, *place],
+        "sources": None if now.description is None else len(described_sources(now.description)),
         "delivered": consumed_between(was, now),
     }
     return Page("compared", f"{asked.name}, steps {old:,} and {new:,}", document)

@@ -15,15 +15,17 @@ from seekable.facts.odd import MEASURES, Oddness
 from seekable.facts.source_counts import SEVERAL, source_names, sources_of
 from seekable.facts.step_document import step_document
 from seekable.facts.store_contents import requests_of
-from seekable.loader.step_plan import places_of
+from seekable.loader.step_plan import own_bytes, places_of
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.beginnings import add_texts
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.odd import can_rank, oddness_of, why
 from seekable.viewer.pages.sequence import is_packed
+from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
+    from seekable.facts.loss_log import LossLog
     from seekable.loader.loader import Loader
     from seekable.loader.step_plan import PlannedRecord, StepPlan
     from seekable.viewer.opened import Opened
@@ -53,8 +55,9 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         "world_size": plan.world_size,
         "rank": rank,
         "notes": list(found.notes),
+        "after_end": after_end(found, number),
         "sources": _sources(found.loader, plan, owners, is_whole=rank is None),
-        "loss": _loss(opened, number),
+        "loss": _loss(opened.logs.get(asked.name), number),
     }
     by, header = asked.choice("by", ("position", "rank", "length", "odd")), list(_HEADER)
     more: dict[str, Any] = {"job": None, "by": by, **_totals(plan)}
@@ -85,7 +88,7 @@ def _facts(loader: Loader, plan: StepPlan, positions: Int64s) -> dict[str, Any]:
 
 def _totals(plan: StepPlan) -> dict[str, Any]:
     """Return what the template shows of all records of a step together."""
-    sizes = [_bytes_of(record) for record in plan.records]
+    sizes = [own_bytes(record.place) for record in plan.records]
     paths = {place.path for record in plan.records for place in places_of(record.place)}
     return {
         "is_last": not plan.records,
@@ -117,14 +120,8 @@ def _ordered(plan: StepPlan, owners: list[int], by: str) -> list[tuple[PlannedRe
     if by == "rank":
         pairs.sort(key=lambda pair: (pair[0].rank, pair[0].position))
     elif by == "length":
-        pairs.sort(key=lambda pair: -(_bytes_of(pair[0]) or 0))
+        pairs.sort(key=lambda pair: -(own_bytes(pair[0].place) or 0))
     return pairs
-
-
-def _bytes_of(record: PlannedRecord) -> int | None:
-    """Return the bytes of a record in its files; None if they are not known."""
-    sizes = [getattr(place, "length", None) for place in places_of(record.place)]
-    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 class _Rows(Sequence[dict[str, Any]]):
@@ -154,7 +151,7 @@ class _Rows(Sequence[dict[str, Any]]):
             "epoch": record.epoch,
             "rank": record.rank,
             "source": self._names[owner] if owner != SEVERAL else "several",
-            "bytes": _bytes_of(record),
+            "bytes": own_bytes(record.place),
             "path": "" if place is None else place.path,
             "row": None if place is None else place.row,
             **self._opened.linked(record.place),
@@ -196,12 +193,12 @@ def _sources(loader: Loader, plan: StepPlan, owners: list[int], *, is_whole: boo
     return [{"name": name, "records": counts[at], "planned": planned[at]} for at, name in enumerate(names)]
 
 
-def _loss(opened: Opened, number: int) -> dict[str, Any] | None:
+def _loss(log: LossLog | None, number: int) -> dict[str, Any] | None:
     """Return the loss of a step and the median of those before it; None where no log has it."""
-    loss = None if opened.log is None else opened.log.loss_of(number)
-    if opened.log is None or loss is None:
+    loss = None if log is None else log.loss_of(number)
+    if log is None or loss is None:
         return None
-    compared = compared_loss(opened.log, number)
+    compared = compared_loss(log, number)
     if compared is not None:
         return compared.document()
     nothing = dict.fromkeys(("median", "mad", "times"))

@@ -9,6 +9,7 @@ from seekable.facts.documents import json_safe
 from seekable.facts.made_of import COMPUTED
 from seekable.facts.named_files import has_row, paths_named
 from seekable.viewer.page import Page, Table
+from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from seekable.loader.loader import Loader
@@ -28,7 +29,8 @@ def when(opened: Opened, asked: Asked) -> Page:
     Raises:
         KeyNotFound: the pipeline reads no such file, or none of them has the row.
     """
-    loader = opened.pipeline(asked.name).loader
+    pipeline = opened.pipeline(asked.name)
+    loader = pipeline.loader
     path, row = asked.text("file"), asked.count("row", default=0)
     start = asked.count("from", default=loader.epoch)
     epochs = asked.count("epochs", default=5, least=1, most=_MOST_EPOCHS)
@@ -44,6 +46,7 @@ def when(opened: Opened, asked: Asked) -> Page:
             "epoch": at.epoch,
             "rank": at.rank,
             "path": json_safe(file),
+            "after_end": after_end(pipeline, at.step),
         }
         for at, file in found
     ]
@@ -57,7 +60,7 @@ def when(opened: Opened, asked: Asked) -> Page:
         "made_of": COMPUTED,
         "comes": comes,
     }
-    header = ["epoch", "step", "rank", "position", "path"]
+    header = ["epoch", "step", "rank", "position", "path", "after_end"]
     table = Table(header, [[each[key] for key in header] for each in comes])
     return Page("when", f"{asked.name}, when a row comes", document, table=table)
 

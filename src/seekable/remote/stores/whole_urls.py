@@ -1,4 +1,4 @@
-"""The files of a web server of which some have signed URLs: each URL has a client of its own."""
+"""The files of a web server of which some are read by their whole URL: each URL has a client of its own."""
 
 from __future__ import annotations
 
@@ -15,27 +15,31 @@ if TYPE_CHECKING:
     from seekable.remote.stores.obstore_store import ObstoreStore
     from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
 
-__all__ = ["SignedUrls"]
+__all__ = ["WholeUrls"]
 
 _MOST_CLIENTS: Final = 64
-"""The number of signed URLs whose clients stay open."""
+"""The number of whole URLs whose clients stay open."""
 
 
 @final
-class SignedUrls(Store):
-    """The files of one host. A file with a query in its URL is read by a client with this query."""
+class WholeUrls(Store):
+    """The files of one host.
+
+    A file whose URL has a query, or a path that obstore would send in another way than it is written, such as
+    one with an encoded slash, is read by a client that is made of the whole URL.
+    """
 
     fork_safe = False
 
-    def __init__(self, others: ObstoreStore, signed: Callable[[str], ObstoreStore | None]) -> None:
-        """Take the store of files without a query, and a maker of the others.
+    def __init__(self, others: ObstoreStore, whole: Callable[[str], ObstoreStore | None]) -> None:
+        """Take the store of most files, and a maker of the others.
 
         Args:
-            others: the store of files without a query.
-            signed: returns a new store for the key of a file with a query, None for other keys.
+            others: the store of the files whose keys are enough.
+            whole: returns a new store for the key of a file that is read by its whole URL; else None.
         """
         self._others = others
-        self._signed = signed
+        self._whole = whole
         self._open: OrderedDict[str, ObstoreStore] = OrderedDict()
 
     @property
@@ -78,7 +82,7 @@ class SignedUrls(Store):
 
     def _of(self, key: str) -> ObstoreStore:
         """Return the store of a file: the open one, or a new one."""
-        found = self._open.pop(key, None) or self._signed(key)
+        found = self._open.pop(key, None) or self._whole(key)
         if found is None:
             return self._others
         self._open[key] = found
