@@ -9,7 +9,7 @@ from __future__ import annotations
 # A room may import the rooms before it. Of these, the first four know as little of each other as `state`
 # does: errors alone.
 FLOW = (
-    *("errors", "order", "state", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"),
+    *("errors", "order", "state", "storage", "remote", "parallel", "index", "sound", "kaldi", "tokens"),
     *("formats", "nodes", "writing", "stream", "dataset", "resume", "loader", "charts", "facts", "viewer"),
     *("integrations", "testing", "cli"),
 )
@@ -39,7 +39,7 @@ MAY_IMPORT |= {
     "remote": frozenset({"errors", "storage"}),
     "parallel": frozenset({"_version", "errors", "order", "storage"}),
     "index": frozenset({"errors", "storage", "remote", "parallel"}),
-    "kaldi": frozenset({"errors", "storage", "remote", "index"}),
+    "kaldi": frozenset({"errors", "storage", "remote", "index", "sound"}),
     "sound": frozenset({"errors", "storage"}),
     "tokens": frozenset({"errors", "state", "storage", "remote", "parallel"}),
     "formats": frozenset({"errors", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"}),
