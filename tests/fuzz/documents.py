@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import random
     from pathlib import Path
 
-VALUES = (None, True, -1, 0, 1, 7, 2**63, 2**64, 0.5, "", "x", [], [0], {}, {"0": 1})
+VALUES: tuple[Any, ...] = (None, True, -1, 0, 1, 7, 2**63, 2**64, 0.5, "", "x", [], [0], {}, {"0": 1})
 """What a field of a document is changed to."""
 
 
@@ -28,12 +28,17 @@ def pipelines() -> list[sk.Dataset | sk.Stream]:
     numbers = sk.from_sequence(range(60), version=1)
     mixed = sk.mix([numbers.shuffle(seed=1), numbers.shuffle(seed=2)], weights=[2, 1], seed=3).take(90)
     rows = sk.from_sequence([{"tokens": list(range(row % 7))} for row in range(40)], version=2)
-    return [numbers.shuffle(seed=1), mixed, numbers.stream(lanes=2, epochs=2).filter(odd), rows.pack(8, seed=1)]
+    return [
+        numbers.shuffle(seed=1),
+        mixed,
+        numbers.stream(lanes=2, epochs=2).filter(odd),
+        rows.pack(8, seed=1),
+    ]
 
 
 def loader_of(pipeline: sk.Dataset | sk.Stream) -> sk.Loader:
-    epochs = {} if isinstance(pipeline, sk.Stream) else {"epochs": 2}
-    return sk.Loader(pipeline, batch_size=4, collate=list, prefetch=0, **epochs)
+    epochs = None if isinstance(pipeline, sk.Stream) else 2
+    return sk.Loader(pipeline, batch_size=4, collate=list, prefetch=0, epochs=epochs)
 
 
 def begun(pipeline: sk.Dataset | sk.Stream, rng: random.Random) -> tuple[sk.Loader, list[Any]]:
@@ -103,7 +108,9 @@ def pipeline_files(folder: Path, rng: random.Random) -> None:
     """Damage a pipeline file: it gives the same pipeline, or is refused."""
     (folder / "a.txt").write_text("".join(f"line {row}\n" for row in range(30)))
     lines = sk.open(folder / "a.txt", jobs=1)
-    saved = sk.mix([lines.shuffle(seed=4), lines.split({"a": 0.5, "b": 0.5}, seed=1)["a"]], weights=[1, 2], seed=3)
+    saved = sk.mix(
+        [lines.shuffle(seed=4), lines.split({"a": 0.5, "b": 0.5}, seed=1)["a"]], weights=[1, 2], seed=3
+    )
     path = folder / "pipeline.json"
     saved.take(50).save(path)
     right = list(saved.take(50))

@@ -1,4 +1,4 @@
-"""What is fuzzed: the index, readers of JSON lines, text, CSV, Arrow, Parquet, Kaldi, tar, and pipelines.
+"""What is fuzzed: readers of all formats, the index, states, pipeline files, and pipelines.
 
 A target is given a folder and a source of randomness, and raises AssertionError where seekable differs from a
 model that is too simple to be wrong, or raises anything that is not a SeekableError.
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from tests.format_cases import CASES
 from tests.formats.splitter import lines
-from tests.fuzz import kaldi, tables
+from tests.fuzz import documents, formats, kaldi, tables
 from tests.fuzz.corpus import CSV_PIECES, PIECES, made, mutated
 from tests.fuzz.parquet import parquet
 from tests.fuzz.tar import tar
@@ -48,6 +49,16 @@ def csv(folder: Path, rng: random.Random) -> None:
     """Compare records of CSV with those of Python's csv."""
     written = write(folder, rng, ".csv", CSV_PIECES)
     compare(folder, "csv", [record for data in written for record in tables.csv_records(data, BROKEN)])
+
+
+def a_format(_: Path, rng: random.Random) -> None:
+    """Damage the data of any format, before it is indexed."""
+    formats.data(CASES[rng.choice([*CASES])], rng)
+
+
+def an_index(_: Path, rng: random.Random) -> None:
+    """Damage the index of any format."""
+    formats.index(CASES[rng.choice([*CASES])], rng)
 
 
 def arrow(_: Path, rng: random.Random) -> None:
@@ -115,6 +126,11 @@ TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     "kaldi-objects": kaldi.objects,
     "kaldi-tables": kaldi.tables,
     "tar": tar,
+    "formats": a_format,
+    "indexes": an_index,
+    "states": documents.states,
+    "saved states": documents.saved_states,
+    "pipeline files": documents.pipeline_files,
 }
 
 
