@@ -243,11 +243,10 @@ class _Hashing:
         return key_hash(key)
 
     def _no_field(self, record: Any, row: np.int64) -> str:
-        found = (
-            f"has {list(self.source.record(int(row)))!r}"
-            if isinstance(record, dict)
-            else f"is a {type(record).__name__}"
-        )
+        found = f"is a {type(record).__name__}"
+        if isinstance(record, dict):
+            whole = self.source.record(int(row))
+            found = "has other columns that cannot be read" if whole is HOLE else f"has {list(whole)!r}"
         return f"{self._place(row)} has no field {self.of!r} to be its key: it {found}"
 
     def _place(self, row: np.int64) -> str:
