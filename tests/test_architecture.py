@@ -19,7 +19,7 @@ from tests.rooms import MAY_IMPORT, SHARED
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "seekable"
-MAX_LINES = 600
+MAX_LINES = 800
 EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
 
 # What points on along the way, and is loaded when it is used: the module, what it imports and the reason.

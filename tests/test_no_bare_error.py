@@ -33,7 +33,7 @@ ODD_MEMBERS = {"\u00e9.txt": b"1", "b.json": b"[NaN]", "c.txt": b"\xff"}
 DEEP = b"[" * 3000 + b"]" * 3000
 
 
-def _parquet(rows: int = 2000) -> bytes:
+def _parquet(rows: int = 600) -> bytes:
     sink = io.BytesIO()
     table = pa.table({"n": np.arange(rows) * 7919 % 10**9, "text": [f"text {row}" for row in range(rows)]})
     pq.write_table(table, sink, write_page_checksum=True, use_dictionary=False, data_page_size=2000)
