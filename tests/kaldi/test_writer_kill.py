@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.thrift import some
+from tests.thrift import sample, some
 
 import seekable as sk
 from seekable import kaldi
@@ -174,7 +174,7 @@ def test_a_writer_killed_in_any_part_of_any_step(name: str, here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["flushed text"])
-@pytest.mark.parametrize("old", [None, (b"old", b"old lines\n")])
+@pytest.mark.parametrize("old", sample([(b"old", b"old lines\n"), None], of=2))
 def test_an_atomic_writer_leaves_all_or_nothing(
     name: str, old: tuple[bytes, bytes] | None, here: Path
 ) -> None:

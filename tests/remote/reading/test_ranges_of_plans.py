@@ -27,6 +27,7 @@ from tests.test_closed_world import (
     from_sibling_archives,
     from_tables,
 )
+from tests.thrift import sample
 
 import seekable as sk
 import seekable.nodes
@@ -240,7 +241,7 @@ def bytes_of(plan: Plan) -> Bytes:
     return {path: numbers for path, numbers in found.items() if numbers}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sample(CASES, of=2))
 def test_ranges_are_the_bytes_that_are_read(name: str, tmp_path: Path, taken: Bytes) -> None:
     dataset = CASES[name](tmp_path)
     size = len(dataset)
