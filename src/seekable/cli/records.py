@@ -99,7 +99,7 @@ def _content(line: bytes, record: Any, *, is_json: bool) -> dict[str, Any]:
         return {"record": record}
     try:
         msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {"text": line.decode()}
     return {"record": msgspec.Raw(line)}
 

@@ -112,10 +112,10 @@ def _decoded(line: bytes, source: str, number: int, offset: int) -> Any:
 
     try:
         return msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         try:
             return json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise CorruptRecord(
                 source, number - 1, offset=offset, length=len(line.rstrip()), preview=line, cause=error
             ) from None
