@@ -94,7 +94,9 @@ class Chunk:
     """True if its first page is a dictionary, as the footer says; some old writers leave that out."""
 
 
-_OLD_WRITER = re.compile(r"parquet-mr version (\d+)\.(\d+)\.(\d+)")
+_OLD_WRITER = re.compile(r"parquet-mr(?:$| version (\d*)(?:\.(\d+))?(?:\.(\d+))?)")
+"""The name and the version of that writer; a part that is missing is 0, as for pyarrow."""
+
 _SIZES_ARE_WHOLE = (1, 2, 9)
 _DICTIONARY_HEADER = 100
 """Before that version parquet-mr left the header of the dictionary page out of a chunk's size (PARQUET-816);
@@ -113,7 +115,7 @@ class Layout:
         """
         self._footer = footer
         old = _OLD_WRITER.match(writer)
-        whole = old is None or tuple(map(int, old.groups())) >= _SIZES_ARE_WHOLE
+        whole = old is None or tuple(int(part or 0) for part in old.groups()) >= _SIZES_ARE_WHOLE
         self._left_out = 0 if whole else _DICTIONARY_HEADER
         self._places_of_chunks: dict[int, list[int]] = {}
 
