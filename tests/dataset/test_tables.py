@@ -201,9 +201,7 @@ def test_columns_without_a_common_type_are_named_alone_and_the_others_can_be_rea
         {"i": pa.array([1], pa.int32()), "d": pa.array(["p"]).dictionary_encode(), "n": pa.array([1])},
         {"i": pa.array([2]), "d": pa.array(["q"]), "n": pa.array(["z"])},
     )
-    with pytest.raises(
-        UnsupportedFormat, match=r"for a column: 'n' is string and not int64\. Read"
-    ):
+    with pytest.raises(UnsupportedFormat, match=r"for a column: 'n' is string and not int64\. Read"):
         sk.open(tmp_path)
     assert list(sk.open(tmp_path, columns=["d", "i"])) == [{"d": "p", "i": 1}, {"d": "q", "i": 2}]
     with pytest.raises(InvalidArgument, match="no file has a column 'x'; there are 'i', 'd', 'n'"):

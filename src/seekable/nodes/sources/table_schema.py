@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._arguments import repeated
 from seekable._optional import optional
 from seekable.errors import UnsupportedFormat
 from seekable.nodes.columns.unified_type import NoCommonType, unified_type
@@ -108,15 +108,12 @@ def _joined_field(one: pa.Field, other: pa.Field) -> pa.Field:
 
 
 def _refuse_twins(schema: pa.Schema, path: str) -> None:
-    names = schema.names
-    if len(set(names)) == len(names):
-        return
-    twins = sorted(name for name, count in Counter(names).items() if count > 1)
-    message = (
-        f"{path!r} has several columns called {twins[0]!r}, and the fields of a record have different "
-        f"names: write it anew with other names"
-    )
-    raise UnsupportedFormat(message)
+    if twins := repeated(schema.names):
+        message = (
+            f"{path!r} has several columns called {twins[0]!r}, and the fields of a record have different "
+            f"names: write it anew with other names"
+        )
+        raise UnsupportedFormat(message)
 
 
 def _difference(first: pa.Schema, other: pa.Schema, path: str, other_path: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
-from seekable._arguments import checked_flag
+from seekable._arguments import checked_flag, repeated
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
@@ -223,8 +223,9 @@ class TableSource(Leaf):
     def declared_by_file(self) -> list[tuple[str, str, Mapping[str, Any]]]:
         """Return for each file its path, its name below the opened folder, and the columns that it has."""
         schemas, of_file = self._schemas
+        only = None if self.columns is None else frozenset(self.columns)
         chosen = [
-            {field.name: field.type for field in schema if self.columns is None or field.name in self.columns}
+            {field.name: field.type for field in schema if only is None or field.name in only}
             for schema in schemas
         ]
         return [
@@ -293,8 +294,7 @@ def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
         message = f"columns must be a list of names (got {columns!r})"
         raise WrongType(message)
     names = tuple(columns)
-    wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
-    if wrong:
+    if wrong := [name for name in names if not isinstance(name, str)] or repeated(names):
         message = f"columns must be names, each once (got {wrong[0]!r} in {list(names)!r})"
         raise InvalidArgument(message)
     return names
