@@ -206,6 +206,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
 
     Warns:
         DuplicateKeys: some records have the same key.
+        UserWarning: files of JSON lines have different fields.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.sources import other_fields
     from seekable.parallel import map_ranges
     from seekable.storage.asked import Asked
 else:
@@ -44,6 +45,7 @@ else:
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
+    other_fields = lazy("seekable.nodes.sources.other_fields")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["Opening"]
@@ -114,6 +116,8 @@ class Opening:
             node = _with_keys(node, key, indexing)
         if spec is not None:
             node = spec.kept(node)
+        elif form.name == "jsonl" and len(files) > 1 and (said := other_fields.other_fields(node)):
+            warnings.warn(said, UserWarning, stacklevel=3)
         if partitions is not None:
             node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
         return Dataset(node)

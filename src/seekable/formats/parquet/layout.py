@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seekable._cached import cached
 from seekable.formats.parquet.thrift import ThriftError, fields, list_head, read_struct, skip
 
-__all__ = ["Chunk", "Field", "Layout", "Leaf"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Chunk", "Field", "Layout", "Leaf", "NamedFields"]
 
 _SCHEMA, _ROW_GROUPS = 2, 4
 _LIST, _STRUCT = 9, 12
@@ -189,6 +192,36 @@ class Layout:
     def _groups(self) -> list[int]:
         """The first byte of the Thrift of each group."""
         return _structs(self._footer, self._places[_ROW_GROUPS])
+
+
+class NamedFields:
+    """The columns of a file by their names; safe from threads."""
+
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        """Read nothing yet.
+
+        Args:
+            layout: the columns.
+            names: the names of those that have leaves, in their order.
+        """
+        self._layout = layout
+        self._names = names
+
+    def field(self, name: str) -> Field:
+        """Return the column of a name.
+
+        Raises:
+            ThriftError: the footer has other columns.
+        """
+        fields, numbers = self._known
+        if len(fields) != len(numbers):
+            raise ThriftError(f"the footer has {len(fields)} columns, and pyarrow finds {len(numbers)}")
+        return fields[numbers[name]]
+
+    @cached
+    def _known(self) -> tuple[tuple[Field, ...], dict[str, int]]:
+        fields = tuple(field for field in self._layout.fields if field.leaves)
+        return fields, {name: number for number, name in enumerate(self._names)}
 
 
 def _structs(data: bytes, at: int) -> list[int]:
