@@ -256,26 +256,3 @@ def test_the_bound_is_a_number_of_files(tmp_path: Path, form: str, most: Any, er
     with pytest.raises(error, match="max_open_files"):
         sk.open(folder, max_open_files=most)
     assert not (folder / ".seekable").exists()
-
-
-@pytest.mark.parametrize(
-    ("files", "differ"),
-    [
-        (['{"id": 1, "text": "a"}', '{"id": 2, "body": "b"}'], True),
-        (['{"id": 1, "text": "a"}', "torn", '{"n": 3}'], True),
-        (['{"id": 1, "text": "a"}', '{"id": 2}'], False),
-        (['{"a": 1}\n{"b": 1}', '{"b": 1}\n{"a": 1}'], False),
-        (["[1]", '{"a": 1}', ""], False),
-    ],
-)
-def test_files_that_seem_to_be_of_different_data_are_warned_of(
-    tmp_path: Path, files: list[str], *, differ: bool
-) -> None:
-    for number, content in enumerate(files):
-        (tmp_path / f"{number}.jsonl").write_text(content)
-    if differ:
-        with pytest.warns(UserWarning, match=r"'(text|id)' is in .*0\.jsonl' and not in .*has '"):
-            sk.open(tmp_path)
-    assert len(sk.open(tmp_path, decode="bytes")) == sum(len(content.splitlines()) for content in files)
-    if not differ:
-        sk.open(tmp_path)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.source_kinds import has_spec, may_be_shar, spec_of_tokens
 from seekable.errors import DuplicateKeys, InvalidArgument
@@ -117,7 +118,7 @@ class Opening:
         if spec is not None:
             node = spec.kept(node)
         elif form.name == "jsonl" and len(files) > 1 and (said := other_fields.other_fields(node)):
-            warnings.warn(said, UserWarning, stacklevel=3)
+            LOG.warning("%s", said)
         if partitions is not None:
             node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
         return Dataset(node)
