@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import reprlib
+from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
@@ -11,7 +13,7 @@ import numpy as np
 from seekable.errors import InvalidArgument, OutOfRange, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,6 +27,8 @@ __all__ = [
     "checked_fraction",
     "checked_rows",
     "checked_seed",
+    "repeated",
+    "row_array",
 ]
 
 
@@ -161,12 +165,11 @@ def checked_rows(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArra
         >>> checked_rows([0, -1], 5).tolist()
         [0, 4]
     """
-    numbers = np.asarray(rows)
+    numbers = row_array(rows)
     if not numbers.size:
         return np.empty(0, dtype=np.int64)
     if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-        message = f"rows must be a flat list of integers (got {numbers.dtype} of shape {numbers.shape})"
-        raise WrongType(message)
+        raise WrongType(_no_rows(rows))
     # Compared before they are made signed: unsigned numbers from 2**63 on would turn negative.
     low, high = int(numbers.min()), int(numbers.max())
     if low < (0 if size is None else -size):
@@ -175,6 +178,41 @@ def checked_rows(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArra
         raise OutOfRange(out_of_range(high, size))
     numbers = numbers.astype(np.int64)
     return np.where(numbers < 0, numbers + (size or 0), numbers) if low < 0 else numbers
+
+
+def row_array(rows: object) -> NDArray[Any]:
+    """Return rows that a user names as an array, which `checked_rows` checks.
+
+    Raises:
+        WrongType: they are lists of several lengths, of which there is no array.
+    """
+    try:
+        return np.asarray(rows)
+    except ValueError:
+        raise WrongType(_no_rows(rows)) from None
+
+
+def _no_rows(rows: object) -> str:
+    """Return the message for what are no row numbers; it names the way for texts and for flags."""
+    if isinstance(rows, np.ndarray):
+        rows = rows.tolist()
+    first = rows[0] if isinstance(rows, list | tuple) and rows else rows
+    message = f"rows must be a flat list of integers, the numbers of rows (got {reprlib.repr(rows)})"
+    if isinstance(first, str):
+        return f"{message}; columns are chosen by their names with select_columns([{first!r}])"
+    if isinstance(first, bool):
+        return f"{message}; of a flag for each row, np.flatnonzero(flags) has the numbers"
+    return message
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, in alphabetical order; its time is linear in their number.
+
+    Example:
+        >>> repeated(["b", "a", "b", "c", "a"])
+        ['a', 'b']
+    """
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def out_of_range(row: int, size: int | None) -> str:

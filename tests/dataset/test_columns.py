@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -522,3 +523,25 @@ def test_fingerprints_tell_columns_apart() -> None:
     ]
     assert len({each.fingerprint for each in made}) == len(made)
     assert ds.drop_columns(["a", "b"]).fingerprint == ds.drop_columns(["b", "a"]).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("files", "differ"),
+    [
+        (['{"id": 1, "text": "a"}', '{"id": 2, "body": "b"}'], True),
+        (['{"id": 1, "text": "a"}', "torn", '{"n": 3}'], True),
+        (['{"id": 1, "text": "a"}', '{"id": 2}'], False),
+        (['{"a": 1}\n{"b": 1}', '{"b": 1}\n{"a": 1}'], False),
+        (["[1]", '{"a": 1}', ""], False),
+    ],
+)
+def test_files_that_seem_to_be_of_different_data_are_named_in_the_log(
+    tmp_path: Path, files: list[str], caplog: pytest.LogCaptureFixture, *, differ: bool
+) -> None:
+    for number, content in enumerate(files):
+        (tmp_path / f"{number}.jsonl").write_text(content)
+    assert len(sk.open(tmp_path, decode="bytes")) == sum(len(content.splitlines()) for content in files)
+    assert caplog.messages == []
+    sk.open(tmp_path)
+    said = re.search(r"'(text|id)' is in .*0\.jsonl' and not in .*jsonl', which has '(body|n)'", caplog.text)
+    assert bool(said) == differ

@@ -166,6 +166,48 @@ def test_types_without_a_common_one_are_refused_by_name(tmp_path: Path) -> None:
         sk.open(tmp_path)
 
 
+def put_tables(folder: Path, *tables: dict[str, pa.Array]) -> list[dict[str, Any]]:
+    """Write a file of Arrow for each table, and return the records of all."""
+    records: list[dict[str, Any]] = []
+    for number, columns in enumerate(tables):
+        table = pa.table(columns)
+        with pa.ipc.new_file(folder / f"{number}.arrow", table.schema) as file:
+            file.write_table(table)
+        records += table.to_pylist()
+    return records
+
+
+def test_encodings_of_one_type_have_a_common_type(tmp_path: Path) -> None:
+    words = pa.array(["x", None, "y"])
+    coded = words.dictionary_encode()
+    records = put_tables(
+        tmp_path,
+        {"w": words, "s": pa.StructArray.from_arrays([words], ["a"])},
+        {"w": coded, "s": pa.StructArray.from_arrays([coded], ["a"])},
+        {"w": words.cast(pa.string_view()), "s": pa.StructArray.from_arrays([words], ["a"])},
+        {"w": pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.string_view()))},
+        {"w": pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), words)},
+    )
+    for record in records:
+        record.setdefault("s", None)
+    ds = sk.open(tmp_path)
+    assert [ds[row] for row in range(len(ds))] == records == list(ds)
+    assert sk.open(tmp_path, decode="arrow").to_arrow().to_pylist() == records
+
+
+def test_columns_without_a_common_type_are_named_alone_and_the_others_can_be_read(tmp_path: Path) -> None:
+    put_tables(
+        tmp_path,
+        {"i": pa.array([1], pa.int32()), "d": pa.array(["p"]).dictionary_encode(), "n": pa.array([1])},
+        {"i": pa.array([2]), "d": pa.array(["q"]), "n": pa.array(["z"])},
+    )
+    with pytest.raises(UnsupportedFormat, match=r"for a column: 'n' is string and not int64\. Read"):
+        sk.open(tmp_path)
+    assert list(sk.open(tmp_path, columns=["d", "i"])) == [{"d": "p", "i": 1}, {"d": "q", "i": 2}]
+    with pytest.raises(InvalidArgument, match="no file has a column 'x'; there are 'i', 'd', 'n'"):
+        sk.open(tmp_path, columns=["x"])
+
+
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
     pq.write_table(table, tmp_path / "a.parquet")

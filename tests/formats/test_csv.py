@@ -281,7 +281,8 @@ def test_a_dialect_may_be_said(tmp_path: Path, content: str, options: dict[str, 
     assert list(ds) == [{"k": "é|\n", "v": '"'}]
     assert list(pickle.loads(pickle.dumps(ds))) == list(ds)
     assert sk.open(path, decode="text", **options)[0].startswith(options.get("quote", '"') + "é|")  # type: ignore[arg-type]
-    assert sk.open(path, format=ds.node.format)[0] == ds[0]
+    format_name = ds.node.describe(None)["format"]
+    assert sk.open(path, format=format_name)[0] == ds[0]
 
 
 @pytest.mark.parametrize(

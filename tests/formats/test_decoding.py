@@ -4,15 +4,19 @@ import functools
 import json
 import math
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.splitter import lines
 
+import seekable as sk
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.decoding import Decoder, decoder_named, line_span
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ENDS = [b"", b"\n", b"\r\n", b"\n\n", b"\r\n \t\r\n\n", b"\n  "]
 
@@ -102,3 +106,31 @@ def test_what_is_no_decoder_is_refused() -> None:
         decoder_named("yaml")
     with pytest.raises(WrongType, match="got 3"):
         decoder_named(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["[" * 4000 + "]" * 4000, '{"a":' * 4000 + "1" + "}" * 4000, "9" * 5000])
+def test_json_that_python_cannot_read_is_a_corrupt_record_wherever_it_stands(
+    tmp_path: Path, value: str
+) -> None:
+    bad = f'{{"b":{value}, "n":1}}'
+    for row, content in enumerate(([bad, '{"n":2}'], ['{"n":0}', bad, '{"n":2}'])):
+        path = tmp_path / f"{row}.jsonl"
+        path.write_text("\n".join(content) + "\n")
+        ds = sk.open(path)
+        for some in (ds, ds.select_columns(["n"])):
+            for asked in (row, [row]):
+                with pytest.raises(sk.CorruptRecord, match=rf"record {row} at byte {8 * row} "):
+                    some[asked]
+        assert ds[row + 1] == {"n": 2}
+        assert [record for record in sk.open(path, errors=lambda error: error.row) if record == row] == [row]
+
+
+@pytest.mark.parametrize("text", ["[" * 4000, '{"a":' + "9" * 5000 + "}"])
+def test_a_list_of_another_tool_that_python_cannot_read_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    for name in ("dataset_dict.json", "index.json"):
+        folder = tmp_path / name[:5]
+        folder.mkdir()
+        (folder / name).write_text(text)
+        (folder / "a.arrow").touch()
+        with pytest.raises(sk.SeekableError, match=name):
+            sk.open(folder if name[0] == "d" else f"wids:{folder / name}")

@@ -106,7 +106,9 @@ def test_nothing_is_read_or_written_when_it_is_opened_again(name: str, tmp_path:
 
 
 contents = st.lists(
-    st.lists(st.sampled_from([b"", b"a", b" ", b"\r", b"bc\xc3\xa9"]), max_size=6).map(b"\n".join), max_size=4
+    st.lists(st.sampled_from([b"", b"a", b" ", b"\r", b"bc\xc3\xa9"]), max_size=6).map(b"\n".join),
+    min_size=1,
+    max_size=4,
 )
 
 
@@ -264,11 +266,18 @@ def test_a_compressed_file_of_another_name_is_told_how_to_be_called(tmp_path: Pa
         sk.open(tmp_path / "b.jsonl.gz")
 
 
-@pytest.mark.parametrize("data", [b"", gzip.compress(b"", mtime=0), gzip.compress(b"\n \n", mtime=0)])
+@pytest.mark.parametrize("data", [gzip.compress(b"", mtime=0), gzip.compress(b"\n \n", mtime=0)])
 def test_nothing_is_no_record(data: bytes, tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl.gz", data)
     assert len(sk.open(tmp_path)) == 0
     assert verify(tmp_path, deep=True).problems == ()
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.csv.zst", "a.tar.gz"])
+def test_a_file_that_was_cut_to_nothing_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, b"")
+    with pytest.raises(sk.UnsupportedFormat, match=rf"{name}' cannot be decompressed .* it has no byte"):
+        sk.open(tmp_path / name)
 
 
 def test_a_corrupt_record_says_how_to_look_at_it(tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
-
-from seekable._arguments import checked_count, checked_flag, checked_fraction, checked_seed
+from seekable._arguments import checked_count, checked_flag, checked_fraction, checked_seed, row_array
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
 from seekable.errors import InvalidArgument, WrongType
@@ -242,7 +240,7 @@ class Choosing(Face):
             >>> list(sk.from_sequence("abc").select([2, 0, 2]))
             ['c', 'a', 'c']
         """
-        return self._over(Select(self._node, np.asarray(rows)))
+        return self._over(Select(self._node, row_array(rows)))
 
     def sample(self, n: int | None = None, *, fraction: float | None = None, seed: int) -> Self:
         """Return some distinct rows, drawn once, in the order that they have here.

@@ -205,7 +205,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         BadKey: a record has no key.
 
     Warns:
-        DuplicateKeys: some records have the same key.
+        DuplicateKeys: some records have the same key. Other fields in other files of JSON lines are logged.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk

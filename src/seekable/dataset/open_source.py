@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.source_kinds import has_spec, may_be_shar, spec_of_tokens
 from seekable.errors import DuplicateKeys, InvalidArgument
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.sources import other_fields
     from seekable.parallel import map_ranges
     from seekable.storage.asked import Asked
 else:
@@ -44,6 +46,7 @@ else:
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
+    other_fields = lazy("seekable.nodes.sources.other_fields")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["Opening"]
@@ -114,6 +117,8 @@ class Opening:
             node = _with_keys(node, key, indexing)
         if spec is not None:
             node = spec.kept(node)
+        elif form.name == "jsonl" and len(files) > 1 and (said := other_fields.other_fields(node)):
+            LOG.warning("%s", said)
         if partitions is not None:
             node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
         return Dataset(node)

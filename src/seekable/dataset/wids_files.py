@@ -96,7 +96,7 @@ class WidsSpec(Spec):
         paths.status(self.path)
         try:
             found = msgspec.json.decode(paths.read_bytes(self.path), type=_List)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:
             self._refuse(str(error))
         if found.kind != _KIND or not found.shardlist:
             self._refuse(f"its __kind__ is {found.kind!r}, with {len(found.shardlist)} shards")

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from seekable.formats.sniff import check_is_text
 from seekable.index.digest import END_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -214,10 +214,10 @@ class _Quoting:
         return ends[odd], opening[odd]
 
 
-def _reader(lines: Iterable[str], dialect: Dialect, *, strict: bool = False) -> Iterator[list[str]]:
-    quoting = csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE
-    quote = dialect.quote or None
-    return csv.reader(lines, delimiter=dialect.delimiter, quotechar=quote, quoting=quoting, strict=strict)
+def _reader(lines: Iterable[str], dialect: Dialect, *, strict: bool = False) -> Any:
+    if not dialect.quote:
+        return csv.reader(lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE, strict=strict)
+    return csv.reader(lines, delimiter=dialect.delimiter, quotechar=dialect.quote, strict=strict)
 
 
 @dataclass(frozen=True, slots=True)

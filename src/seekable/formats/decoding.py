@@ -258,8 +258,16 @@ def _text(view: memoryview) -> str:
 
 
 def _loosely(raw: bytes) -> Any:
-    """Decode JSON as Python's own module does: NaN, Infinity, 1e400, lone surrogates."""
-    return json.loads(str(raw, "utf-8"))
+    """Decode JSON as Python's own module does: NaN, Infinity, 1e400, lone surrogates.
+
+    Raises:
+        ValueError: it is no JSON, or Python does not read it: numbers are too long, or levels too many.
+    """
+    try:
+        return json.loads(str(raw, "utf-8"))
+    except RecursionError as error:
+        message = f"it has more levels, one in the other, than Python reads: {error}"
+        raise ValueError(message) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _read(folder: str, name: str) -> dict[str, Any]:
     path = os.path.join(folder, name)
     try:
         return msgspec.json.decode(paths.read_bytes(path), type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from None
 
 

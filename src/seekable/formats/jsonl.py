@@ -111,4 +111,6 @@ def _is_json(data: bytes, *, or_its_start: bool) -> bool:
         return False
     except json.JSONDecodeError as error:
         return or_its_start and error.pos >= len(text)
+    except (ValueError, RecursionError):
+        return not or_its_start  # A number too long, or levels too many: whoever reads the record says so.
     return True

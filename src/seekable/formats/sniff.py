@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from seekable.errors import UnsupportedFormat
-from seekable.storage.files import shell_path
-from seekable.storage.lfs_pointer import refuse_lfs_pointer
+from seekable.storage.files import refuse_lfs_pointer, shell_path
 
 _COMPRESSED = {
     b"\x1f\x8b\x08": ("gzip", "gunzip -c {path} > NEW"),

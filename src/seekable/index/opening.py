@@ -349,7 +349,8 @@ def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
     ]
     if not gone:
         return []
-    lost: list[int] = known[np.isin(schemas, np.array(gone, np.uint64))].tolist()
+    # NumPy 2.0 finds numbers above 2**63 by sorting alone.
+    lost: list[int] = known[np.isin(schemas, np.array(gone, np.uint64), kind="sort")].tolist()
     return lost
 
 

@@ -24,8 +24,7 @@ from seekable.storage.braces import expanded_paths
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.files import unreadable_error
 from seekable.storage.index_names import without_indexes
-from seekable.storage.natural_order import natural_sorted
-from seekable.storage.numbered_files import check_complete
+from seekable.storage.natural_order import check_complete, natural_sorted
 
 if TYPE_CHECKING:
     from seekable.storage.asked import Asked

@@ -42,5 +42,10 @@ def decode_names(data: bytes, kind: type[Kind]) -> Kind:
     """
     try:
         return msgspec.json.decode(data, type=kind)
-    except ValueError:
+    except (ValueError, RecursionError):
+        pass
+    try:
         return msgspec.convert(json.loads(data), kind, str_keys=True)
+    except RecursionError as error:
+        message = f"it has more levels, one in the other, than Python reads: {error}"
+        raise ValueError(message) from None

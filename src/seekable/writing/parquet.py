@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
+from seekable._arguments import repeated
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
 from seekable.writing.arrow_pieces import merged_batches, write_tables
 from seekable.writing.arrow_table import Columns, inferred_schema
@@ -60,7 +61,7 @@ def parquet(schema: Any, *, compression: str | None, row_group_rows: int) -> Par
     if not isinstance(schema, pa.Schema):
         message = f"schema must be a pyarrow.Schema (got {schema!r} of type {type(schema).__name__})"
         raise WrongType(message)
-    if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
+    if twice := repeated(schema.names):
         message = f"a schema has each column once (got {', '.join(map(repr, twice))} several times)"
         raise InvalidArgument(message)
     _try_schema(schema)

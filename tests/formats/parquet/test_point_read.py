@@ -41,7 +41,7 @@ def test_which_types_are_picked() -> None:
     table = opened(written(family.table(family.FLAT | family.NESTED, 10)))
     points = set()
     for name in table.schema.names:
-        leaves = table._field(name).leaves
+        leaves = table._fields.field(name).leaves
         if len(leaves) == 1 and point_reader(table.schema.field(name).type, leaves[0]) is not None:
             points.add(name)
     assert points == QUICK

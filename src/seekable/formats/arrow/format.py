@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from seekable._arguments import repeated
 from seekable._optional import optional
 from seekable.errors import SeekableError, UnsupportedFormat
 from seekable.formats.arrow.ipc import InvalidArrow
@@ -101,9 +102,7 @@ def _opened(source: RangeSource, layout: Layout) -> ArrowTable:
                 f"arrays of {unreadable}: write the file again with month_day_nano_interval instead"
             )
             raise UnsupportedFormat(message)
-    names = table.schema.names
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+    if twice := repeated(table.schema.names):
         message = f"{source.path!r} has columns of one name: {', '.join(map(repr, twice))}; rename them first"
         raise UnsupportedFormat(message)
     return table

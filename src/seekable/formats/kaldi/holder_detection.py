@@ -19,7 +19,7 @@ from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.header import BINARY_HEADER
 from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE
 from seekable.remote import paths
-from seekable.storage.lfs_pointer import refuse_lfs_pointer
+from seekable.storage.files import refuse_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._arguments import repeated
 from seekable._optional import optional
 from seekable.errors import UnsupportedFormat
 
@@ -74,10 +74,10 @@ def read_footer(source: RangeSource) -> Footer:
             f"{source.path}: the footer at byte {start} is signed, as it is where columns are encrypted, and "
             f"there is no way to give their keys here: decrypt the file once"
         )
-    if len(set(schema.names)) < len(schema):
-        twice = next(name for name, count in Counter(schema.names).items() if count > 1)
+    if twice := repeated(schema.names):
         raise UnsupportedFormat(
-            f"{source.path}: several columns are called {twice!r}, and a record has a name once: rename them"
+            f"{source.path}: several columns are called {twice[0]!r}, and a record has a name once: rename "
+            f"them"
         )
     return Footer(raw, start, metadata, schema)
 

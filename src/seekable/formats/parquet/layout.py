@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seekable._cached import cached
 from seekable.formats.parquet.thrift import ThriftError, fields, list_head, read_struct, skip
 
-__all__ = ["Chunk", "Field", "Layout", "Leaf"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Chunk", "Field", "Layout", "Leaf", "NamedFields"]
 
 _SCHEMA, _ROW_GROUPS = 2, 4
 _LIST, _STRUCT = 9, 12
@@ -94,7 +97,9 @@ class Chunk:
     """True if its first page is a dictionary, as the footer says; some old writers leave that out."""
 
 
-_OLD_WRITER = re.compile(r"parquet-mr version (\d+)\.(\d+)\.(\d+)")
+_OLD_WRITER = re.compile(r"parquet-mr(?:$| version (\d*)(?:\.(\d+))?(?:\.(\d+))?)")
+"""The name and the version of that writer; a part that is missing is 0, as for pyarrow."""
+
 _SIZES_ARE_WHOLE = (1, 2, 9)
 _DICTIONARY_HEADER = 100
 """Before that version parquet-mr left the header of the dictionary page out of a chunk's size (PARQUET-816);
@@ -113,7 +118,7 @@ class Layout:
         """
         self._footer = footer
         old = _OLD_WRITER.match(writer)
-        whole = old is None or tuple(map(int, old.groups())) >= _SIZES_ARE_WHOLE
+        whole = old is None or tuple(int(part or 0) for part in old.groups()) >= _SIZES_ARE_WHOLE
         self._left_out = 0 if whole else _DICTIONARY_HEADER
         self._places_of_chunks: dict[int, list[int]] = {}
 
@@ -187,6 +192,36 @@ class Layout:
     def _groups(self) -> list[int]:
         """The first byte of the Thrift of each group."""
         return _structs(self._footer, self._places[_ROW_GROUPS])
+
+
+class NamedFields:
+    """The columns of a file by their names; safe from threads."""
+
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        """Read nothing yet.
+
+        Args:
+            layout: the columns.
+            names: the names of those that have leaves, in their order.
+        """
+        self._layout = layout
+        self._names = names
+
+    def field(self, name: str) -> Field:
+        """Return the column of a name.
+
+        Raises:
+            ThriftError: the footer has other columns.
+        """
+        fields, numbers = self._known
+        if len(fields) != len(numbers):
+            raise ThriftError(f"the footer has {len(fields)} columns, and pyarrow finds {len(numbers)}")
+        return fields[numbers[name]]
+
+    @cached
+    def _known(self) -> tuple[tuple[Field, ...], dict[str, int]]:
+        fields = tuple(field for field in self._layout.fields if field.leaves)
+        return fields, {name: number for number, name in enumerate(self._names)}
 
 
 def _structs(data: bytes, at: int) -> list[int]:

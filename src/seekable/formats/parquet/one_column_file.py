@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
+from seekable._cached import cached
 from seekable._optional import optional
 from seekable.formats.parquet import thrift
 from seekable.formats.parquet.encodings import packed
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from seekable.formats.parquet.layout import Chunk, Field, Leaf
+    from seekable.formats.parquet.layout import Chunk, Field, Layout, Leaf
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["OneColumnFile", "row_before"]
+__all__ = ["OneColumnFile", "OneColumnFiles", "row_before"]
 
 _MAGIC = b"PAR1"
 _PLAIN = 0
@@ -74,6 +75,46 @@ class OneColumnFile:
         if len(self._leaves) == 1:
             return file.reader.read_column(0)
         return file.reader.read_row_group(0, column_indices=[self._leaf], use_threads=False).column(0)
+
+
+class OneColumnFiles:
+    """The makers of such files for the leaves of one file; safe from threads."""
+
+    def __init__(self, metadata: pq.FileMetaData, layout: Layout) -> None:
+        """Read nothing yet.
+
+        Args:
+            metadata: the footer of the file.
+            layout: its columns.
+        """
+        self._metadata = metadata
+        self._layout = layout
+        self._makers: dict[int, OneColumnFile] = {}
+
+    def of(self, field: Field, leaf: Leaf) -> OneColumnFile:
+        """Return the maker of files of the pages of a leaf.
+
+        Args:
+            field: the column.
+            leaf: one of its leaves.
+        """
+        if leaf.number not in self._makers:
+            writer = self._metadata.created_by
+            stored = self._stored.field(field.number) if self._stored is not None else None
+            which = field.leaves.index(leaf)
+            self._makers[leaf.number] = OneColumnFile(
+                field, which, stored, writer.encode() if writer else None
+            )
+        return self._makers[leaf.number]
+
+    @cached
+    def _stored(self) -> pa.Schema | None:
+        """The schema that an Arrow writer left in the footer."""
+        stored = (self._metadata.metadata or {}).get(b"ARROW:schema")
+        if stored is None:
+            return None
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+        return schema if len(schema) == len(self._layout.fields) else None
 
 
 def _column(leaf: Leaf, chunk: Chunk, values: int, size: int) -> bytes:

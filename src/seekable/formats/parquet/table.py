@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import itertools
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,9 +10,10 @@ import numpy as np
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError
-from seekable.formats.parquet.layout import Layout
+from seekable.formats.parquet.damage import Damage, damage_errors
+from seekable.formats.parquet.layout import Layout, NamedFields
 from seekable.formats.parquet.nested import leaves_of, merged
-from seekable.formats.parquet.one_column_file import OneColumnFile
+from seekable.formats.parquet.one_column_file import OneColumnFiles
 from seekable.formats.parquet.page_tables import PageTables
 from seekable.formats.parquet.paged_column import Paged
 from seekable.formats.parquet.pages import index_of
@@ -28,13 +26,13 @@ from seekable.formats.take import one_array, take_array
 from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from seekable.formats.parquet.footer import Footer
-    from seekable.formats.parquet.layout import Field, Leaf
+    from seekable.formats.parquet.layout import Leaf
     from seekable.formats.table_format import Bounds, Int64s, PageStore, RangeSource
 else:
     pa = optional("pyarrow", extra="parquet")
@@ -49,11 +47,6 @@ _OPENED = itertools.count()
 
 _MANY_ROWS = 1 << 17
 """The most rows that a byte of a column can stand for; with more, rows are counted page by page first."""
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """Return the errors that damaged bytes raise."""
-    return pa.ArrowException, ThriftError, binascii.Error, OSError, ValueError, MemoryError
 
 
 class ParquetTable(TableFile):
@@ -71,7 +64,9 @@ class ParquetTable(TableFile):
         self._footer = footer
         self._store = pages
         self._layout = Layout(footer.raw, footer.metadata.created_by or "")
-        self._files: dict[int, OneColumnFile] = {}
+        self._fields = NamedFields(self._layout, footer.schema.names)
+        self._damage = Damage(source, footer, self._layout, self._fields)
+        self._column_files = OneColumnFiles(footer.metadata, self._layout)
         self._paged: dict[tuple[int, str], tuple[Paged, ...]] = {}
         self._undecodable: dict[tuple[int, str], Exception] = {}
 
@@ -150,12 +145,12 @@ class ParquetTable(TableFile):
                     found[name] = self._typed(name, [of_pages(leaf) for leaf in leaves])
             except SeekableError:
                 raise
-            except _damage() as error:
+            except damage_errors() as error:
                 refused[name] = error
         if whole := [name for name in columns if name not in found]:
             table = self._group_of(group, row, whole, refused)
             for name in whole:
-                with self._damage_named(group, row, name):
+                with self._damage.named(group, row, name):
                     found[name] = self._typed(name, [of_group(table.column(name))])
         return [found[name] for name in columns]
 
@@ -175,28 +170,28 @@ class ParquetTable(TableFile):
         """
         for name in columns:
             if (known := self._undecodable.get((group, name))) is not None:
-                raise self._corrupt(group, row, name, refused.get(name, known))
+                raise self._damage.corrupt(group, row, name, refused.get(name, known))
         try:
             return self._group(group, columns)
         except SeekableError:
             raise
-        except _damage() as error:
+        except damage_errors() as error:
             if len(columns) == 1:
                 (name,) = columns
                 # Remembered, for each of the rows that are damaged would decode the group anew.
                 if not isinstance(error, MemoryError):
                     self._undecodable[group, name] = error
-                raise self._corrupt(group, row, name, refused.get(name, error)) from error
+                raise self._damage.corrupt(group, row, name, refused.get(name, error)) from error
             for name in columns:
                 self._group_of(group, row, [name], refused)  # so that the error names the column it is of
-            raise self._corrupt(group, row, columns[0], error) from error
+            raise self._damage.corrupt(group, row, columns[0], error) from error
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
         """Return the approximate bytes of memory of some columns of a whole group."""
         total = 0
         for name in columns:
-            with self._damage_named(group, 0, name):
-                for leaf in self._field(name).leaves:
+            with self._damage.named(group, 0, name):
+                for leaf in self._fields.field(name).leaves:
                     chunk = self._layout.chunk(group, leaf.number, self._footer.start)
                     total += max(chunk.unpacked, chunk.values * _LEAST_VALUE)
         return total
@@ -205,8 +200,8 @@ class ParquetTable(TableFile):
         """Return the page indexes and heads of chunks whose pages are not known; whole chunks without one."""
         found: list[tuple[int, int]] = []
         for name in columns:
-            with self._damage_named(group, 0, name):
-                for leaf in self._field(name).leaves:
+            with self._damage.named(group, 0, name):
+                for leaf in self._fields.field(name).leaves:
                     if not self._tables.has(group, leaf):
                         chunk = self._layout.chunk(group, leaf.number, self._footer.start)
                         found += index_of(chunk)
@@ -216,7 +211,7 @@ class ParquetTable(TableFile):
         """Return the bytes of the pages that hold some rows, and of dictionaries."""
         found: list[tuple[int, int]] = []
         for name in columns if len(rows) else ():
-            with self._damage_named(group, 0, name):
+            with self._damage.named(group, 0, name):
                 leaves = self._pages_if_any(group, name)
                 found += [each for leaf in leaves for each in leaf.row_ranges(rows)]
                 if not leaves:
@@ -228,7 +223,7 @@ class ParquetTable(TableFile):
         found: list[tuple[int, int]] = []
         paged = stop - start <= self._group_rows(group) // 2
         for name in columns if stop > start else ():
-            with self._damage_named(group, 0, name):
+            with self._damage.named(group, 0, name):
                 leaves = self._pages_if_any(group, name) if paged else ()
                 found += [each for leaf in leaves for each in leaf.run_ranges(start, stop)]
                 if not leaves:
@@ -237,7 +232,7 @@ class ParquetTable(TableFile):
 
     def _chunk_ranges(self, group: int, name: str) -> list[tuple[int, int]]:
         """Return the bytes of the chunks of a column."""
-        numbers = [leaf.number for leaf in self._field(name).leaves]
+        numbers = [leaf.number for leaf in self._fields.field(name).leaves]
         chunks = [self._layout.chunk(group, number, self._footer.start) for number in numbers]
         return [(chunk.start, chunk.stop) for chunk in chunks]
 
@@ -247,11 +242,11 @@ class ParquetTable(TableFile):
         of_pages: dict[str, ColumnPages] = {}
         metadata = self._footer.metadata.row_group(group)
         for name in columns:
-            leaves, kind = self._field(name).leaves, self.schema.field(name).type
+            leaves, kind = self._fields.field(name).leaves, self.schema.field(name).type
             if len(leaves) != 1 or leaves[0].repeated:
                 continue
             leaf = leaves[0]
-            with self._damage_named(group, 0, name):
+            with self._damage.named(group, 0, name):
                 self._layout.chunk(group, leaf.number, self._footer.start)  # pyarrow ends at an encrypted one
                 known = bounds_of_group(metadata.column(leaf.number), kind)
                 if known is not None:
@@ -267,7 +262,7 @@ class ParquetTable(TableFile):
 
     def span(self, group: int) -> tuple[int, int]:
         """Return the first byte of a group in the file, and the number of its bytes."""
-        with self._damage_named(group, 0, None):
+        with self._damage.named(group, 0, None):
             chunks = self._layout.chunks(group, self._footer.start)
             start = min((chunk.start for chunk in chunks), default=0)
             return start, max((chunk.stop for chunk in chunks), default=0) - start
@@ -280,7 +275,7 @@ class ParquetTable(TableFile):
                     self._pages(group, name)
                 except SeekableError:
                     raise
-                except _damage() as error:
+                except damage_errors() as error:
                     self._group_of(group, 0, [name], {name: error})
         self._tables.save()
 
@@ -301,11 +296,11 @@ class ParquetTable(TableFile):
             return self._pages(group, name)
         except SeekableError:
             raise
-        except _damage():
+        except damage_errors():
             return ()
 
     def _find_pages(self, group: int, name: str) -> tuple[Paged, ...]:
-        field = self._field(name)
+        field = self._fields.field(name)
         if leaves_of(self.schema.field(name).type) != len(field.leaves):
             return ()  # of a shape that is not known here
         found = [self._leaf_pages(group, name, leaf) for leaf in field.leaves]
@@ -320,27 +315,15 @@ class ParquetTable(TableFile):
         if table is None:
             return None
         points = point_reader(self.schema.field(name).type, leaf)
-        return Paged(self._source, chunk, leaf, table, self._one_column(name, leaf), points, self._opened)
-
-    def _one_column(self, name: str, leaf: Leaf) -> OneColumnFile:
-        if leaf.number not in self._files:
-            writer = self._footer.metadata.created_by
-            field = self._field(name)
-            stored = self._stored.field(field.number) if self._stored is not None else None
-            which = field.leaves.index(leaf)
-            self._files[leaf.number] = OneColumnFile(
-                field, which, stored, writer.encode() if writer else None
-            )
-        return self._files[leaf.number]
-
-    @cached
-    def _stored(self) -> pa.Schema | None:
-        """The schema that an Arrow writer left in the footer."""
-        stored = (self._footer.metadata.metadata or {}).get(b"ARROW:schema")
-        if stored is None:
-            return None
-        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
-        return schema if len(schema) == len(self._layout.fields) else None
+        return Paged(
+            self._source,
+            chunk,
+            leaf,
+            table,
+            self._column_files.of(self._fields.field(name), leaf),
+            points,
+            self._opened,
+        )
 
     @cached
     def _tables(self) -> PageTables:
@@ -348,21 +331,6 @@ class ParquetTable(TableFile):
         leaves = sum(len(field.leaves) for field in fields)
         groups = self._footer.metadata.num_row_groups
         return PageTables(self._source, self._footer.raw, (groups, leaves), self._store)
-
-    @cached
-    def _numbers(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.schema.names)}
-
-    def _field(self, name: str) -> Field:
-        fields = self._fields
-        if len(fields) != len(self.schema):
-            raise ThriftError(f"the footer has {len(fields)} columns, and pyarrow finds {len(self.schema)}")
-        return fields[self._numbers[name]]
-
-    @cached
-    def _fields(self) -> tuple[Field, ...]:
-        """The columns that have leaves, which are those of the schema."""
-        return tuple(field for field in self._layout.fields if field.leaves)
 
     def _group_rows(self, group: int) -> int:
         rows: int = self._footer.metadata.row_group(group).num_rows
@@ -373,7 +341,7 @@ class ParquetTable(TableFile):
         rows = self._group_rows(group)
         leaves: list[int] = []
         for name in columns:
-            field = self._field(name)
+            field = self._fields.field(name)
             for leaf in field.leaves:
                 leaves.append(leaf.number)
                 chunk = self._layout.chunk(group, leaf.number, self._footer.start)
@@ -403,31 +371,3 @@ class ParquetTable(TableFile):
         schema = pa.schema([self.schema.field(name) for name in columns])
         arrays = [pa.array([], array) if isinstance(array, pa.DataType) else array for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    @contextmanager
-    def _damage_named(self, group: int, row: int, column: str | None) -> Iterator[None]:
-        """Raise damage as a `CorruptRecord` that names the file, group, column and byte."""
-        try:
-            yield
-        except SeekableError:
-            raise
-        except _damage() as error:
-            raise self._corrupt(group, row, column, error) from error
-
-    def _corrupt(self, group: int, row: int, column: str | None, error: Exception) -> CorruptRecord:
-        start, stop = self._footer.start, self._source.size
-        try:
-            leaf = self._field(column).leaves[0].number if column is not None else 0
-            chunk = self._layout.chunk(group, leaf, start)
-            start, stop = chunk.start, chunk.stop
-        except (ThriftError, IndexError):
-            pass  # then it is the footer that is damaged
-        where = f"group {group}" if column is None else f"column {column!r} of group {group}"
-        return CorruptRecord(
-            self._source.path,
-            sum(self._group_rows(before) for before in range(group)) + row,
-            offset=start,
-            length=stop - start,
-            preview=bytes(self._source.range(start, min(stop, start + 80))),
-            cause=ValueError(f"{where}: {error}"),
-        )

@@ -93,6 +93,8 @@ def _parsed(parse: Parse[Any], path: str, size: int, mtime_ns: int) -> Any:  # n
         raise damaged_index(path, "JSON of some levels", "thousands of levels") from None
     except UnicodeDecodeError as error:
         raise damaged_index(path, "JSON", "bytes that are no UTF-8", at=error.start) from None
+    except ValueError as error:
+        raise damaged_index(path, "JSON", str(error)) from None
     return parse(path, index)
 
 

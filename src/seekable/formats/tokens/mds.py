@@ -196,7 +196,7 @@ def _check_columns(file: TokenFile, shard: MdsShard, stop: int, index: str) -> N
     text = file.source.read(start, stop - start)
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     expected = {
         "column_names": list(shard.names),

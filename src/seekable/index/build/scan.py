@@ -27,7 +27,7 @@ from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
-from seekable.storage.lfs_pointer import refuse_lfs_pointer
+from seekable.storage.files import refuse_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

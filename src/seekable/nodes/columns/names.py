@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from seekable._arguments import repeated
 from seekable.errors import InvalidArgument, MissingColumn, WrongType
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def checked_names(what: str, columns: object) -> tuple[str, ...]:
         message = f"{what} takes a list of names of columns (got {columns!r})"
         raise WrongType(message)
     names = tuple(checked_name(what, column) for column in columns)
-    if twice := {name for name in names if names.count(name) > 1}:
-        message = f"{what} takes each column once (got {', '.join(map(repr, sorted(twice)))} several times)"
+    if twice := repeated(names):
+        message = f"{what} takes each column once (got {', '.join(map(repr, twice))} several times)"
         raise InvalidArgument(message)
     return names
 

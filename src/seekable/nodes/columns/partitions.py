@@ -225,12 +225,9 @@ class Partitions(ColumnarNode):
         return self._in_order(table_batches.with_rows(list(columns), list(columns.values()), positions.size))
 
     def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        names = [
-            name
-            for name in (self.order or batch.schema.names)
-            if self.looked_at(name) and name in batch.schema.names
-        ]
-        return table_batches.with_rows(names, [batch.column(name) for name in names], batch.num_rows)
+        there = dict(zip(batch.schema.names, batch.columns, strict=True))
+        names = [name for name in (self.order or there) if self.looked_at(name) and name in there]
+        return table_batches.with_rows(names, [there[name] for name in names], batch.num_rows)
 
     def _columns_must_agree(self, columns: Mapping[str, Any], origins: Origins, positions: Int64s) -> None:
         shared = self._keys.intersection(columns)

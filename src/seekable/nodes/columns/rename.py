@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
+from seekable._arguments import repeated
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument, WrongType
 from seekable.nodes.columns.column_node import ColumnNode
@@ -39,9 +40,8 @@ def checked_renames(what: str, names: object) -> tuple[tuple[str, str], ...]:
         message = f'{what} takes a dict of old and new names, {{"old": "new"}} (got {names!r})'
         raise WrongType(message)
     pairs = tuple((checked_name(what, old), checked_name(what, new)) for old, new in names.items())
-    news = [new for _, new in pairs]
-    if twice := {new for new in news if news.count(new) > 1}:
-        message = f"{what} would give several columns the name {min(twice)!r}"
+    if twice := repeated(new for _, new in pairs):
+        message = f"{what} would give several columns the name {twice[0]!r}"
         raise InvalidArgument(message)
     return pairs
 

@@ -2,7 +2,7 @@
 
 The rules do not depend on the order of the types, nor on how many are joined at a time. They are stricter
 than ``pyarrow.unify_schemas``: text and bytes, or decimals and floats, have no common type, because values
-would change. They also join a dictionary with the type of its values.
+would change. They also join a dictionary, or runs, with the type of its values.
 """
 
 from __future__ import annotations
@@ -64,14 +64,16 @@ def unified_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return other
     if types.is_dictionary(one) and types.is_dictionary(other):
         return _dictionaries(one, other)
-    if types.is_dictionary(one):
-        return unified_type(one.value_type, other)
-    if types.is_dictionary(other):
-        return unified_type(one, other.value_type)
+    if _is_encoded(one) or _is_encoded(other):
+        return unified_type(*(kind.value_type if _is_encoded(kind) else kind for kind in (one, other)))
     for belongs, join in _FAMILIES:
         if belongs(one) and belongs(other):
             return join(one, other)
     raise NoCommonType(one, other)
+
+
+def _is_encoded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind))
 
 
 def _dictionaries(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -190,6 +192,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 def _is_list(kind: pa.DataType) -> bool:
     types = pa.types
+    # No views of lists: pyarrow 26 casts slices of them to other values.
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from seekable.nodes.sources.table_schema import Columns
 else:
     pa = optional("pyarrow", extra="parquet")
+    pc = optional("pyarrow.compute", extra="parquet")
 
 __all__ = [
     "DECODED",
@@ -197,9 +199,15 @@ def _cast(name: str, array: pa.Array, target: pa.DataType) -> pa.Array:
     Raises:
         Unconvertible: a value does not fit.
     """
+    types = pa.types
     try:
-        if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(target):
+        if types.is_dictionary(array.type) and not types.is_dictionary(target):
+            values = array.dictionary
+            if types.is_string_view(values.type) or types.is_binary_view(values.type):
+                return pa.array(array.to_pylist(), target)  # pyarrow cannot take from views
             array = array.dictionary_decode()
+        elif types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
         return array.cast(target)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Unconvertible(name, error, other=True) from error

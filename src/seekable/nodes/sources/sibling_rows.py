@@ -93,7 +93,7 @@ def _matched_in_shard(
         _check_unique(sides[number], names[number], shard, each)
     together = hashes[0]
     for each in hashes[1:]:
-        together = np.concatenate([together, each[~np.isin(each, together)]])
+        together = np.concatenate([together, each[~np.isin(each, together, kind="sort")]])
     matched = [_rows_of(together, each) for each in hashes]
     for number, rows in enumerate(matched):
         if not fills and (rows < 0).any():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
-from seekable._arguments import checked_flag
+from seekable._arguments import checked_flag, repeated
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
@@ -23,7 +23,7 @@ from seekable.nodes.sources.table_schema import Columns, read_schemas, unified
 from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     import pyarrow as pa
 
@@ -96,8 +96,12 @@ class TableSource(Leaf):
         schemas, _ = self._schemas
         if not schemas:
             return pa.schema([])
-        whole = unified(schemas, examples=self._examples, strict=self.strict)
-        return whole if self.columns is None else pa.schema([_field(whole, name) for name in self.columns])
+        only = None if self.columns is None else frozenset(self.columns)
+        whole = unified(schemas, examples=self._examples, strict=self.strict, only=only)
+        if self.columns is None:
+            return whole
+        there = dict.fromkeys(name for schema in schemas for name in schema.names)
+        return pa.schema([_field(whole, name, there) for name in self.columns])
 
     def check_schema(self) -> None:
         """Check that the files have common types, and the columns that the user named.
@@ -219,8 +223,9 @@ class TableSource(Leaf):
     def declared_by_file(self) -> list[tuple[str, str, Mapping[str, Any]]]:
         """Return for each file its path, its name below the opened folder, and the columns that it has."""
         schemas, of_file = self._schemas
+        only = None if self.columns is None else frozenset(self.columns)
         chosen = [
-            {field.name: field.type for field in schema if self.columns is None or field.name in self.columns}
+            {field.name: field.type for field in schema if only is None or field.name in only}
             for schema in schemas
         ]
         return [
@@ -289,15 +294,19 @@ def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
         message = f"columns must be a list of names (got {columns!r})"
         raise WrongType(message)
     names = tuple(columns)
-    wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
-    if wrong:
+    if wrong := [name for name in names if not isinstance(name, str)] or repeated(names):
         message = f"columns must be names, each once (got {wrong[0]!r} in {list(names)!r})"
         raise InvalidArgument(message)
     return names
 
 
-def _field(schema: pa.Schema, name: str) -> pa.Field:
-    if name not in schema.names:
-        message = f"no file has a column {name!r}; there are {', '.join(map(repr, schema.names)) or 'none'}"
+def _field(schema: pa.Schema, name: str, there: Collection[str]) -> pa.Field:
+    """Return a column of a schema.
+
+    Raises:
+        InvalidArgument: it is none of the columns that are there.
+    """
+    if name not in there:
+        message = f"no file has a column {name!r}; there are {', '.join(map(repr, there)) or 'none'}"
         raise InvalidArgument(message)
     return schema.field(name)
