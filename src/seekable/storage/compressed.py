@@ -15,6 +15,7 @@ from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.storage.cache import Cache
 from seekable.storage.compression import inflated
 from seekable.storage.mapped import MappedFile
+from seekable.storage.memory import most_record_bytes, record_too_large
 from seekable.storage.seek_points import inflate_from_bit
 
 if TYPE_CHECKING:
@@ -100,10 +101,14 @@ class CompressedContent:
 
         Raises:
             IndexStale: the content is not the content that was indexed.
+            UnsupportedFormat: they are more than a record may have.
         """
         start, stop, _ = at.indices(self._points.size)
         if start >= stop:
             return memoryview(b"")
+        if stop - start > most_record_bytes():
+            message = f"{self._path!r}, byte {start:,} of the content: {record_too_large(stop - start)}"
+            raise UnsupportedFormat(message)
         first, last = self._points.containing(start), self._points.containing(stop - 1)
         begin = self._points.start(first)
         if first == last:

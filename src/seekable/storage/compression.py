@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from seekable.errors import MissingDependency, UnsupportedFormat
 from seekable.storage.files import shell_path
+from seekable.storage.zstd_steps import zstd_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -123,7 +124,7 @@ def _unzstd(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int | N
     """Yield pieces of content, each with the first byte of the frame that begins with it, or None."""
     library = zstd()
     frame, read, made, fresh = None, 0, 0, None
-    for chunk in chunks:
+    for chunk in zstd_steps(chunks):
         read, data = read + len(chunk), chunk
         while data:
             if frame is None:
