@@ -111,6 +111,12 @@ class CompressedContent:
             raise UnsupportedFormat(message)
         first, last = self._points.containing(start), self._points.containing(stop - 1)
         begin = self._points.start(first)
+        if not begin <= start < stop <= self._points.start(last + 1):
+            message = (
+                f"the seek points of {self._path!r} do not lead to the bytes {start:,} to {stop:,} of the "
+                f"content: they are damaged. Remove its .seekable folder and open it again"
+            )
+            raise IndexStale(message)
         if first == last:
             return memoryview(self._stretch(first))[start - begin : stop - begin]
         whole = b"".join([self._stretch(number) for number in range(first, last + 1)])
@@ -142,7 +148,7 @@ class CompressedContent:
         try:
             point = self._points.point(number)
             content = _up_to(size, decompressed(self._data[first:last], point, self._kind, self._path))
-        except (UnsupportedFormat, zlib.error) as error:
+        except (UnsupportedFormat, zlib.error, ValueError, OverflowError) as error:
             why = error
         else:
             if xxhash.xxh3_64_intdigest(content) == point.digest:
