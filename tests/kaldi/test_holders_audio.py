@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -120,13 +120,12 @@ def test_a_flac_file_that_a_line_names_is_a_wave(channels: int, tmp_path: Path) 
     (tmp_path / "wav.scp").write_text(f"u {path}\n")
     (tmp_path / "text").write_text("u-1 a\nu-2 b\n")
     (tmp_path / "segments").write_text("u-1 u 0 0.05\nu-2 u 0.05 0.1\n")
-    for read in (
-        lambda: sk.open(f"scp:{tmp_path}/wav.scp")[0][1],
-        lambda: RandomAccessReader(f"scp:{tmp_path}/wav.scp", "wave")["u"],
-        lambda: kaldi_read(path, "wave"),
-    ):
-        assert (read().rate, read().data.tolist()) == (8000, samples.T.tolist())
-    assert list(sk.open(f"scp:{tmp_path}/wav.scp").shapes()[0]) == [channels, 900]
+    ds = sk.open(f"scp:{tmp_path}/wav.scp")
+    with RandomAccessReader(f"scp:{tmp_path}/wav.scp", "wave") as reader:
+        for found in (ds[0][1], reader["u"], kaldi_read(path, "wave")):
+            assert (found.rate, found.data.tolist()) == (8000, samples.T.tolist())
+    shape: Any = ds.shapes()[0]
+    assert list(shape) == [channels, 900]
     assert kaldi_read(path, "wave-info") == WaveInfo(8000, channels, 900)
     records = list(sk.open(f"kaldi:{tmp_path}"))
     assert [each["audio"].data.tolist() for each in records] == [

@@ -127,24 +127,17 @@ def open_rx(
 
 
 def open_named(rxfilename: str, *, pipes: Pipes) -> RxFile:
-    """Open what a line of a script names, at its first byte.
+    """Open what a line of a script names, at its first byte: of local files regular ones alone.
 
-    A line is read by whoever opens the script, who may not have written it. So local files are regular ones
-    alone, also those of commands that only copy or decompress files.
-
-    Args:
-        rxfilename: as of `open_rx`.
-        pipes: ``"allow"`` to let ``/bin/sh`` run a command.
+    A line is read by whoever opens the script, who may not have written it.
 
     Raises:
-        UnsupportedFormat: it is a named pipe, a device or a socket; or as in `open_rx`.
-        InvalidArgument, PipeRefused, DataNotFound, ...: as in `open_rx`.
+        UnsupportedFormat, ...: it is a named pipe, a device or a socket; others as in `open_rx`.
     """
     return _opened(rxfilename, check_rxfilename(rxfilename), checked_pipes(pipes), regular=True)
 
 
 def _opened(name: str, kind: RxKind, pipes: Pipes, *, regular: bool) -> RxFile:
-    """Open an extended filename of a kind; with ``regular`` no local file of another kind."""
     if kind == "pipe":
         return _open_pipe(name, pipes, regular=regular)
     if kind == "stdin":
