@@ -254,7 +254,7 @@ def test_damaged_seek_points_are_an_error(most: int, tmp_path: Path, monkeypatch
     expected = list(sk.open(tmp_path))
     (table,) = (tmp_path / ".seekable").glob("points-*.bin")
     whole = table.read_bytes()
-    for at in range(16, len(whole)):
+    for at in range(16, len(whole), 7):
         table.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
         try:
             found = list(sk.open(tmp_path))

@@ -116,10 +116,10 @@ def test_garbage_is_refused_at_the_start_and_at_the_end() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lot_of_content_of_few_bytes_comes_in_pieces(kind: Compression) -> None:
-    content = bytes(20 << 20)
+    content = bytes(6 << 20)
     data = gzip.compress(content) if kind == "gz" else zst_frame(content) + SKIPPABLE + zst_frame(b"end")
     sizes = [len(piece) for piece in inflated([data], kind, "some file")]
-    assert sum(sizes) == (20 << 20) + 3 * (kind == "zst")
+    assert sum(sizes) == (6 << 20) + 3 * (kind == "zst")
     assert max(sizes) <= (1 << 20) + (128 << 10)
 
 
@@ -129,7 +129,7 @@ def test_frames_of_many_blocks_are_read_in_steps(with_size: bool) -> None:  # no
     content = noise + bytes(500_000) + noise[:70_000] * 3
     engine = zstandard.ZstdCompressor(write_checksum=with_size, write_content_size=with_size)
     data = SKIPPABLE + engine.compress(content) * 2
-    assert read(data, "zst") == read(data, "zst", 7) == content * 2
+    assert read(data, "zst") == read(data, "zst", 101) == content * 2
 
 
 def test_a_wrong_checksum_is_an_error() -> None:
