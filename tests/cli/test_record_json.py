@@ -62,7 +62,7 @@ def strict(data: bytes) -> Any:
     return json.loads(data.decode("utf-8"), parse_constant=pytest.fail)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(VALUES)
 def test_every_value_is_printed_as_one_line_of_json_and_as_export_writes_it(value: Any) -> None:
     printed = record_json(value)

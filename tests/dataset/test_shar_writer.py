@@ -134,6 +134,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def write(folder: Path, cuts: Any, fields: dict[str, str] | None = None, **arguments: Any) -> sk.SharWriter:
+    arguments = {"compress_jsonl": False, **arguments}
     with sk.SharWriter(folder, FIELDS if fields is None else fields, **arguments) as writer:
         for each in cuts:
             writer.write(each)
@@ -293,7 +294,7 @@ def test_a_package_that_is_missing_is_named(
         monkeypatch.setattr(f"seekable.writing.{module}.{package}", proxy)
     field = "vector" if kind == "lilcom" else "recording"
     given = cut(0, custom={"vector": {**VECTOR, "data": np.arange(3.0)}})
-    writer = sk.SharWriter(tmp_path, {field: kind}, include_cuts=False)
+    writer = sk.SharWriter(tmp_path, {field: kind}, include_cuts=False, compress_jsonl=False)
     with pytest.raises(sk.MissingDependency, match=r"pip install 'seekable\[audio\]'"):
         writer.write(given)
 
@@ -355,7 +356,7 @@ VECTOR = {"storage_type": "x", "storage_path": "", "storage_key": "", "shape": [
     ],
 )
 def test_what_cannot_be_written_is_named_and_left_out(given: Any, says: str, tmp_path: Path) -> None:
-    with sk.SharWriter(tmp_path, FIELDS) as writer:
+    with sk.SharWriter(tmp_path, FIELDS, compress_jsonl=False) as writer:
         writer.write(cut(0))
         with pytest.raises(sk.WrongType, match=says):
             writer.write(given)
@@ -371,7 +372,7 @@ def test_a_rate_is_written_as_an_integer(tmp_path: Path) -> None:
 def test_the_manifest_of_an_array_is_none_of_features(tmp_path: Path) -> None:
     given = cut(0, features={"shape": [3, 2], "data": np.zeros((3, 2))}, custom={})
     with (
-        sk.SharWriter(tmp_path, {"recording": "wav", "features": "numpy"}) as writer,
+        sk.SharWriter(tmp_path, {"recording": "wav", "features": "numpy"}, compress_jsonl=False) as writer,
         pytest.raises(sk.WrongType, match=r"field 'features' of cut 'utt-0'.*that of features has 'type'"),
     ):
         writer.write(given)
@@ -398,6 +399,8 @@ def test_manifests_have_the_order_of_lhotse(tmp_path: Path) -> None:
         ({"fields": {}, "include_cuts": False}, sk.InvalidArgument, "nothing to write"),
         ({"shard_size": 0}, sk.InvalidArgument, "shard_size must be at least 1"),
         ({"shard_offset": -1}, sk.InvalidArgument, "shard_offset must be at least 0"),
+        ({"shard_suffix": ".a"}, sk.InvalidArgument, "shard_suffix= is for one shard"),
+        ({"shard_suffix": "/a", "shard_size": None}, sk.InvalidArgument, "a part of a file name"),
         ({"compress_jsonl": 1}, sk.WrongType, "compress_jsonl must be True or False"),
         ({"folder": 3}, sk.WrongType, "folder must be the path"),
     ],
@@ -408,6 +411,38 @@ def test_arguments_are_checked(
     with pytest.raises(kind, match=says):
         sk.SharWriter(**{"folder": tmp_path / "out", "fields": FIELDS, **arguments})
     assert not (tmp_path / "out").exists()
+
+
+def test_lines_are_compressed_by_default_as_by_lhotse(tmp_path: Path) -> None:
+    for _ in range(2):
+        with sk.SharWriter(tmp_path, FIELDS, overwrite=True) as writer:
+            writer.write(cut(0))
+        names = {"cuts.000000.jsonl.gz", "lang.000000.jsonl.gz"}
+        tars = {f"{field}.000000.tar{end}" for field in ("recording", "vector") for end in ("", ".idx")}
+        assert names | tars <= set(contents(tmp_path))
+        assert not [name for name in contents(tmp_path) if name.endswith((".jsonl", ".jsonl.idx"))]
+        (tmp_path / "cuts.000000.jsonl").write_bytes(b"")  # Shards of the other kind are in the way too.
+
+
+def test_several_writers_of_one_shard_each_fill_a_folder(tmp_path: Path) -> None:
+    for suffix in (".a", ".b"):
+        write(tmp_path, [cut(0)], shard_size=None, shard_suffix=suffix, create_index=False)
+    names = set(contents(tmp_path))
+    assert {"cuts.a.jsonl", "cuts.b.jsonl", "recording.a.tar", "recording.b.tar"} <= names
+    assert all(".a." in name or ".b." in name for name in names)
+    with pytest.raises(sk.InvalidArgument, match=r"holds 'cuts\.b\.jsonl' already"):
+        write(tmp_path, [], shard_size=None, shard_suffix=".b")
+
+
+def test_data_of_a_cut_that_is_not_written_is_warned_of_once(tmp_path: Path) -> None:
+    other = {"id": "other", "sources": [], "sampling_rate": 8000}
+    cuts = [cut(number) for number in range(2)]
+    cuts = [{**each, "custom": {**each["custom"], "other": other, "note": {"a": 1}}} for each in cuts]
+    with pytest.warns(UserWarning, match=r"cut 'utt-0' has 'other', which fields= does not name") as warned:
+        write(tmp_path / "a", cuts)
+    assert len(warned) == 1
+    write(tmp_path / "b", cuts, warn_unused_fields=False)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 def test_shards_that_are_there_are_refused_unless_they_may_go(tmp_path: Path) -> None:

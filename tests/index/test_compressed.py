@@ -27,6 +27,7 @@ from seekable.dataset.verify_data import verify
 from seekable.formats.registry import FORMATS
 from seekable.index.build import decompressing
 from seekable.index.build.scan import ScanJob, scan_part
+from seekable.storage import seek_points
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -244,6 +245,25 @@ def test_little_that_holds_a_lot_is_entered_in_its_middle_too(tmp_path: Path) ->
     write(tmp_path / "a.jsonl.gz", data)
     ds = sk.open(tmp_path)
     assert (len(ds), ds[39_999], ds.locate(20_000).offset) == (40_000, json.loads(line), 20_000 * len(line))
+
+
+@pytest.mark.parametrize("most", [0, 16 << 20])
+def test_damaged_seek_points_are_an_error(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seek_points, "_MOST_HASHED_BYTES", most)
+    noise = random.Random(1).randbytes(300_000).hex().encode()
+    frames = [zst_frame(noise[at : at + 99_999] + b"\n") for at in range(0, 600_000, 99_999)]
+    write(tmp_path / "a.txt.zst", b"".join(frames))
+    expected = list(sk.open(tmp_path))
+    (table,) = (tmp_path / ".seekable").glob("points-*.bin")
+    whole = table.read_bytes()
+    for at in range(16, len(whole), 7):
+        table.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        try:
+            found = list(sk.open(tmp_path))
+        except sk.IndexStale:
+            continue
+        assert not most
+        assert len(found) == len(expected)
 
 
 def test_a_copy_beside_its_compressed_file_is_refused(tmp_path: Path) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tests.kaldi.holder_cases import cursors, dumped, riff
 
+import seekable as sk
 from seekable.errors import CorruptObject, InvalidArgument, KaldiWarning
-from seekable.kaldi import HtkMatrix, Wave, WaveInfo, find_holder
+from seekable.kaldi import HtkMatrix, RandomAccessReader, Wave, WaveInfo, find_holder
+from seekable.kaldi import read as kaldi_read
 from seekable.kaldi.objects.cursor import MemoryCursor
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SAMPLES = struct.pack("<4h", 1, -2, 32767, -32768)
 FORM = struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16)
@@ -69,20 +75,69 @@ def test_a_wave_is_read_and_its_header_too(name: str) -> None:
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        (struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8), "16-bit PCM"),
-        (struct.pack("<HHIIHH", 1, 1, 8000, 24000, 3, 24), "16-bit PCM"),
-        (struct.pack("<HHIIHH", 3, 1, 8000, 16000, 2, 16), "16-bit PCM"),
+        (struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8), "PCM samples of 8 to 32 bits, or floats"),
+        (struct.pack("<HHIIHH", 1, 1, 8000, 64000, 8, 64), "PCM samples"),
+        (struct.pack("<HHIIHH", 3, 1, 8000, 16000, 2, 16), "PCM samples"),
         (struct.pack("<HHIIHH", 1, 1, 8000, 16001, 2, 16), "consistent"),
         (struct.pack("<HHIIHH", 1, 1, 8000, 16000, 4, 16), "frames of 2 bytes"),
         (struct.pack("<HHIIHH", 1, 0, 8000, 0, 0, 16), "0 channels"),
         (FORM[:14], "at least 16 bytes"),
-        (b"\xfe\xff" + FORM[2:] + b"\x16\0\x10\0\0\0\0\0" + b"\3" + GUID[1:], "16-bit PCM"),
+        (b"\xfe\xff" + FORM[2:] + b"\x16\0\x10\0\0\0\0\0" + b"\7" + GUID[1:], "PCM samples"),
     ],
 )
 def test_other_audio_is_refused(form: bytes, expected: str) -> None:
     for cursor in cursors(wave_of(form)):
         with pytest.raises(CorruptObject, match=expected):
             find_holder("wave").read(cursor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits", "data", "expected"),
+    [
+        (1, 8, b"\x00\x80\xc0\xff", [-32768, 0, 16384, 32512]),
+        (1, 24, b"\0\0\x40\x80\0\0\0\0\x80", [16384, 0.5, -32768]),
+        (1, 32, struct.pack("<2i", 1 << 30, 1 << 15), [16384, 0.5]),
+        (3, 32, struct.pack("<2f", 0.5, -1.0), [16384, -32768]),
+        (3, 64, struct.pack("<d", 0.25), [8192]),
+    ],
+)
+def test_samples_of_other_widths_are_in_the_range_of_16_bits(
+    kind: int, bits: int, data: bytes, expected: list[float]
+) -> None:
+    width = bits // 8
+    raw = wave_of(struct.pack("<HHIIHH", kind, 1, 8000, 8000 * width, width, bits), data)
+    for cursor in cursors(raw):
+        assert find_holder("wave").read(cursor).data.tolist() == [expected]
+    assert find_holder("wave").shape(MemoryCursor(raw)) == (1, len(expected))
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_flac_file_that_a_line_names_is_a_wave(channels: int, tmp_path: Path) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    samples = np.random.default_rng(channels).integers(-32768, 32768, (900, channels), np.int16)
+    path = tmp_path / "a.flac"
+    soundfile.write(path, samples, 8000)
+    (tmp_path / "wav.scp").write_text(f"u {path}\n")
+    (tmp_path / "text").write_text("u-1 a\nu-2 b\n")
+    (tmp_path / "segments").write_text("u-1 u 0 0.05\nu-2 u 0.05 0.1\n")
+    ds = sk.open(f"scp:{tmp_path}/wav.scp")
+    with RandomAccessReader(f"scp:{tmp_path}/wav.scp", "wave") as reader:
+        for found in (ds[0][1], reader["u"], kaldi_read(path, "wave")):
+            assert (found.rate, found.data.tolist()) == (8000, samples.T.tolist())
+    shape: Any = ds.shapes()[0]
+    assert list(shape) == [channels, 900]
+    assert kaldi_read(path, "wave-info") == WaveInfo(8000, channels, 900)
+    records = list(sk.open(f"kaldi:{tmp_path}"))
+    assert [each["audio"].data.tolist() for each in records] == [
+        samples.T[:, :400].tolist(),
+        samples.T[:, 400:800].tolist(),
+    ]
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(CorruptObject, match="expected a FLAC file"):
+        kaldi_read(path, "wave")
+    (tmp_path / "a.ark").write_bytes(b"u " + path.read_bytes())
+    with pytest.raises(CorruptObject, match="RIFF or RIFX"):
+        RandomAccessReader(f"ark:{tmp_path}/a.ark", "wave")["u"]
 
 
 @pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFF000])

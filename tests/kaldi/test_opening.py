@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable import kaldi
-from seekable.kaldi import RxFile, WxFile, open_rx, open_wx
+from seekable.kaldi import RandomAccessReader, RxFile, SequentialReader, WxFile, open_rx, open_wx
 from seekable.kaldi.files import opening
 from seekable.storage.compression import inflated
 from seekable.storage.zstd_frames import write_frames
@@ -125,7 +126,11 @@ def test_an_offset_into_zstd_frames_reads_one_frame(monkeypatch: pytest.MonkeyPa
             read.append(len(data))
             return data
 
-    monkeypatch.setattr(opening, "open_local", Counting)
+    def opened(path: str, *, regular: bool) -> io.FileIO:
+        assert not regular
+        return Counting(path)
+
+    monkeypatch.setattr(opening, "open_local", opened)
     bounds = np.cumsum([0, *(size for _, size in sizes)]).tolist()
     for offset in {0, 5, *bounds, *(each - 1 for each in bounds[1:]), *(each + 1 for each in bounds[:-1])}:
         read.clear()
@@ -170,6 +175,22 @@ def test_a_fifo_is_read_forward(here: Path) -> None:
     with open_rx("a") as file:
         assert (file.binary, file.seekable(), file.read(), file.tell()) == (True, False, b"good day", 10)
     writer.join()
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero", "cat pipe |", "gunzip -c /dev/zero |", "socket"])
+def test_lines_of_scripts_name_regular_files_alone(name: str, here: Path) -> None:
+    os.mkfifo("pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        (here / "a.scp").write_text(f"u1 {name}\n")
+        for read in (
+            lambda: sk.open("scp:a.scp", holder="blob")[0],
+            lambda: sk.open("scp:a.scp"),
+            lambda: RandomAccessReader("scp:a.scp", "blob")["u1"],
+            lambda: SequentialReader("scp:a.scp", "blob").value,
+        ):
+            with pytest.raises(sk.SeekableError, match="a line of a script names regular files alone"):
+                read()
 
 
 def test_an_offset_of_a_device_is_refused() -> None:

@@ -141,7 +141,11 @@ def test_a_range_reads_only_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return acted
 
-    monkeypatch.setattr(opening, "open_local", Counting)
+    def opened(path: str, *, regular: bool) -> io.FileIO:
+        assert not regular
+        return Counting(path)
+
+    monkeypatch.setattr(opening, "open_local", opened)
     for name in ("pread", "preadv"):
         monkeypatch.setattr(os, name, counted(getattr(os, name)))
     found = kaldi.read("a:0[50000:50009]", "matrix")

@@ -5,19 +5,25 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import random
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.storage.compressing import SKIPPABLE, compressed, zst_frame
 
+import seekable as sk
+from seekable import kaldi
 from seekable.errors import UnsupportedFormat
+from seekable.formats.fields.field_decoder import field_decoder
 from seekable.storage.compression import compression_of, inflated, uncompressed_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from seekable.storage.compression import Compression
 
@@ -117,11 +123,22 @@ def test_garbage_is_refused_at_the_start_and_at_the_end() -> None:
             read(data, "zst")
 
 
-def test_a_lot_of_content_of_few_bytes_comes_in_pieces() -> None:
-    data = gzip.compress(bytes(50 << 20))
-    sizes = [len(piece) for piece in inflated([data], "gz", "some file")]
-    assert sum(sizes) == 50 << 20
-    assert max(sizes) <= 1 << 20
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lot_of_content_of_few_bytes_comes_in_pieces(kind: Compression) -> None:
+    content = bytes(6 << 20)
+    data = gzip.compress(content) if kind == "gz" else zst_frame(content) + SKIPPABLE + zst_frame(b"end")
+    sizes = [len(piece) for piece in inflated([data], kind, "some file")]
+    assert sum(sizes) == (6 << 20) + 3 * (kind == "zst")
+    assert max(sizes) <= (1 << 20) + (128 << 10)
+
+
+@pytest.mark.parametrize("with_size", [True, False])
+def test_frames_of_many_blocks_are_read_in_steps(with_size: bool) -> None:  # noqa: FBT001 - a case
+    noise = random.Random(1).randbytes(300_000)
+    content = noise + bytes(500_000) + noise[:70_000] * 3
+    engine = zstandard.ZstdCompressor(write_checksum=with_size, write_content_size=with_size)
+    data = SKIPPABLE + engine.compress(content) * 2
+    assert read(data, "zst") == read(data, "zst", 101) == content * 2
 
 
 def test_a_wrong_checksum_is_an_error() -> None:
@@ -147,3 +164,30 @@ def test_a_wrong_checksum_is_an_error() -> None:
 )
 def test_names_tell_of_compression(name: str, kind: str | None, plain: str) -> None:
     assert (compression_of(name), uncompressed_name(name)) == (kind, plain)
+
+
+def test_a_record_of_more_content_than_the_limit_is_refused_wherever_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEEKABLE_RECORD_BYTES", str(1 << 20))
+    bomb = bytes(3 << 20)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"one\n" + b"x" * (3 << 20) + b"\nend\n"))
+    ds = sk.open(tmp_path / "a.txt.gz")
+    assert (ds[0], ds[2]) == ("one", "end")
+    stored = io.BytesIO()
+    np.savez_compressed(stored, bomb)
+    kaldi.write(tmp_path / "a", bomb, "blob")
+    (tmp_path / "a.gz").write_bytes(gzip.compress((tmp_path / "a").read_bytes()))
+    (tmp_path / "a.scp").write_text(f"u {tmp_path}/a.gz\n")
+    for read in (
+        lambda: ds[1],
+        lambda: list(sk.open_stream(tmp_path / "a.txt.gz")),
+        lambda: field_decoder("a.gz").decode(memoryview(gzip.compress(bomb))),
+        lambda: field_decoder("npz").decode(memoryview(stored.getvalue())),
+        lambda: sk.open(f"scp:{tmp_path}/a.scp", holder="blob")[0],
+        lambda: kaldi.read(tmp_path / "a.gz", "blob"),
+    ):
+        with pytest.raises(ValueError, match=r"one record has .* bytes.*set SEEKABLE_RECORD_BYTES"):
+            read()
+    monkeypatch.setenv("SEEKABLE_RECORD_BYTES", str(4 << 20))
+    assert len(ds[1]) == 3 << 20

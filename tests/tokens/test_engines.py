@@ -249,6 +249,9 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
         engine_of(tmp_path / "a.json")
     with pytest.raises(sk.InvalidArgument, match="not UTF-8 at byte 1"):
         engine_of(tmp_path / "b.model")
+    (tmp_path / "c.model").write_bytes(b"\x0a\x0e\x0a\x05<unk>\x15\0\0\0\0\x18\x02\x0a\xff")
+    with pytest.raises(sk.InvalidArgument, match=r"c\.model' is a model of SentencePiece.*tokenizer\.json"):
+        engine_of(tmp_path / "c.model")
 
 
 def test_random_merges_are_refused() -> None:

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from seekable.sound.payload import Payload
     from seekable.sound.wave_header import WaveHeader
 
-__all__ = ["WaveFile", "is_wave", "read_wave_frames", "read_wave_header", "samples_of", "wave_file"]
+__all__ = [
+    "WaveFile",
+    "is_plain",
+    "is_wave",
+    "read_wave_frames",
+    "read_wave_header",
+    "samples_of",
+    "wave_file",
+]
 
 _PCM_BYTES, _FLOAT_BYTES = frozenset({1, 2, 3, 4}), frozenset({4, 8})
 
@@ -37,7 +45,12 @@ class WaveFile:
     @property
     def is_plain(self) -> bool:
         """True if `read_wave_frames` reads such samples."""
-        return self.header.width in {PCM: _PCM_BYTES, FLOAT: _FLOAT_BYTES}.get(self.header.kind, ())
+        return is_plain(self.header)
+
+
+def is_plain(header: WaveHeader) -> bool:
+    """Return True if `samples_of` reads the samples: integers of 1 to 4 bytes, or floats."""
+    return header.width in {PCM: _PCM_BYTES, FLOAT: _FLOAT_BYTES}.get(header.kind, ())
 
 
 def is_wave(head: bytes) -> bool:

@@ -15,6 +15,7 @@ from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.storage.cache import Cache
 from seekable.storage.compression import inflated
 from seekable.storage.mapped import MappedFile
+from seekable.storage.memory import most_record_bytes, record_too_large
 from seekable.storage.seek_points import inflate_from_bit
 
 if TYPE_CHECKING:
@@ -100,12 +101,22 @@ class CompressedContent:
 
         Raises:
             IndexStale: the content is not the content that was indexed.
+            UnsupportedFormat: they are more than a record may have.
         """
         start, stop, _ = at.indices(self._points.size)
         if start >= stop:
             return memoryview(b"")
+        if stop - start > most_record_bytes():
+            message = f"{self._path!r}, byte {start:,} of the content: {record_too_large(stop - start)}"
+            raise UnsupportedFormat(message)
         first, last = self._points.containing(start), self._points.containing(stop - 1)
         begin = self._points.start(first)
+        if not begin <= start < stop <= self._points.start(last + 1):
+            message = (
+                f"the seek points of {self._path!r} do not lead to the bytes {start:,} to {stop:,} of the "
+                f"content: they are damaged. Remove its .seekable folder and open it again"
+            )
+            raise IndexStale(message)
         if first == last:
             return memoryview(self._stretch(first))[start - begin : stop - begin]
         whole = b"".join([self._stretch(number) for number in range(first, last + 1)])
@@ -137,7 +148,7 @@ class CompressedContent:
         try:
             point = self._points.point(number)
             content = _up_to(size, decompressed(self._data[first:last], point, self._kind, self._path))
-        except (UnsupportedFormat, zlib.error) as error:
+        except (UnsupportedFormat, zlib.error, ValueError, OverflowError) as error:
             why = error
         else:
             if xxhash.xxh3_64_intdigest(content) == point.digest:

@@ -8,10 +8,27 @@ from typing import Literal
 
 from seekable.errors import InvalidArgument
 
+<<<<<<< HEAD
 __all__ = ["CACHE_VARIABLE", "DiskActivity", "advise", "bytes_in_words", "cache_bytes", "disk_reads"]
+=======
+__all__ = [
+    "CACHE_VARIABLE",
+    "RECORD_VARIABLE",
+    "DiskActivity",
+    "bytes_in_words",
+    "cache_bytes",
+    "disk_reads",
+    "most_record_bytes",
+    "record_too_large",
+]
+>>>>>>> h-media
 
 
 CACHE_VARIABLE = "SEEKABLE_CACHE_BYTES"
+
+RECORD_VARIABLE = "SEEKABLE_RECORD_BYTES"
+
+_MOST_RECORD_BYTES = 2 << 30
 
 _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -29,11 +46,43 @@ def cache_bytes() -> int:
     Raises:
         InvalidArgument: the variable is not a number of bytes.
     """
-    chosen = os.environ.get(CACHE_VARIABLE, "")
+    chosen = _chosen_bytes(CACHE_VARIABLE)
+    return memory_bytes() // 2 if chosen is None else chosen
+
+
+def most_record_bytes() -> int:
+    """Return the most bytes that one record may have where they are made by decompression, or are streamed.
+
+    That is ``SEEKABLE_RECORD_BYTES``, at least 1 MiB, or else 2 GiB. A stored record is never larger than its
+    file; a few bytes of compressed data can stand for a thousand times as many.
+
+    Raises:
+        InvalidArgument: the variable is not a number of bytes.
+    """
+    chosen = _chosen_bytes(RECORD_VARIABLE)
+    return _MOST_RECORD_BYTES if chosen is None else max(chosen, 1 << 20)
+
+
+def record_too_large(size: int | None = None) -> str:
+    """Return what is wrong with a record that has more bytes than `most_record_bytes`, and what to do.
+
+    Args:
+        size: its number of bytes; None if it is not known, because the rest was not decompressed.
+    """
+    has = f"{size:,} bytes" if size is not None else "more bytes"
+    return (
+        f"one record has {has}, and {most_record_bytes():,} are the most that are decompressed or streamed "
+        f"for one: the data is damaged or hostile, or set {RECORD_VARIABLE} to a larger number"
+    )
+
+
+def _chosen_bytes(variable: str) -> int | None:
+    """Return the number of bytes that a variable of the environment says; None if it is not set."""
+    chosen = os.environ.get(variable, "")
     if not chosen:
-        return memory_bytes() // 2
+        return None
     if not chosen.isdecimal():
-        message = f"{CACHE_VARIABLE} must be a number of bytes, such as {16 << 30} (got {chosen!r})"
+        message = f"{variable} must be a number of bytes, such as {16 << 30} (got {chosen!r})"
         raise InvalidArgument(message)
     return int(chosen)
 

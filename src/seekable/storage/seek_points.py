@@ -49,6 +49,8 @@ _WORD = 8
 
 _WINDOW_LEVEL = 6
 
+_MOST_HASHED_BYTES = 16 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class SeekPoint:
@@ -107,16 +109,20 @@ class SeekPoints:
         return self._starts[number]
 
     def containing(self, at: int) -> int:
-        """Return the number of the last point at or before a byte of the content."""
-        return bisect_right(self._starts, at) - 1
+        """Return the number of the last point at or before a byte of the content; in a damaged table, any."""
+        return max(min(bisect_right(self._starts, at), self.count) - 1, 0)
 
     def bytes_of(self, number: int) -> tuple[int, int]:
         """Return the first and the end of the bytes of the file from a point to the next one."""
         return self._bits[number] // 8, -(-self._bits[number + 1] // 8)
 
     def point(self, number: int) -> SeekPoint:
-        """Return a seek point, with its window decompressed."""
-        first, last = (self._tail + at for at in self._windows[number : number + 2])
+        """Return a seek point, with its window decompressed.
+
+        Raises:
+            zlib.error: the window is damaged.
+        """
+        first, last = (self._tail + self._windows[at] for at in (number, number + 1))
         window = zlib.decompress(self._data[first:last]) if last > first else b""
         return SeekPoint(self._bits[number], self._starts[number], self._digests[number], window)
 
@@ -164,13 +170,16 @@ def points_name(content: int) -> str:
 def open_points(path: str) -> SeekPoints:
     """Return the table of a path; its digest is compared when this process opens it first.
 
+    Of a table of up to 16 MiB the digest is compared. A larger one would take long to read; what it leads to
+    is compared with the digests of the content then.
+
     Raises:
         FileNotFoundError: the table does not exist.
         ValueError: the table is damaged.
     """
-    points = SeekPoints(read_or_map(path))
-    identity = file_identity(path)
-    if identity is None or _compared.get(path) != identity:
+    data = read_or_map(os.fspath(path))
+    points, identity = SeekPoints(data), file_identity(path)
+    if len(data) <= _MOST_HASHED_BYTES and (identity is None or _compared.get(path) != identity):
         if not points.is_whole():
             message = "its digest is not that of its bytes"
             raise ValueError(message)

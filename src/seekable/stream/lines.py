@@ -12,7 +12,14 @@ import xxhash
 
 from seekable._arguments import checked_count, checked_flag
 from seekable._cached import cached
-from seekable.errors import BadToken, CorruptRecord, InvalidArgument, StateMismatch, WrongType
+from seekable.errors import (
+    BadToken,
+    CorruptRecord,
+    InvalidArgument,
+    StateMismatch,
+    UnsupportedFormat,
+    WrongType,
+)
 from seekable.formats.decoding import decoder_named, line_span
 from seekable.formats.lines import BYTE_ORDER_MARK
 from seekable.formats.registry import (
@@ -27,6 +34,7 @@ from seekable.index.location import Location
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.state.functions import describe_function
+from seekable.storage.memory import most_record_bytes, record_too_large
 from seekable.stream.sequential_file import content_from, sequential_files
 from seekable.stream.shapes import ForwardOnly
 from seekable.stream.stream import Stream
@@ -312,10 +320,14 @@ class FromLines(ForwardOnly):
 def _lines(pieces: Iterable[bytes], start: int) -> Iterator[tuple[int, memoryview]]:
     """Yield the byte offset and the bytes of each line, with its line end and without a byte order mark."""
     held: list[bytes] = []
-    at = start
+    at, size, most = start, 0, most_record_bytes()
     for piece in pieces:
         held.append(piece)
+        size += len(piece)
         if b"\n" not in piece:
+            if size > most:
+                message = f"byte {at:,} of the content: {record_too_large(size)}"
+                raise UnsupportedFormat(message)
             continue
         data = b"".join(held)
         view = memoryview(data)
@@ -324,6 +336,7 @@ def _lines(pieces: Iterable[bytes], start: int) -> Iterator[tuple[int, memoryvie
             yield at + begin, view[begin:end]
             begin = end
         at, held = at + begin, [data[begin:]]
+        size = len(held[0])
     rest = b"".join(held)
     begin = len(BYTE_ORDER_MARK) if at == 0 and rest.startswith(BYTE_ORDER_MARK) else 0
     if rest[begin:]:

@@ -124,8 +124,11 @@ class Stream(StageMethods, StreamTokenWriting, Viewable):
 
     @property
     def constant_time(self) -> bool:
-        """True if a resume takes equally long at any position."""
-        return self.stage.constant_time
+        """True if ``stream[token]`` and a resume take equally long at any position.
+
+        False of a stream whose items cannot be made again from tokens, even if it resumes at once.
+        """
+        return self.stage.constant_time and self.stage.indexed
 
     def __repr__(self) -> str:
         """Return the number of lanes, and the expression that makes the stream."""

@@ -22,6 +22,9 @@ ENGINES = ("hf", "tiktoken", "gigatoken")
 
 _FILE = "tokenizer.json"
 
+_FIRST_PRINTED = 0x20
+_JSON_SPACES = (b"\t", b"\n", b"\r")
+
 _TIKTOKEN = "tiktoken:"
 
 
@@ -98,7 +101,15 @@ def _is_a(thing: Any, module: str, name: str) -> bool:
 def _of_path(path: str) -> Engine:
     file = os.path.join(path, _FILE) if is_folder(path) else path
     try:
-        return huggingface_engine(read_bytes(file).decode(), of=repr(file))
+        data = read_bytes(file)
+        if _is_sentencepiece(data):
+            message = (
+                f"{file!r} is a model of SentencePiece, and a {_FILE} is read here: give that of the same "
+                f"model (on the Hub it lies beside it), or a function of a text that returns its ids, such "
+                f"as sentencepiece.SentencePieceProcessor(model_file={file!r}).encode"
+            )
+            raise InvalidArgument(message)
+        return huggingface_engine(data.decode(), of=repr(file))
     except FileNotFoundError:
         message = (
             f"there is no tokenizer at {file!r}: give the path of a {_FILE}, or 'tiktoken:NAME'; a tokenizer "
@@ -111,3 +122,8 @@ def _of_path(path: str) -> Engine:
     except UnicodeDecodeError as error:
         message = f"{file!r} is no {_FILE}: it is not UTF-8 at byte {error.start}"
         raise InvalidArgument(message) from error
+
+
+def _is_sentencepiece(data: bytes) -> bool:
+    """Return True for a model of SentencePiece: a first piece with its size, in it a text with its own."""
+    return data[:1] == data[2:3] == b"\n" and data[1] < _FIRST_PRINTED and data[1:2] not in _JSON_SPACES

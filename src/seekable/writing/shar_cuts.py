@@ -27,6 +27,9 @@ __all__ = ["UnwritableCut", "encoded_cut"]
 
 _KEYS = ("id", "start", "duration", "channel", "supervisions", "features", "recording", "custom", "type")
 
+_MANIFESTS = ({"sources", "sampling_rate"}, {"storage_type", "shape"}, {"array", "temporal_dim"})
+"""What the manifests of recordings and of arrays have."""
+
 Entry = list[tuple[str, bytes]]
 
 
@@ -59,7 +62,18 @@ def encoded_cut(cut: Any, layout: SharLayout) -> EncodedCut:
         entries.append(entry)
     if layout.include_cuts:
         entries.insert(0, [("", _cut_line(record, layout))])
-    return EncodedCut(name, entries)
+    return EncodedCut(name, entries, _unused_fields(record, {field for field, _ in layout.fields}))
+
+
+def _unused_fields(record: dict[str, Any], written: set[str]) -> tuple[str, ...]:
+    """Return the names of the manifests of audio, features and arrays of a cut that are not written."""
+    own = [field for field in ("recording", "features") if isinstance(record.get(field), dict)]
+    custom = [
+        field
+        for field, value in (record.get("custom") or {}).items()
+        if isinstance(value, dict) and any(marks <= value.keys() for marks in _MANIFESTS)
+    ]
+    return tuple(field for field in (*own, *custom) if field not in written)
 
 
 def _record(cut: Any) -> dict[str, Any]:

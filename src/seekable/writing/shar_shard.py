@@ -31,6 +31,9 @@ class EncodedCut(msgspec.Struct, frozen=True):
     entries: list[list[tuple[str, bytes]]]
     """For each file of ``SharLayout.contents``, the names and contents of two members, or a nameless line."""
 
+    unused: tuple[str, ...] = ()
+    """The fields with data that is not written."""
+
 
 @final
 class SharShard:

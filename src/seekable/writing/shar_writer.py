@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import secrets
+import warnings
 from typing import TYPE_CHECKING, Any, Self, final
 
 from seekable._arguments import checked_count, checked_flag
@@ -36,9 +37,10 @@ _SHARD_SIZE = 1000
 class SharWriter:
     """Writes cuts and their payloads as a Shar folder of Lhotse, one cut at a time.
 
-    The folder has ``cuts.000000.jsonl`` and a file for each field, such as ``recording.000000.tar``, for
-    each shard of 1,000 cuts, and Lhotse's ``.idx`` beside each. Lhotse and ``sk.open("shar:FOLDER")`` read it
-    from any place. The files of a shard appear when all of them are whole, the cuts last.
+    The folder has ``cuts.000000.jsonl.gz`` and a file for each field, such as ``recording.000000.tar``, for
+    each shard of 1,000 cuts, and Lhotse's ``.idx`` beside each that is not compressed. Lhotse and
+    ``sk.open("shar:FOLDER")`` read it from any place. The files of a shard appear when all of them are whole,
+    the cuts last.
 
     A cut is a dict, the JSON of Lhotse's cuts with each payload under ``"data"`` of its manifest, as
     ``sk.open("shar:...")`` delivers it; or a Cut object of Lhotse. A payload is encoded bytes, an array, or
@@ -56,10 +58,14 @@ class SharWriter:
             values of JSON. Fields other than ``recording`` and ``features`` are those in ``custom``. A cut
             may lack any of them.
         shard_size: the cuts of a shard; None for one shard, whose files have no number.
-        compress_jsonl: True to compress JSON lines with gzip.
+        warn_unused_fields: False to say nothing of audio, features and arrays of a cut that ``fields`` does
+            not name. The cut is written with their manifests as they are.
+        compress_jsonl: False to write JSON lines as they are, from which a cut is read without decompression.
         create_index: False to write no ``.idx`` files. Compressed files have none.
         include_cuts: False to write the fields alone.
-        shard_offset: the number of the first shard; so several writers can fill one folder.
+        shard_suffix: of one shard (``shard_size=None``), what stands behind the name of each field, such as
+            ``".part-3"``; so several writers can fill one folder.
+        shard_offset: the number of the first shard, for the same.
         overwrite: True to remove the shards of these fields that are there, from the first number on.
         storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
 
@@ -74,7 +80,7 @@ class SharWriter:
         ...     with sk.SharWriter(folder, {"recording": "flac"}) as writer:
         ...         writer.write({"id": "a", "recording": {"data": (noise, 16000)}})
         ...     sorted(path.name for path in pathlib.Path(folder).glob("*.000000.*"))[:2]
-        ['cuts.000000.jsonl', 'cuts.000000.jsonl.idx']
+        ['cuts.000000.jsonl.gz', 'recording.000000.tar']
     """
 
     def __init__(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -83,9 +89,11 @@ class SharWriter:
         fields: Mapping[str, str],
         *,
         shard_size: int | None = _SHARD_SIZE,
-        compress_jsonl: bool = False,
+        warn_unused_fields: bool = True,
+        compress_jsonl: bool = True,
         create_index: bool = True,
         include_cuts: bool = True,
+        shard_suffix: str | None = None,
         shard_offset: int = 0,
         overwrite: bool = False,
         storage_options: Mapping[str, Any] | None = None,
@@ -99,6 +107,10 @@ class SharWriter:
         self._size = None if shard_size is None else checked_count("shard_size", shard_size, least=1)
         self._number = checked_count("shard_offset", shard_offset, least=0)
         self._first = self._number
+        self._suffix = _checked_suffix(shard_suffix, self._size)
+        self._warns = checked_flag("warn_unused_fields", warn_unused_fields)
+        self._unused: set[str] = set()
+        """The fields that were warned of."""
         self._folder = output_path(folder, storage_options)
         self._overwrite = checked_flag("overwrite", overwrite)
         self._shard: _WholeShard | None = None
@@ -124,10 +136,9 @@ class SharWriter:
             encoded = encoded_cut(cut, self._layout)
         except UnwritableCut as error:
             raise WrongType(f"{error}") from error.__cause__
+        self._warn(encoded)
         if self._shard is None:
-            self._shard = _WholeShard(
-                self._folder, self._layout, None if self._size is None else self._number
-            )
+            self._shard = _WholeShard(self._folder, self._layout, self._end_of(self._number))
         try:
             self._shard.add(encoded)
         except BaseException:
@@ -149,8 +160,7 @@ class SharWriter:
         numbers = range(self._first, self._number)
         return {
             pattern.partition(".")[0]: [
-                os.path.join(self._folder, shard_name(pattern, None if self._size is None else number))
-                for number in numbers
+                os.path.join(self._folder, shard_name(pattern, self._end_of(number))) for number in numbers
             ]
             for pattern in self._layout.contents
         }
@@ -168,6 +178,22 @@ class SharWriter:
         else:
             self._is_closed = True
             self._drop()
+
+    def _end_of(self, number: int) -> str:
+        """Return what stands behind the names of fields in the files of a shard."""
+        return self._suffix or "" if self._size is None else f".{number:06d}"
+
+    def _warn(self, cut: EncodedCut) -> None:
+        """Warn, once for each field, of data of a cut that is not written."""
+        unused = [field for field in cut.unused if field not in self._unused]
+        if unused and self._warns:
+            self._unused.update(unused)
+            names = ", ".join(map(repr, unused))
+            message = (
+                f"cut {cut.id!r} has {names}, which fields= does not name: the data is not written, and the "
+                f"cut refers to where it lies. Name it, or say warn_unused_fields=False"
+            )
+            warnings.warn(message, UserWarning, stacklevel=3)
 
     def _finish(self) -> None:
         assert self._shard is not None
@@ -187,10 +213,15 @@ class SharWriter:
         """Remove the shards that are in the way, the cuts first, or refuse them."""
         there = set(list_names(self._folder))
         for pattern in self._layout.patterns:
-            known = re.compile(re.escape(pattern).replace(r"\.%06d", r"(?:\.(\d+))?"))
+            ending = r"(?:\.(?P<number>\d+))?" if self._suffix is None else re.escape(self._suffix)
+            field, suffix = pattern.split(".%06d")
+            lines = r"(?:\.gz|\.idx)?" if suffix.startswith(".jsonl") else ""  # Of either kind.
+            suffix = ".jsonl" if lines else suffix
+            known = re.compile(re.escape(field) + ending + re.escape(suffix) + lines)
             for name in sorted(there):
                 found = known.fullmatch(name)
-                if found is None or (found[1] is not None and int(found[1]) < self._first):
+                number = found and found.groupdict().get("number")
+                if found is None or (number is not None and int(number) < self._first):
                     continue
                 if not self._overwrite:
                     message = (
@@ -201,21 +232,41 @@ class SharWriter:
                 delete_file(os.path.join(self._folder, name))
 
 
-def shard_name(pattern: str, number: int | None) -> str:
-    """Return the name of a file of a shard; without a number for None.
+def shard_name(pattern: str, ending: str) -> str:
+    """Return the name of a file of a shard, with an ending in the place of ``.%06d``.
 
     Example:
-        >>> shard_name("cuts.%06d.jsonl", 3), shard_name("cuts.%06d.jsonl", None)
+        >>> shard_name("cuts.%06d.jsonl", ".000003"), shard_name("cuts.%06d.jsonl", "")
         ('cuts.000003.jsonl', 'cuts.jsonl')
     """
-    return pattern.replace(".%06d", "") if number is None else pattern % number
+    return pattern.replace(".%06d", ending)
+
+
+def _checked_suffix(suffix: object, shard_size: int | None) -> str | None:
+    """Return the suffix of the only shard.
+
+    Raises:
+        InvalidArgument: there are several shards, or the suffix cannot be part of a name.
+    """
+    if suffix is None:
+        return None
+    if shard_size is not None:
+        message = (
+            f"shard_suffix= is for one shard (got {suffix!r} and shard_size={shard_size}): say "
+            f"shard_size=None, or leave it out, because shards have numbers"
+        )
+        raise InvalidArgument(message)
+    if not isinstance(suffix, str) or set(suffix) & set("/\\\0%"):
+        message = f"shard_suffix must be a part of a file name, such as '.part-3' (got {suffix!r})"
+        raise InvalidArgument(message)
+    return suffix
 
 
 @final
 class _WholeShard:
     """The files of one shard under temporary names, which all get their names at the end."""
 
-    def __init__(self, folder: str, layout: SharLayout, number: int | None) -> None:
+    def __init__(self, folder: str, layout: SharLayout, ending: str) -> None:
         token = secrets.token_hex(8)
         scratch = scratch_folder(folder)
         self._paths: list[tuple[str, str]] = []
@@ -223,7 +274,7 @@ class _WholeShard:
         self._files: list[BinaryIO] = []
         try:
             for pattern in layout.patterns:
-                name = shard_name(pattern, number)
+                name = shard_name(pattern, ending)
                 temporary = os.path.join(scratch, unfinished_name(name, token))
                 self._files.append(create_new(temporary))
                 self._paths.append((temporary, os.path.join(folder, name)))

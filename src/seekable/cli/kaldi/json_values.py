@@ -36,6 +36,12 @@ def to_json(value: Any) -> Any:
     return numbers if array.dtype.kind != "f" or np.isfinite(array).all() else to_json(numbers)
 
 
+def _whole_numbers(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return samples as integers, where all are; those of more than 16 bits have fractions."""
+    whole = data.astype(np.int32)
+    return whole if (whole == data).all() else data
+
+
 def _list(values: Any) -> list[Any]:
     return [to_json(each) for each in values]
 
@@ -46,7 +52,7 @@ _FORMS: dict[type, Callable[[Any], Any]] = {
     float: lambda value: value if np.isfinite(value) else str(value),
     bytes: lambda value: base64.b64encode(value).decode(),
     HtkMatrix: lambda value: {"data": to_json(value.data), "period": value.period, "kind": value.kind},
-    Wave: lambda value: {"rate": value.rate, "data": to_json(value.data.astype(np.int32))},
+    Wave: lambda value: {"rate": value.rate, "data": to_json(_whole_numbers(value.data))},
     WaveInfo: lambda value: {"rate": value.rate, "channels": value.channels, "samples": value.samples},
     SparseVector: lambda value: {
         "dim": value.dim,

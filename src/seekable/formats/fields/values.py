@@ -11,13 +11,14 @@ import io
 import json
 import zlib
 from functools import lru_cache
-from gzip import decompress
+from gzip import GzipFile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from seekable._optional import optional
+from seekable.storage.memory import most_record_bytes, record_too_large
 
 if TYPE_CHECKING:
     import cbor2
@@ -172,7 +173,7 @@ def _array(data: Bytes) -> NDArray[Any]:
         flat = np.frombuffer(data, dtype, count, start) if count * dtype.itemsize else np.empty(count, dtype)
         array = flat.copy()
         return array.reshape(shape[::-1]).transpose() if in_columns else array.reshape(shape)
-    except (ValueError, TypeError, SyntaxError, OverflowError) as error:
+    except (ValueError, TypeError, SyntaxError, OverflowError, MemoryError) as error:
         message = f"expected an npy file, found {beginning(data)} ({error})"
         raise ValueError(message) from error
 
@@ -196,6 +197,9 @@ def _product(shape: tuple[int, ...]) -> int:
 def _arrays(data: Bytes) -> dict[str, Any]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            size = sum(member.file_size for member in archive.zip.infolist())
+            if size > most_record_bytes():
+                raise ValueError(record_too_large(size))  # noqa: TRY301 - one place adds what was found
             return dict(archive)
     except Exception as error:
         # zipfile raises its own errors, those of zlib and struct, and KeyError.
@@ -240,10 +244,16 @@ def gunzipped(data: Bytes) -> bytes:
     """Return what gzip compressed, whole.
 
     Raises:
-        ValueError: the bytes are not gzip's, are cut short, or fail the checksum.
+        ValueError: the bytes are not gzip's, are cut short, or fail the checksum; or the content is larger
+            than a record may be.
     """
+    most = most_record_bytes()
     try:
-        return decompress(data)
+        with GzipFile(fileobj=io.BytesIO(data)) as file:
+            content = file.read(most + 1)
+            if len(content) > most:
+                raise ValueError(record_too_large())
+            return content
     except (OSError, EOFError, zlib.error) as error:
         message = f"expected data compressed by gzip, found {beginning(data)} ({error})"
         raise ValueError(message) from error

@@ -14,7 +14,7 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, IndexStale, InvalidArgument
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.kaldi.files.local_files import coding_by_name, missing_error
-from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.opening import open_named
 from seekable.kaldi.files.stored_file import GrowingRanges, is_stored
 from seekable.kaldi.holders.holder import SupportsExtent, SupportsRange
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
@@ -222,7 +222,7 @@ class EntryReader:
         Raises:
             PipeFailed: the command failed, maybe before it had written all of the object.
         """
-        with open_rx(rxfilename, header=False, pipes=self.pipes) as file:
+        with open_named(rxfilename, pipes=self.pipes) as file:
             try:
                 return self._part(line, FileCursor(file, name=line.rxfilename, key=line.key))
             finally:

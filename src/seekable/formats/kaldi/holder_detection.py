@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, SeekableError
 from seekable.formats.kaldi.script_lines import parse_line
 from seekable.kaldi.files.filenames import classify_rxfilename
-from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.opening import open_named, open_rx
 from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.kaldi.files.streams import StandardInput
 from seekable.kaldi.holders.candidates import candidates_of
@@ -173,7 +173,7 @@ def _named_object(line: bytes, script: str, pipes: Pipes) -> tuple[str, bytes]:
         raise InvalidArgument(message)
     if entry.path and not (os.path.isabs(entry.path) or "://" in entry.path or os.path.exists(entry.path)):
         name = os.path.join(os.path.dirname(script), name)
-    with open_rx(name, header=False, pipes=pipes) as file:
+    with open_named(name, pipes=pipes) as file:
         return f"{name!r}, named by {script!r}", file.read(_HEAD_BYTES)
 
 

@@ -34,7 +34,7 @@ __all__ = ["KEY_COLUMN", "WAVE", "Utterances", "columns_of", "tables_of"]
 KEY_COLUMN: Final = "key"
 """The column of the name of the utterance."""
 
-_READ_WHOLE: Final = (b"|", b".gz", b".zst")
+_READ_WHOLE: Final = (b"|", b".gz", b".zst", b".flac")
 """The ends of lines that name recordings without a cheap way to their middle."""
 
 WAVE: Final = find_holder("wave")

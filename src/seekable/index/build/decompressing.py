@@ -121,14 +121,16 @@ class DecompressingSource(ByteSource):
             UnsupportedFormat: the file has too few places for seek points.
         """
         if self.largest > MOST_BLOCK_BYTES:
-            message = (
-                f"{self._path!r} can be entered in {len(self._blocks):,} place(s) only, where its frames "
-                f"begin, and up to {self.largest:,} bytes of content follow one; for one record at most "
-                f"{MOST_BLOCK_BYTES:,} can be decompressed. Write it in small frames with `seekable "
-                f"recompress {shell_path(self._path)}`, or read it from its start with sk.open_stream"
-            )
-            raise UnsupportedFormat(message)
+            raise self._too_few_points()
         return encode_points(self._blocks, bits=8 * self.size, size=self.content_size)
+
+    def _too_few_points(self) -> UnsupportedFormat:
+        return UnsupportedFormat(
+            f"{self._path!r} can be entered in {len(self._blocks):,} place(s) only, where its frames begin, "
+            f"and more than {MOST_BLOCK_BYTES:,} bytes of content follow one, which is the most that is "
+            f"decompressed for one record. Write it in small frames with `seekable recompress "
+            f"{shell_path(self._path)}`, or read it from its start with sk.open_stream"
+        )
 
     def _raw(self, *, hashed: bool) -> Iterator[bytes]:
         at, buffer = 0, bytearray(min(_READ_BYTES, self.size))
@@ -146,7 +148,11 @@ class DecompressingSource(ByteSource):
             self._begin_block(SeekPoint(8 * at, start, 0, b""))
 
     def _take(self, piece: memoryview) -> None:
-        """Hash content up to the next seek points."""
+        """Hash content up to the next seek points.
+
+        Raises:
+            UnsupportedFormat: so much content follows the last seek point that no record could be read.
+        """
         end = self.content_size + len(piece)
         while self._entries and self._entries[0].start < end:
             entry = self._entries.popleft()
@@ -157,6 +163,9 @@ class DecompressingSource(ByteSource):
                 self._begin_block(entry)
         self._digest.update(piece)
         self.content_size = end
+        # Of gzip, further seek points can be made (`scan`).
+        if self._kind == "zst" and end - self._blocks[-1].start > MOST_BLOCK_BYTES:
+            raise self._too_few_points()
 
     def _begin_block(self, block: SeekPoint) -> None:
         self._end_block()

@@ -105,17 +105,22 @@ def _allowed(coding: Coding | None) -> frozenset[str]:
     return frozenset() if coding is None else frozenset("cdkq")
 
 
-def content_of(command: FileCommand) -> Iterator[bytes]:
+def content_of(command: FileCommand, *, regular: bool = False) -> Iterator[bytes]:
     """Yield what a command would print, in pieces of any size.
+
+    Args:
+        command: the command.
+        regular: True to refuse named pipes and devices.
 
     Raises:
         DataNotFound: a file does not exist.
         AccessDenied: this user may not read a file.
-        UnsupportedFormat: a compressed file is empty, torn, damaged, or of another compression.
+        UnsupportedFormat: a compressed file is empty, torn, damaged, or of another compression; a file is
+            refused.
         MissingDependency: a file is compressed by zstd, and zstandard is not installed.
     """
     for path in command.paths:
-        with open_local(path) as file:
+        with open_local(path, regular=regular) as file:
             yield from (
                 read_pieces(file) if command.coding is None else decompressed(file, command.coding, path)
             )

@@ -40,8 +40,8 @@ Coding = Literal["gz", "zst", "bz2", "xz"]
 """The names of compressions, as suffixes."""
 
 _READ_BYTES: Final = 64 << 10
-_ZSTD_READ_BYTES: Final = 1 << 10
-"""A read of zstd data is decompressed at once: 4 bytes can stand for 128 KiB, so this gives up to 32 MiB."""
+_ZSTD_READ_BYTES: Final = 8 << 10
+"""The bytes of a zstd file that are read at a time: an object often lies in a small frame."""
 
 _MOST_XZ_BYTES: Final = 2 << 30
 """The most memory for the dictionary of an xz file; ``xz -9`` needs 64 MiB."""
@@ -49,15 +49,52 @@ _MOST_XZ_BYTES: Final = 2 << 30
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR})
 
 
-def open_local(path: str) -> io.FileIO:
+def open_local(path: str, *, regular: bool = False) -> io.FileIO:
     """Return a local file, open for reading, without a buffer.
+
+    Args:
+        path: the path of the file.
+        regular: True to refuse named pipes, which may wait for ever, and devices, which may have no end.
 
     Raises:
         DataNotFound: there is no such file; the message has the reason.
         AccessDenied: this user may not read it.
+        UnsupportedFormat: it is refused.
     """
     with local_errors(path, writing=False):
-        return io.FileIO(path)
+        if not regular:
+            return io.FileIO(path)
+        _check_regular(path, os.stat(path).st_mode)
+        file = io.FileIO(path, opener=_without_waiting)
+    try:
+        _check_regular(path, os.fstat(file.fileno()).st_mode)
+    except UnsupportedFormat:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(path: str, mode: int) -> None:
+    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), None)
+    if kind is not None:
+        message = (
+            f"{path!r} is {kind}, and a line of a script names regular files alone: others may wait for "
+            f"ever, or have no end. Write what it has into a file"
+        )
+        raise UnsupportedFormat(message)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file for `io.FileIO`; wait for no writer of a named pipe, which may have replaced the file."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+_KINDS: Final = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
 
 
 @final

@@ -44,7 +44,7 @@ else:
     addresses = lazy("seekable.remote.addresses")
     web_file = lazy("seekable.remote.web_file")
 
-__all__ = ["open_rx", "open_to_append", "open_wx"]
+__all__ = ["open_named", "open_rx", "open_to_append", "open_wx"]
 
 _BUFFER_BYTES: Final = 64 << 10
 _OFFSET_BUFFER_BYTES: Final = 8 << 10
@@ -116,16 +116,7 @@ def open_rx(
             "leave it out"
         )
         raise InvalidArgument(message)
-    name = mounted(name, storage_options)
-    allowed = checked_pipes(pipes)
-    if kind == "pipe":
-        file = _open_pipe(name, allowed)
-    elif kind == "stdin":
-        file = _open_stdin(name)
-    elif is_stored(name):
-        file = _open_stored(name, kind)
-    else:
-        file = _open_web(name, kind) if _WEB.match(name) else _open_file(name, kind)
+    file = _opened(mounted(name, storage_options), kind, checked_pipes(pipes), regular=False)
     if header:
         try:
             file.binary = read_header(file)
@@ -133,6 +124,27 @@ def open_rx(
             file.abandon()
             raise
     return file
+
+
+def open_named(rxfilename: str, *, pipes: Pipes) -> RxFile:
+    """Open what a line of a script names, at its first byte: of local files regular ones alone.
+
+    A line is read by whoever opens the script, who may not have written it.
+
+    Raises:
+        UnsupportedFormat, ...: it is a named pipe, a device or a socket; others as in `open_rx`.
+    """
+    return _opened(rxfilename, check_rxfilename(rxfilename), checked_pipes(pipes), regular=True)
+
+
+def _opened(name: str, kind: RxKind, pipes: Pipes, *, regular: bool) -> RxFile:
+    if kind == "pipe":
+        return _open_pipe(name, pipes, regular=regular)
+    if kind == "stdin":
+        return _open_stdin(name)
+    if is_stored(name):
+        return _open_stored(name, kind)
+    return _open_web(name, kind) if _WEB.match(name) else _open_file(name, kind, regular=regular)
 
 
 def open_wx(
@@ -225,12 +237,12 @@ def _refuse_address(name: str) -> None:
         raise UnsupportedFormat(message)
 
 
-def _open_pipe(name: str, pipes: Pipes) -> RxFile:
+def _open_pipe(name: str, pipes: Pipes, *, regular: bool) -> RxFile:
     text = command_of(name)
     if (command := file_command(text)) is not None:
         for path in command.paths:
             check_local(path)
-        return _over_pieces(content_of(command), name, "pipe")
+        return _over_pieces(content_of(command, regular=regular), name, "pipe")
     refuse_unless_allowed(name, pipes)
     owner = RunningCommand(text, pipe="output")
     return _over_pieces(iter(owner.read, b""), name, "pipe", owner=owner)
@@ -285,11 +297,11 @@ def _open_stored(name: str, kind: RxKind) -> RxFile:
     return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=None)
 
 
-def _open_file(name: str, kind: RxKind) -> RxFile:
+def _open_file(name: str, kind: RxKind, *, regular: bool) -> RxFile:
     _refuse_address(name)
     path, offset = split_offset(name) if kind == "offset" else (name, 0)
     try:
-        raw = open_local(path)
+        raw = open_local(path, regular=regular)
     except DataNotFound:
         if kind != "offset" or not os.path.isfile(name) or os.path.lexists(path):
             raise

@@ -1,4 +1,4 @@
-"""Audio in RIFF files of 16-bit samples, which have neither a binary header nor a text form."""
+"""Audio in RIFF files, and in FLAC files of their own, which have neither a binary header nor a text form."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import numpy as np
 from seekable.errors import InvalidArgument, KaldiWarning, WrongType
 from seekable.kaldi.holders.feature_files import refuse_text
 from seekable.kaldi.objects.basic_types import BASIC_TYPES
+from seekable.sound.decoder import audio
+from seekable.sound.wave_file import is_plain, samples_of
 from seekable.sound.wave_header import PCM, WaveError, parse_wave_header
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ __all__ = [
     "read_wave_part",
 ]
 
-_BITS, _SAMPLE_BYTES = 16, 2
+_SAMPLE_BYTES = 2
+_FULL_SCALE = np.float32(32768)
+_FLAC = b"fLaC"
+_STREAM_INFO_BYTES = 38
 _LIMITS = (-32768, 32767)
 _NO_GAP = 1  # bytes by which the sizes may disagree, because of odd chunks
 
@@ -43,7 +48,8 @@ class Wave:
 
     Attributes:
         rate: samples a second.
-        data: float32 of shape (channels, samples), in the range of 16-bit integers (not scaled to 1).
+        data: float32 of shape (channels, samples), in the range of 16-bit integers (not scaled to 1). Samples
+            of more bits have fractions there.
     """
 
     rate: int
@@ -77,7 +83,11 @@ class WaveInfo:
 
 @dataclass(frozen=True, slots=True)
 class WaveHolder:
-    """Audio, as `Wave`. A wave of unknown size, as it comes out of a pipe, reaches to the file's end."""
+    """Audio, as `Wave`. A wave of unknown size, as it comes out of a pipe, reaches to the file's end.
+
+    Samples are integers of 8 to 32 bits, or floats. A FLAC file is read too, by soundfile; it has no size, so
+    that it can be a file of its own, and no entry of an archive.
+    """
 
     name: str = "wave"
     keep_short: bool = False
@@ -85,10 +95,11 @@ class WaveHolder:
 
     def read(self, cursor: Cursor) -> Wave:
         """Return the next wave, and move past it."""
+        if _is_flac(cursor):
+            return _read_flac(cursor)
         header = read_wave_header(cursor)
         raw, start = self._samples(cursor, header), cursor.position
-        frame_bytes = _SAMPLE_BYTES * header.channels
-        if len(raw) < frame_bytes:
+        if len(raw) < header.frame_bytes:
             raise cursor.error("at least one sample", f"{len(raw)} bytes of samples", at=start)
         return header.wave(raw)
 
@@ -105,11 +116,22 @@ class WaveHolder:
 
     def shape(self, cursor: Cursor) -> tuple[int, int]:
         """Return the shape (channels, samples) of the next wave."""
+        if _is_flac(cursor):
+            channels, samples = _read_flac(cursor).data.shape
+            return channels, samples
         header = read_wave_header(cursor)
         if header.data_bytes is None or self.keep_short:
-            return header.channels, len(self._samples(cursor, header)) // (_SAMPLE_BYTES * header.channels)
+            return header.channels, len(self._samples(cursor, header)) // header.frame_bytes
         cursor.skip(header.data_bytes, f"{header.data_bytes} bytes of samples")
-        return header.channels, header.data_bytes // (_SAMPLE_BYTES * header.channels)
+        return header.channels, header.data_bytes // header.frame_bytes
+
+    def extent(self, cursor: Cursor) -> tuple[int, int]:
+        """Return the first byte of the next wave, and the byte behind it."""
+        start = cursor.position
+        if _is_flac(cursor):
+            return start, start + (cursor.remaining or 0)
+        self.skip(cursor)
+        return start, cursor.position
 
     def _samples(self, cursor: Cursor, header: _Header) -> Any:
         """Return the bytes of the samples, in the order of the file."""
@@ -132,11 +154,13 @@ class WaveInfoHolder:
 
     def read(self, cursor: Cursor) -> WaveInfo:
         """Return the header of the next wave, and move past the wave (not past one of unknown size)."""
+        if _is_flac(cursor):
+            return _flac_info(cursor)
         header = read_wave_header(cursor)
         if header.data_bytes is None:
             return WaveInfo(header.rate, header.channels, -1)
         cursor.skip(header.data_bytes, f"{header.data_bytes} bytes of samples")
-        return WaveInfo(header.rate, header.channels, header.data_bytes // (_SAMPLE_BYTES * header.channels))
+        return WaveInfo(header.rate, header.channels, header.data_bytes // header.frame_bytes)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Raise InvalidArgument: a header alone is no file."""
@@ -168,11 +192,47 @@ class _Header:
         """The number of channels."""
         return self.parsed.channels
 
+    @property
+    def frame_bytes(self) -> int:
+        """The bytes of one sample of each channel."""
+        return self.parsed.width * self.parsed.channels
+
     def wave(self, raw: Any) -> Wave:
         """Return the wave of some samples, given as the bytes of the file."""
-        count = len(raw) // (_SAMPLE_BYTES * self.channels)
-        samples = np.frombuffer(raw, f"{self.parsed.order}i2", count * self.channels)
+        count = len(raw) // self.frame_bytes
+        if self.parsed.width == _SAMPLE_BYTES:
+            samples = np.frombuffer(raw, f"{self.parsed.order}i2", count * self.channels)
+        else:
+            samples = samples_of(memoryview(raw)[: count * self.frame_bytes], self.parsed) * _FULL_SCALE
         return Wave(self.rate, np.ascontiguousarray(samples.reshape(-1, self.channels).T, np.float32))
+
+
+def _is_flac(cursor: Cursor) -> bool:
+    """Return True if a FLAC file is next, all of which is one object."""
+    return cursor.position == 0 and bytes(cursor.ahead(len(_FLAC))) == _FLAC
+
+
+def _read_flac(cursor: Cursor) -> Wave:
+    """Return the wave of a FLAC file, and move to its end.
+
+    Raises:
+        CorruptObject: it cannot be decoded.
+        MissingDependency: soundfile is not installed.
+    """
+    try:
+        samples, rate = audio()(cursor.read())
+    except ValueError as error:
+        raise cursor.error("a FLAC file", str(error), at=0) from None
+    return Wave(rate, np.ascontiguousarray(samples.reshape(len(samples), -1).T * _FULL_SCALE))
+
+
+def _flac_info(cursor: Cursor) -> WaveInfo:
+    """Return what the header of a FLAC file says: 20 bits of rate, 3 of channels, 5, and 36 of samples."""
+    cursor.skip(len(_FLAC), "the tag of a FLAC file")
+    raw = bytes(cursor.take(_STREAM_INFO_BYTES, "the header of a FLAC file"))
+    word = int.from_bytes(raw[14:22], "big")
+    samples = word & (1 << 36) - 1
+    return WaveInfo(word >> 44, (word >> 41 & 7) + 1, samples or -1)
 
 
 def read_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> Wave:
@@ -182,8 +242,11 @@ def read_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> Wave:
         cursor: stands at the first byte of the wave.
         part: returns the samples to read, given the rate and the number of samples of each channel.
     """
+    if _is_flac(cursor):
+        whole = _read_flac(cursor)
+        return Wave(whole.rate, whole.data[:, part(whole.rate, whole.data.shape[1])].copy())
     header = read_wave_header(cursor)
-    frame_bytes, start = _SAMPLE_BYTES * header.channels, cursor.position
+    frame_bytes, start = header.frame_bytes, cursor.position
     if header.data_bytes is None:
         raw = _rest(cursor, header)
         wanted = part(header.rate, len(raw) // frame_bytes)
@@ -206,6 +269,8 @@ def find_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> tuple[i
         cursor: stands at the first byte of the wave.
         part: returns the samples, as for `read_wave_part`.
     """
+    if _is_flac(cursor):
+        return 0, cursor.remaining or 0
     header = read_wave_header(cursor)
     first, end = (0, 0) if header.data_bytes is None else _bytes_of(part, header)
     return cursor.position + first, cursor.position + end
@@ -213,7 +278,7 @@ def find_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> tuple[i
 
 def _bytes_of(part: Callable[[int, int], slice], header: _Header) -> tuple[int, int]:
     """Return the bytes of some samples, counted from the first sample."""
-    frame_bytes = _SAMPLE_BYTES * header.channels
+    frame_bytes = header.frame_bytes
     wanted = part(header.rate, (header.data_bytes or 0) // frame_bytes)
     return wanted.start * frame_bytes, wanted.stop * frame_bytes
 
@@ -262,12 +327,12 @@ def _check_format(cursor: Cursor, header: WaveHeader, start: int) -> None:
     """Check what Kaldi checks of the format of samples.
 
     Raises:
-        CorruptObject: the samples have other than 16 bits, or the numbers contradict each other.
+        CorruptObject: the samples are compressed, or the numbers contradict each other.
     """
-    if header.kind != PCM or header.bits != _BITS:
+    if not is_plain(header):
         found = f"format {header.kind:#x} of {header.bits} bits"
-        raise cursor.error("16-bit PCM samples", found, at=start)
-    wanted = header.rate * header.channels * _SAMPLE_BYTES
+        raise cursor.error("PCM samples of 8 to 32 bits, or floats", found, at=start)
+    wanted = header.rate * header.channels * header.width
     if header.byte_rate != wanted:
         expected = f"a consistent format of {wanted} bytes a second"
         raise cursor.error(expected, f"{header.byte_rate} bytes a second", at=start)
@@ -288,7 +353,9 @@ def _wave_bytes(rate: float, data: NDArray[Any]) -> bytes:
     samples: bytes = clipped.T.astype("<i2").tobytes()
     channels = len(data)
     try:
-        form = struct.pack("<HHIIHH", PCM, channels, rate, rate * 2 * channels, 2 * channels, _BITS)
+        form = struct.pack(
+            "<HHIIHH", PCM, channels, rate, rate * 2 * channels, 2 * channels, 8 * _SAMPLE_BYTES
+        )
         riff = struct.pack("<4sI4s4sI", b"RIFF", 36 + len(samples), b"WAVE", b"fmt ", len(form))
         return riff + form + struct.pack("<4sI", b"data", len(samples)) + samples
     except struct.error:

@@ -227,7 +227,7 @@ class BufferedCursor(Cursor):
 
     def through(self, mark: bytes) -> bytes:
         """Return all bytes through the next `mark`; without it, all that remain."""
-        parts = []
+        parts, size = [], 0
         while True:
             at = self._at
             end = self._buffer.find(mark, at) + 1
@@ -236,6 +236,8 @@ class BufferedCursor(Cursor):
                 parts.append(self._buffer[at:end])
                 break
             parts.append(self._buffer[at:])
+            size += len(parts[-1])
+            self.check_record(size)
             self._at = len(self._buffer)
             if not self._more():
                 break
@@ -244,6 +246,7 @@ class BufferedCursor(Cursor):
     def _gathered(self, count: int, what: str) -> bytearray:
         """Return the next bytes, more than the buffer has; memory grows with the bytes that arrive."""
         self.check_count(count, what)
+        self.check_record(count)
         found = bytearray()
         while len(found) < count:
             start = len(found)

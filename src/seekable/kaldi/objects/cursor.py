@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 
 from seekable.errors import CorruptObject
+from seekable.storage.memory import most_record_bytes, record_too_large
 
 if TYPE_CHECKING:
     import mmap
@@ -31,6 +32,9 @@ END_OF_FILE = "the end of the file"
 """The beginning of ``found`` in the errors of objects that end too early."""
 
 _PREVIEW_BYTES = 24
+_LITTLE = 1 << 20
+"""No limit is smaller: up to here it is not looked at."""
+
 _SPACES = frozenset(b" \t\n\r\f\v")
 
 
@@ -117,6 +121,7 @@ class Cursor(ABC):
             return bytes(self.take(min(size, remaining) if size >= 0 else remaining, "bytes"))
         chunks = bytearray()
         while (size < 0 or len(chunks) < size) and self.peek() >= 0:
+            self.check_record(len(chunks))
             part = self.preview() if size < 0 else self.preview()[: size - len(chunks)]
             chunks += self.take(len(part), "bytes")
         return bytes(chunks)
@@ -152,6 +157,15 @@ class Cursor(ABC):
         remaining = self.remaining
         if count < 0 or (remaining is not None and count > remaining):
             raise self.cut_error(count, remaining or 0, what)
+
+    def check_record(self, count: int) -> None:
+        """Raise an error for an object of a stream that has more bytes than a record may have.
+
+        Raises:
+            CorruptObject: it has.
+        """
+        if count > _LITTLE and self.remaining is None and count > most_record_bytes():
+            raise self.error("the end of an object", record_too_large(count))
 
     def cut_error(self, count: int, there: int, what: str) -> CorruptObject:
         """Return the error of a file that ends after `there` of the `count` bytes of `what`."""

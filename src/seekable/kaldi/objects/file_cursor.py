@@ -90,6 +90,7 @@ class FileCursor(Cursor):
     def take(self, count: int, what: str) -> bytes | bytearray:
         """Return the next `count` bytes and move past them; they are not views of memory used again."""
         self.check_count(count, what)
+        self.check_record(count)
         if count <= _STEP_BYTES:
             data = self._file.read(count) if count else b""
             self._position += len(data)
@@ -149,6 +150,7 @@ class FileCursor(Cursor):
             found += part
             if end:
                 break
+            self.check_record(len(found))
         return bytes(found)
 
 

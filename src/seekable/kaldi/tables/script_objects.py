@@ -18,7 +18,7 @@ from seekable.errors import (
     UnsupportedFormat,
 )
 from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
-from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.opening import open_named
 from seekable.kaldi.files.stored_file import mounted, scheme_of
 from seekable.kaldi.holders.holder import SupportsRange
 from seekable.kaldi.holders.matrix_coding import CompressedMatrix
@@ -190,7 +190,7 @@ class ScriptObjects:
         )
 
     def _read_stream(self, key: str, rxfilename: str, part: Range | None) -> Any:
-        with open_rx(rxfilename, header=False, pipes=self._pipes) as file:
+        with open_named(rxfilename, pipes=self._pipes) as file:
             cursor = FileCursor(file, key=key)
             try:
                 if part is None:
