@@ -132,6 +132,7 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
         waiting: is called once if another process has held the lock for a second.
 
     Raises:
+        AccessDenied: the lock file is a link.
         OSError: the folder cannot be written.
 
     Example:
@@ -144,10 +145,17 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
     # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
     lock = filelock.FileLock(path, mode=os.stat(os.path.dirname(path) or ".").st_mode & 0o666)
     try:
-        lock.acquire(timeout=_QUIETLY_SECONDS)
-    except filelock.Timeout:
-        waiting()
-        lock.acquire()
+        try:
+            lock.acquire(timeout=_QUIETLY_SECONDS)
+        except filelock.Timeout:
+            waiting()
+            lock.acquire()
+    except OSError as error:
+        # filelock follows no link: it would empty the file that the link leads to.
+        if error.errno == errno.ELOOP:
+            message = f"the lock file {path!r} is a link, and is not followed: remove it"
+            raise AccessDenied(message) from None
+        raise
     try:
         yield
     finally:
