@@ -3,9 +3,10 @@
 - *An index* decides which bytes are a record, and its digests prove damage, not origin. So a folder of an
   index beside the data is used if it is no link, and belongs to root, to this user, or to the owner of the
   folder of the data. A folder that the user names with ``index_dir=`` is used as it is.
-- *A list* that a file of the data has (shards of Energon and of wids, a script on a web server, the files of
-  ``load_dataset``) names files of its own folder or below, in the same store. What lies elsewhere is read
-  only if the call says so.
+- *A list* of files that comes with the data (shards of Energon and of wids, a script of Kaldi in a store)
+  names files of its own folder or below, in the same store. What lies elsewhere is read where the call says
+  so: where it names these files itself, or with ``root=`` of ``load_dataset``. Scripts of Kaldi and pipeline
+  files on this machine name any file of this machine, as they always did; a pipeline file no other address.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, UnsupportedFormat
 
-__all__ = ["check_no_link", "is_below", "named_below", "untrusted_owner"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["check_below", "check_no_link", "is_below", "untrusted_owner"]
 
 
 def check_no_link(path: str) -> None:
@@ -73,33 +78,33 @@ def is_below(path: str, folder: str) -> bool:
     return _plain(path).startswith(f"{_plain(folder).rstrip('/')}/")
 
 
-def named_below(name: str, folder: str, *, by: str, way_out: str) -> str:
-    """Return the path or the address of a file that a list names.
+def check_below(name: str, folders: Iterable[str], *, by: str, way_out: str) -> None:
+    """Check that a file that a list names lies below the folder of the list.
 
     Args:
         name: the name in the list: relative to the folder, absolute, or an address.
-        folder: the folder of the list, or its address.
+        folders: the folder of the list, or its address; several, where lists of several folders are read.
         by: the list, for messages.
         way_out: what the user can do to have the file read, for messages.
 
     Raises:
-        UnsupportedFormat: the file is not below the folder, in the same store.
+        UnsupportedFormat: the file is not below a folder, in the same store.
 
     Example:
-        >>> named_below("train/a.tar", "/data/set", by="'index.json'", way_out="give root=")
-        '/data/set/train/a.tar'
+        >>> check_below("train/a.tar", ["/data/set"], by="'index.json'", way_out="Open the files themselves")
     """
-    path = name if "://" in name else os.path.join(folder, name)
-    if "\0" in name or not is_below(path, folder):
-        raise UnsupportedFormat(
-            f"{by} names {name!r}, which is not below {folder!r}: a list of files names only what lies below "
-            f"it, in the same store. {way_out}"
-        )
-    return path
+    for folder in folders:
+        path = name if "://" in name else os.path.join(folder, name)
+        if "\0" not in name and is_below(path, folder):
+            return
+    raise UnsupportedFormat(
+        f"{by} names {name!r}, which is not below {' or '.join(map(repr, folders))}: a list names only files "
+        f"that lie below its own folder, in the same store. {way_out}"
+    )
 
 
 def _plain(path: str) -> str:
-    """Return a path or an address without dots and repeated slashes; ``..`` cannot lead above a bucket."""
+    """Return a path or an address without dots and repeated slashes; an empty text if it leads too far up."""
     scheme, mark, rest = path.partition("://")
     if not mark:
         return os.path.abspath(path)
@@ -109,4 +114,7 @@ def _plain(path: str) -> str:
     place, _, key = rest.partition("/")
     if scheme.lower() in ("http", "https"):
         place, key = place.lower(), key.partition("?")[0].partition("#")[0]
-    return f"{scheme.lower()}://{place}{posixpath.normpath(f'/{key}').rstrip('/')}"
+    key = posixpath.normpath(key.lstrip("/"))
+    if key == ".." or key.startswith("../"):
+        return ""
+    return f"{scheme.lower()}://{place}/{'' if key == '.' else key}"
