@@ -84,7 +84,7 @@ def check_named(rxfilename: str, folders: Sequence[str]) -> None:
     """
     if folders and rxfilename.rstrip().endswith("|"):
         message = (
-            f"a line of the script is the command {rxfilename!r}, and the script lies in a store: its commands "
+            f"a line of the script is the command {rxfilename!r}, and the script is in a store: its commands "
             f'read nothing of this machine unless pipes="allow". {_OUTSIDE}'
         )
         raise UnsupportedFormat(message)
