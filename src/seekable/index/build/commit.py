@@ -37,7 +37,14 @@ from seekable.index.offsets import open_offsets
 from seekable.index.units import UnitHasher, complete_units, keep_units, units_name
 from seekable.remote.listing.known import known_listings
 from seekable.storage.compression import compression_of
-from seekable.storage.files import TEMPORARY_SUFFIX, has_access, locked, write_atomically
+from seekable.storage.files import (
+    TEMPORARY_SUFFIX,
+    cache_folder,
+    has_access,
+    locked,
+    make_private_folder,
+    write_atomically,
+)
 from seekable.storage.listing import missing
 from seekable.storage.seek_points import points_name
 
@@ -125,15 +132,22 @@ def folder_lock(folder: str) -> AbstractContextManager[None]:
     return locked(os.path.join(folder, LOCK), waiting=lambda: None)
 
 
-def make_folder(folder: str) -> None:
+def make_folder(folder: str, *, private: bool = False) -> None:
     """Make an index folder if it does not exist, and check that it can be written, before any work is done.
+
+    Args:
+        folder: the index folder.
+        private: True for data that others may not be able to read, such as that of a bucket.
 
     Raises:
         AccessDenied: the folder cannot be made or written.
         OSError: it cannot be made for another reason; a note says what to do.
     """
     try:
-        os.makedirs(folder, exist_ok=True)
+        if private or folder.startswith(os.path.join(cache_folder(), "")):
+            make_private_folder(folder)
+        else:
+            os.makedirs(folder, exist_ok=True)
     except OSError as error:
         if isinstance(error, PermissionError) or error.errno == errno.EROFS:
             raise AccessDenied(f"the index folder {folder!r} cannot be made: {error}; {_WAY_OUT}") from None
