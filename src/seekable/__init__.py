@@ -11,6 +11,7 @@ Names are loaded when they are first used, so that ``seekable --help`` does not 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from seekable._version import __version__
@@ -81,6 +82,9 @@ if TYPE_CHECKING:
     from seekable.tokens.parts import LossMask, Part
     from seekable.viewer.viewer import Viewer, view
     from seekable.writing.shar_writer import SharWriter
+
+if sys.platform == "win32":
+    raise ImportError("seekable does not run on Windows itself: run it in WSL, on Linux or on macOS")
 
 __all__ = [
     "AccessDenied",

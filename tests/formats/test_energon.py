@@ -168,6 +168,14 @@ def test_a_damaged_description_is_an_error_that_names_the_file(folder: Path, kin
         sk.open(f"energon:{folder}:train")
 
 
+@pytest.mark.parametrize("shard", ["../x.tar", "/data/x.tar", "s3://bucket/x.tar"])
+def test_a_shard_elsewhere_is_refused(folder: Path, shard: str) -> None:
+    (folder / ".nv-meta" / ".info.json").write_text(json.dumps({"shard_counts": {shard: 4}}))
+    (folder / ".nv-meta" / "split.yaml").write_text(f"split_parts: {{train: ['{shard}']}}")
+    with pytest.raises(UnsupportedFormat, match=rf"names '{shard}', which is not below"):
+        sk.open(f"energon:{folder}:train")
+
+
 def test_a_missing_shard_is_named(folder: Path) -> None:
     (folder / "shard_001.tar").unlink()
     with pytest.raises(DataNotFound, match=r"shard_001\.tar"):

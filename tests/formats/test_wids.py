@@ -69,6 +69,8 @@ def test_options_in_the_name_of_the_format_hold(tmp_path: Path) -> None:
         ("wids:{}/none.json", DataNotFound, r"none\.json"),
         ("wids:{}/count.json", IndexStale, r"s0\.tar' has 3 samples, and .*count\.json' says 4"),
         ("wids:{}/remote.json", UnsupportedFormat, "file:///host/s0"),
+        ("wids:{}/above.json", UnsupportedFormat, r"names '\.\./s0\.tar', which is not below"),
+        ("wids:{}/elsewhere.json", UnsupportedFormat, r"names 'https://host/s0\.tar', which is not below"),
         ("wids:{}/missing.json", DataNotFound, r"s9\.tar"),
         ("wids:{}/other.json", UnsupportedFormat, "no list of shards of wids"),
         ("wids:{}/s0.tar", UnsupportedFormat, "no list of shards of wids"),
@@ -77,6 +79,8 @@ def test_options_in_the_name_of_the_format_hold(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(folder: Path, asked: str, error: type[SeekableError], message: str) -> None:
     write_list(folder / "count.json", ("s0.tar", 4))
     write_list(folder / "remote.json", ("s0.tar", 3), base="file:///host/")
+    write_list(folder / "above.json", ("../s0.tar", 3))
+    write_list(folder / "elsewhere.json", ("https://host/s0.tar", 3))
     write_list(folder / "missing.json", ("s9.tar", 3))
     (folder / "other.json").write_text('{"shards": []}')
     with pytest.raises(error, match=message):

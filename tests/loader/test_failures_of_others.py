@@ -106,7 +106,8 @@ def test_torchdata_1317_states_do_not_grow(tmp_path: Path) -> None:
     for n in (1_000, 1_000_000_000):
         with loading(sk.from_sequence(range(n)).shuffle(seed=1)) as loader:
             for position in (400, 900):
-                loader.load_state_dict({**loader.state_dict(), "step": 100, "position": position})
+                del (state := loader.state_dict())["check"]
+                loader.load_state_dict({**state, "step": 100, "position": position})
                 next(iter(loader))
                 path = sk.save_state(tmp_path, loader)
                 with open(path, "rb") as file:
@@ -200,7 +201,8 @@ def test_pytorch_36650_restoring_reads_nothing_again() -> None:
     items = Counted(n)
     dataset = sk.from_sequence(items).shuffle(seed=1)
     with loading(dataset, prefetch=0) as loader:
-        far = {**loader.state_dict(), "step": n // 5, "position": n // 5 * 4}
+        del (state := loader.state_dict())["check"]
+        far = {**state, "step": n // 5, "position": n // 5 * 4}
         loader.load_state_dict(far)
         run = iter(loader)
         assert items.asked == []

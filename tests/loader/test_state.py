@@ -28,6 +28,11 @@ def after(batches: int, **arguments: Any) -> dict[str, Any]:
     return loader.state_dict()
 
 
+def edited(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a state that was changed on purpose, without the digest of what it was."""
+    return {key: value for key, value in (state | changes).items() if key != "check"}
+
+
 def test_a_state_is_small_and_plain() -> None:
     state = after(5)
     assert state == {
@@ -36,6 +41,7 @@ def test_a_state_is_small_and_plain() -> None:
         "step": 5,
         "epoch": 0,
         "position": 20,
+        "check": state["check"],
         "pipeline": '{"files":[],"nodes":[{"kind":"sequence","length":37,"type":"builtins.range"},'
         '{"kind":"shuffle","of":[0],"seed":3}]}',
     }
@@ -208,7 +214,7 @@ def test_a_failed_load_leaves_a_live_iterator_where_it_is() -> None:
     run = iter(loader)
     next(run)
     with pytest.raises(sk.StateMismatch):
-        loader.load_state_dict({**after(3), "fingerprint": "xxh3:0"})
+        loader.load_state_dict(edited(after(3), fingerprint="xxh3:0"))
     assert list(run) == batches_of(shuffled(37), 4)[1:]
 
 
@@ -218,9 +224,10 @@ def test_a_failed_load_leaves_a_live_iterator_where_it_is() -> None:
         ({"seekable": 2}, r"'seekable': 1 \(got 2\)"),
         ({"seekable": None}, r"\(got None\)"),
         ({"fingerprint": 3}, r"'fingerprint' must be a string \(got 3\)"),
-        ({"step": -1}, r"'step' must be an integer of at least 0 \(got -1\)"),
-        ({"epoch": True}, r"'epoch' must be an integer of at least 0 \(got True\)"),
-        ({"position": 1.5}, r"'position' must be an integer of at least 0 \(got 1.5\)"),
+        ({"position": 2**63}, r"'position' must be an integer of at least 0 and below 2\*\*63 \(got 9223"),
+        ({"step": -1}, r"'step' must be an integer of at least 0 .*\(got -1\)"),
+        ({"epoch": True}, r"'epoch' must be an integer of at least 0 .*\(got True\)"),
+        ({"position": 1.5}, r"'position' must be an integer of at least 0 .*\(got 1.5\)"),
         ({"position": None}, r"'position' .*\(got None\)"),
         ({"began": "1"}, r"'began' .*\(got '1'\)"),
         ({"epoch": 5}, r"in its epoch.*position 12, epoch 5"),
@@ -228,7 +235,14 @@ def test_a_failed_load_leaves_a_live_iterator_where_it_is() -> None:
 )
 def test_what_is_no_state_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(sk.CorruptState, match=message):
-        loader_of().load_state_dict({**after(3), **change})
+        loader_of().load_state_dict(edited(after(3), **change))
+
+
+@pytest.mark.parametrize("key", ["step", "epoch", "position"])
+def test_a_digit_that_was_changed_is_found(key: str) -> None:
+    state = after(3)
+    with pytest.raises(sk.CorruptState, match=r"was changed after it was taken.* leave 'check' out"):
+        loader_of().load_state_dict({**state, key: state[key] ^ 4})
 
 
 def test_there_are_two_ways_to_resume() -> None:

@@ -12,6 +12,7 @@ from tests.remote.index.counting_store import CountingStore
 
 import seekable as sk
 from seekable import kaldi
+from seekable.errors import CorruptRecord, UnsupportedFormat
 from seekable.remote import mounts
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
     made.objects = {
         "feats.ark": (tmp_path / "feats.ark").read_bytes(),
         "feats.scp": script.replace(str(tmp_path), made.mount).encode(),
-        "local.scp": script.encode(),
         "near.scp": script.replace(f"{tmp_path}/", "").encode(),
         "feats.ark.gz": gzip.compress((tmp_path / "feats.ark").read_bytes()),
         "one.mat": b"\0BFM \4\2\0\0\0\4\1\0\0\0" + np.arange(2, dtype=np.float32).tobytes(),
@@ -79,9 +79,7 @@ def test_objects_are_read_by_name(store: CountingStore) -> None:
     assert len(list(kaldi.iter_script(f"{store.mount}/feats.scp"))) == count
 
 
-@pytest.mark.parametrize(
-    "spec", ["ark:{}/feats.ark", "ark:{}/feats.ark.gz", "scp:{}/feats.scp", "scp:{}/local.scp"]
-)
+@pytest.mark.parametrize("spec", ["ark:{}/feats.ark", "ark:{}/feats.ark.gz", "scp:{}/feats.scp"])
 def test_tables_are_read_in_order_and_by_key(store: CountingStore, spec: str) -> None:
     spec = spec.format(store.mount)
     with kaldi.SequentialReader(spec, "matrix") as reader:
@@ -94,8 +92,34 @@ def test_tables_are_read_in_order_and_by_key(store: CountingStore, spec: str) ->
         assert np.array_equal(mapped["utt2"], MATRICES["utt05"])
 
 
-@pytest.mark.parametrize("name", ["feats.scp", "local.scp", "near.scp"])
-def test_a_script_names_files_of_stores_of_this_machine_and_beside_it(
+@pytest.mark.parametrize(
+    "line",
+    [
+        "LOCAL/feats.ark:6",
+        "cat LOCAL/feats.ark |",
+        "file://LOCAL/feats.ark:6",
+        "../feats.ark:6",
+        "s3://another-bucket/feats.ark:6",
+        "https://127.0.0.1:1/feats.ark:6",
+    ],
+)
+def test_a_script_of_a_store_names_nothing_elsewhere(
+    store: CountingStore, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store.objects["away.scp"] = f"utt00 {line}\n".replace("LOCAL", str(tmp_path)).encode()
+    spec = f"scp:{store.mount}/away.scp"
+    with pytest.raises(CorruptRecord, match=r"Copy the script to this machine"):
+        sk.open(spec, holder="matrix")[0]
+    with (
+        kaldi.RandomAccessReader(spec, "matrix") as table,
+        pytest.raises(UnsupportedFormat, match="Copy the script"),
+    ):
+        table["utt00"]
+
+
+@pytest.mark.parametrize("name", ["feats.scp", "near.scp"])
+def test_a_script_names_files_of_stores_and_beside_it(
     store: CountingStore, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "away").mkdir()

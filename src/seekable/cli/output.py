@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,18 @@ def write_document(fields: Mapping[str, Any]) -> None:
 def write_line(text: str) -> None:
     """Print a line; names that are not UTF-8 are printed as their bytes."""
     write(text_bytes(text) + b"\n")
+
+
+def printable(text: str) -> str:
+    r"""Return a text in which control characters are escaped: the name of a file must not steer a terminal.
+
+    Example:
+        >>> print(printable("a\x1b[2J.txt"))
+        a\x1b[2J.txt
+    """
+    return "".join(
+        repr(character)[1:-1] if unicodedata.category(character) == "Cc" else character for character in text
+    )
 
 
 def write_facts(facts: Mapping[str, str]) -> None:

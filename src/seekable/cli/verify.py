@@ -102,14 +102,14 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
 
 
 def _tell(path: str, found: Verification, *, deep: bool, decode: bool, quiet: bool) -> None:
-    from seekable.cli.output import write_line
+    from seekable.cli.output import printable, write_line
     from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
 
     for problem in found.problems[:_MOST_SHOWN]:
         row = "" if problem.row is None else f", record {problem.row:,}"
         offset = "" if problem.offset is None else f", byte {problem.offset:,}"
-        write_line(f"{problem.path}{row}{offset}: {problem.kind}: {problem.message}")
+        write_line(printable(f"{problem.path}{row}{offset}: {problem.kind}: {problem.message}"))
     if len(found.problems) > _MOST_SHOWN:
         write_line(f"and {len(found.problems) - _MOST_SHOWN:,} more; --json lists all")
     if quiet:

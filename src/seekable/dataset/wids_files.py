@@ -13,7 +13,8 @@ from seekable.errors import IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.finding import find_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.nodes.sources.sample_source import SampleSource
-from seekable.remote import paths
+from seekable.remote import addresses, paths
+from seekable.storage import trust
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
@@ -26,6 +27,7 @@ SCHEME = "wids:"
 """The beginning of the spec."""
 
 _KIND = "wids-shard-index-v1"
+_OUTSIDE = "Open the tar files themselves, as a list of their paths, if you know who made the list"
 
 
 class _Shard(msgspec.Struct, frozen=True):
@@ -63,14 +65,17 @@ class WidsSpec(Spec):
 
         Raises:
             DataNotFound: the list or a shard is not there.
-            UnsupportedFormat: it is no list of wids, or a shard lies on another machine.
+            UnsupportedFormat: it is no list of wids, or a shard does not lie below its folder.
         """
-        found = self._list()
+        found, folder = self._list(), os.path.dirname(self.path)
         shards = []
         for shard in found.shardlist:
             url = f"{found.base.rstrip('/')}/{shard.url}" if found.base else shard.url
             refuse_unopened(url)
-            shards.append(url if "://" in url else os.path.join(os.path.dirname(self.path), url))
+            trust.check_below(
+                addresses.shown(url), [addresses.shown(folder)], by=repr(self.path), way_out=_OUTSIDE
+            )
+            shards.append(url if "://" in url else os.path.join(folder, url))
         return find_files(shards, suffixes=())
 
     def kept(self, source: Node) -> Node:

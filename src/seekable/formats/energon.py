@@ -18,6 +18,7 @@ from seekable._optional import optional
 from seekable.errors import DataNotFound, MissingDependency, UnsupportedFormat
 from seekable.remote import paths
 from seekable.storage.braces import expanded
+from seekable.storage.trust import check_below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,7 @@ NOT_READ = "dataset.yaml"
 
 _COUNTS = (".info.json", ".info.yaml")
 _SPLITS = "split.yaml"
+_OUTSIDE = "Move the tar file there, or open the tar files themselves, as a list of their paths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ class EnergonDataset:
 
         Raises:
             DataNotFound: there is no such split, or it has no shard.
-            UnsupportedFormat: a shard is not in the list of counts, or an exclusion is of no shard.
+            UnsupportedFormat: a shard is not in the list of counts, or does not lie below the folder, or an
+                exclusion is of no shard.
         """
         if name not in self.splits:
             message = f"{self.folder!r} has no split {name!r}; there is {splits_in_words(self)}"
@@ -77,6 +80,8 @@ class EnergonDataset:
         if unknown := [shard for shard in wanted if shard not in self.counts]:
             _refuse(path, f"the split {name!r} has the shard {unknown[0]!r}, of which there is no count")
         shards, keys = self._exclusions(path)
+        for shard in wanted:
+            check_below(shard, [self.folder], by=repr(path), way_out=_OUTSIDE)
         chosen = set(wanted) - shards
         if not chosen:
             message = f"the split {name!r} of {self.folder!r} has no shard that is not excluded"

@@ -126,7 +126,7 @@ def read_index(folder: str) -> ForagerIndex | None:
 def _read(folder: str, of_samples: PathStatus, of_files: PathStatus) -> ForagerIndex | None:
     files, samples = (os.path.join(folder, INDEX, name) for name in (_FILES, _SAMPLES))
     lines = paths.read_bytes(files).split(b"\n")
-    if lines[-1]:
+    if lines[-1] or any(b"\0" in line for line in lines):  # No file has such a name.
         return None
     made_ns = max(of_samples.mtime_ns, of_files.mtime_ns)
     if "://" in folder:

@@ -70,7 +70,7 @@ def open_table(folder: str, file_name: str) -> Table | None:
         data = _read_or_map(path)
         # Before it is looked into: of a damaged one nothing can be relied on, not even that it ends.
         table = Table(data) if table_name(data) == file_name else None
-    except (FileNotFoundError, PermissionError, ValueError):
+    except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError):
         return None
     if table is not None:
         _tables[path] = table
@@ -100,7 +100,7 @@ def _table_in_catalog(path: str) -> str | None:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             return table_in_catalog(lambda start, stop: os.pread(file.fileno(), stop - start, start), size)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError):
         return None
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from seekable._lazy import lazy
-from seekable.index.damage import damaged_error
 from seekable.index.index_location import may_hold_placeholders
+from seekable.index.units import damaged_error
 from seekable.storage.compression import compression_of
 from seekable.storage.files import write_atomically
 

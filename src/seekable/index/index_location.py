@@ -8,6 +8,7 @@
 3. Else below ``seekable`` in the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``), mirrored
    in the same way. A ``.seekable`` at the root, built by someone who could write there, is used
    instead whenever it is complete for what is opened: one index or the other, never half of each.
+   A ``.seekable`` of a stranger (`seekable.storage.trust`) is neither used nor written.
 
 A root that is an address has its index below the folder of 1 or of 3, by scheme, bucket and key:
 ``s3/bucket/corpus/.seekable``, ``https/host/corpus/.seekable``.
@@ -24,6 +25,7 @@ import xxhash
 from seekable.errors import InvalidArgument
 from seekable.storage.files import cache_folder, has_access
 from seekable.storage.index_names import INDEX_FOLDER
+from seekable.storage.trust import check_no_link, untrusted_owner
 
 _INDEX_OF_SHAR = ".seekable.idx"
 _CUTS = ("cuts.000000.jsonl.gz", "cuts.000000.jsonl")
@@ -46,9 +48,14 @@ class Place:
     shared: str | None
     """The folder of a read-only index at the root, which is used if it is complete; None without one."""
 
+    untrusted: str = ""
+    """The folder of an index at the root that is not used, and whose it is; empty without one."""
+
     @property
     def notice(self) -> str:
         """A message for the user when something is written; empty if the index lies beside the data."""
+        if self.untrusted:
+            return f"{self.untrusted}: an index of one's own goes to {self.folder!r}"
         if self.shared is None:
             return ""
         return f"{os.path.dirname(self.shared)!r} cannot be written: its index goes to {self.folder!r}"
@@ -60,6 +67,9 @@ def find_index(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
     Args:
         root: the absolute folder that the data files' names are relative to.
         index_dir: the user's folder for indexes, if any.
+
+    Raises:
+        AccessDenied: the index beside the data is a link.
 
     Example:
         >>> find_index("/data/web", index_dir="/indexes").folder
@@ -73,6 +83,14 @@ def find_index(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
     if chosen is not None and not root.startswith(os.path.join(chosen, HUB_FOLDER, "")):
         return Place(_mirrored(chosen, root), None)
     at_root = index_in(root)
+    check_no_link(at_root)
+    owner = untrusted_owner(at_root, data=root)
+    if owner is not None:
+        untrusted = (
+            f"{at_root!r} is not used, because it belongs to uid {owner}, who is neither this user nor root "
+            f"nor the owner of the data"
+        )
+        return Place(_mirrored(cache_folder(), root), None, untrusted)
     if has_access(at_root if os.path.isdir(at_root) else root, os.W_OK | os.X_OK):
         return Place(at_root, None)
     return Place(_mirrored(cache_folder(), root), at_root)
@@ -86,9 +104,9 @@ def index_in(root: str) -> str:
         '/data/web/.seekable'
     """
     usual, of_shar = os.path.join(root, INDEX_FOLDER), os.path.join(root, _INDEX_OF_SHAR)
-    if any(os.path.exists(os.path.join(root, name)) for name in _CUTS) or os.path.isdir(of_shar):
+    if any(os.path.exists(os.path.join(root, name)) for name in _CUTS) or os.path.lexists(of_shar):
         return of_shar
-    if os.path.isdir(usual):
+    if os.path.lexists(usual):
         return usual
     # Shards may begin with another number, or have none.
     with suppress(OSError):

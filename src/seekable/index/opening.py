@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
@@ -12,7 +13,7 @@ import numpy as np
 from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable._log import LOG
-from seekable.errors import IndexStale
+from seekable.errors import AccessDenied, IndexStale
 from seekable.index import companions
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.companions import has_points, schema_name
@@ -187,15 +188,12 @@ def find_indexed(path: str, *, format_name: str) -> FileSet | None:
         return None
     root, name = os.path.split(os.path.abspath(path))
     while True:
-        index = _compared(
-            _stat(root, {name: 0}),
-            format_name,
-            find_index(root, index_dir=None).folder,
-            notice="",
-            doubt=True,
-        )
-        if index.table is not None and index.status.rows[0] >= 0 and _is_sure(index, path):
-            return FileSet((indexed_files(root, index.folder, index.table, index.status.rows),))
+        # A link above the data is no reason to refuse the data.
+        with suppress(AccessDenied):
+            folder = find_index(root, index_dir=None).folder
+            index = _compared(_stat(root, {name: 0}), format_name, folder, notice="", doubt=True)
+            if index.table is not None and index.status.rows[0] >= 0 and _is_sure(index, path):
+                return FileSet((indexed_files(root, folder, index.table, index.status.rows),))
         above, last = os.path.split(root)
         if not last:
             return None

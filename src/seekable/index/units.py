@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from seekable.index.damage import damaged_error
+from seekable.errors import IndexStale
 from seekable.storage.files import READ_BYTES, read_or_map, write_atomically
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "UnitHasher",
     "Units",
     "complete_units",
+    "damaged_error",
     "hashed_units",
     "keep_units",
     "open_units",
@@ -231,3 +232,25 @@ def hashed_units(path: str) -> UnitHasher:
 
 def _count(size: int) -> int:
     return -(-size // _UNIT_BYTES)
+
+
+def damaged_error(path: str, what: str) -> IndexStale:
+    """Remove a damaged file of the index, if this user may do so, and return the error that says so.
+
+    Opening looks whether the files of the index are there, which takes no time, and builds again what is not.
+
+    Args:
+        path: the file.
+        what: what it is, and how it is damaged.
+    """
+    done = "it was removed: open the dataset again, which builds it again"
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        done = (
+            f"it cannot be removed ({error.strerror}): have it removed, or name another folder with "
+            f"index_dir=, and open the dataset again"
+        )
+    return IndexStale(f"{path!r}, {what}; {done}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable._arguments import checked_count
-from seekable.errors import OutOfRange
+from seekable._arguments import POSITIONS, checked_count
+from seekable.errors import InvalidArgument, OutOfRange
 from seekable.loader.steps import Cursor
 from seekable.nodes.contract import Node
 from seekable.state.document import has_row_offsets
@@ -37,10 +37,13 @@ def state_after(progress: Progress, index: int) -> dict[str, Any]:
     """Return the state of a run after some samples, counted over all ranks and runs.
 
     Raises:
-        InvalidArgument: ``index`` is no integer of at least 0.
+        InvalidArgument: ``index`` is no integer of at least 0 and below 2**63.
         OutOfRange: the stream has fewer items in a run.
     """
     index = checked_count("sample_index", index, least=0)
+    if index >= POSITIONS:
+        message = f"sample_index must be below 2**63, as positions are (got {index})"
+        raise InvalidArgument(message)
     pipeline = progress.state.pipeline
     if isinstance(pipeline, Node):
         return progress.document(cursor_after(progress.steps, index))

@@ -16,7 +16,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.contract import InnerNode, Leaf, OrderNode, RecordNode
-from seekable.nodes.graph import Plan, Reader, Router, known_size, part_of, with_children
+from seekable.nodes.graph import Plan, Reader, Router, each_once, known_size, part_of, with_children
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class ElementwiseNode(InnerNode):
     @cached
     def lanes(self) -> int:
         """The least common multiple of the children's lanes."""
-        return lcm(*(child.lanes for child in self.children))
+        return lcm(*(child.lanes for child in each_once(self.children)))
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the same range for every child."""

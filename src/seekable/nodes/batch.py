@@ -42,7 +42,8 @@ class Batch(UnaryNode, RecordNode):
     @property
     def size(self) -> int | None:
         """The number of batches of an epoch."""
-        return None if self.child.size is None else -(-self.child.size // self.length)
+        size = self.child.size
+        return None if size is None else -(-size // self.length)
 
     @property
     def steady(self) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.graph import Graph, Read, Routed, with_children
+from seekable.nodes.graph import Graph, Read, Routed, described, each_once, with_children
 from seekable.nodes.search import SearchRange
 from seekable.state.canonical import fingerprint_of
 
@@ -266,7 +266,7 @@ class InnerNode(Node):
     @cached
     def cache_bytes(self) -> int:
         """The largest cache of any child, in bytes."""
-        return min(child.cache_bytes for child in self.children)
+        return min(child.cache_bytes for child in each_once(self.children))
 
     def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
         """Search the children and convert the found positions to positions of this node."""
@@ -280,12 +280,8 @@ class InnerNode(Node):
         return positions[within.holds(positions)]
 
     def describe(self, upto: int | None) -> dict[str, Any]:
-        """Return the node's kind and arguments, and its children's."""
-        spans = [
-            None if upto is None else self.child_range(slot, 0, upto)[1] for slot in range(len(self.children))
-        ]
-        below = [child.describe(stop) for child, stop in zip(self.children, spans, strict=True)]
-        return {"kind": self.kind, **self.arguments(upto), "of": below}
+        """Return the node's kind and arguments, and its children's; see `described`."""
+        return described(self, upto)
 
     @cached
     def scheduled(self) -> bool:
@@ -316,19 +312,19 @@ class OrderNode(InnerNode, Routed):
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the same order over narrowed children."""
-        below = {id(child): child.narrowed(columns) for child in self.children}
+        below = {id(child): child.narrowed(columns) for child in each_once(self.children)}
         if all(below[id(child)] is child for child in self.children):
             return self
         return with_children(self, below)
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns of all children, each with a type that holds the values of every child."""
-        return column_types.common_types([child.declared() for child in self.children])
+        return column_types.common_types([child.declared() for child in each_once(self.children)])
 
     @cached
     def batch_form(self) -> BatchForm:
         """The form of a batch of the children's records, or ``"python"`` if the children differ."""
-        forms = {child.batch_form for child in self.children}
+        forms = {child.batch_form for child in each_once(self.children)}
         return forms.pop() if len(forms) == 1 else "python"
 
 

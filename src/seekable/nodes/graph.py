@@ -13,6 +13,7 @@ for all.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import fields
@@ -23,7 +24,7 @@ from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.nodes.provenance import of_places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from seekable._typing import Int64s
@@ -43,6 +44,8 @@ __all__ = [
     "Routed",
     "Router",
     "SlicedPlan",
+    "described",
+    "each_once",
     "held",
     "known_size",
     "must_be_steady",
@@ -249,10 +252,76 @@ def known_size(node: Graph, needed_by: str) -> int:
     Raises:
         EndlessDataset: the node is endless.
     """
-    if node.size is None:
+    size = node.size  # Once: each node of a chain asks the one below it.
+    if size is None:
         message = f"{needed_by} needs a length, and this dataset is endless: cut it with take(k) first"
         raise EndlessDataset(message)
-    return node.size
+    return size
+
+
+def each_once(nodes: Iterable[T]) -> list[T]:
+    """Return nodes without those that stand there again.
+
+    A dataset may hold one node at many places: ``d + d`` twenty times over has two million, and 21 nodes.
+
+    Example:
+        >>> each_once(["a", "b", "a"])
+        ['a', 'b']
+    """
+    return list({id(node): node for node in nodes}.values())
+
+
+_MOST_DESCRIBED = 1 << 22
+"""The nodes of a description, each counted as often as it stands there: some 500 MB of text."""
+
+
+class _Descriptions(threading.local):
+    """The descriptions that the outermost call of `described` in a thread has made."""
+
+    made: dict[tuple[int, int | None], dict[str, Any]] | None = None
+    counts: dict[int, int]
+
+
+_descriptions = _Descriptions()
+
+
+def described(node: Any, upto: int | None) -> dict[str, Any]:
+    """Return the description of a node over others: its kind and arguments, and those of its children.
+
+    A node that stands at many places is described once, and its description is one object at all of them.
+
+    Args:
+        node: the node.
+        upto: the position before which the description holds; None for all positions.
+
+    Raises:
+        InvalidArgument: written out, it would have millions of nodes.
+    """
+    known = _descriptions
+    is_outermost, key = known.made is None, (id(node), upto)
+    if known.made is None:
+        known.made, known.counts = {}, {}
+    try:
+        if key not in known.made:
+            below, count = [], 1
+            for slot, child in enumerate(node.children):
+                stop = None if upto is None else node.child_range(slot, 0, upto)[1]
+                if (part := known.made.get((id(child), stop))) is None:
+                    part = known.made[id(child), stop] = child.describe(stop)
+                below.append(part)
+                count += known.counts.get(id(part), 1)
+            if count > _MOST_DESCRIBED:
+                message = (
+                    f"one dataset stands at so many places of this pipeline that its description has more "
+                    f"than {_MOST_DESCRIBED:,} nodes: ds.repeat(n) says n times the same in one"
+                )
+                raise InvalidArgument(message)
+            known.made[key] = made = {"kind": node.kind, **node.arguments(upto), "of": below}
+            known.counts[id(made)] = count
+        return known.made[key]
+    finally:
+        if is_outermost:
+            known.made = None
 
 
 def must_be_steady(node: Graph, needed_by: str) -> None:

@@ -21,7 +21,7 @@ from seekable.errors import (
 from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import PARQUET, shards_of
-from seekable.storage.files import write_atomically
+from seekable.storage.files import make_private_folder, write_atomically
 from seekable.storage.index_names import INDEX_FOLDER, INDEX_SUFFIX
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _requested(spec: HubSplit, folder: str, asked: str, suffixes: Suffixes) -> _
     for path, revision in written.items():
         wanted = msgspec.structs.replace(listing, asked=revision)
         if _load(path) != wanted:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            make_private_folder(os.path.dirname(path))
             write_atomically(path, msgspec.json.format(msgspec.json.encode(wanted)) + b"\n")
     return listing
 

@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, UnsupportedFormat
-from seekable.storage.files import PLACEHOLDER_HEAD, TEMPORARY_SUFFIX, create_new, locked, sync_folder
+from seekable.storage.files import (
+    PLACEHOLDER_HEAD,
+    TEMPORARY_SUFFIX,
+    create_new,
+    locked,
+    make_private_folder,
+    sync_folder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -189,7 +196,7 @@ def write_placeholders(files: Sequence[HubFile]) -> None:
         return
     folder = repo_folder(missing[0].hub, missing[0].repo)
     try:
-        os.makedirs(folder, exist_ok=True)
+        make_private_folder(folder)
         # One process at a time: a placeholder that another process has open must not be replaced.
         with locked(os.path.join(folder, "lock"), waiting=lambda: None):
             _write([file for file in missing if not _is_there(file)])
@@ -221,7 +228,7 @@ def _is_there(file: HubFile) -> bool:
 def _write(files: Sequence[HubFile]) -> None:
     folders = {os.path.dirname(file.placeholder) for file in files}
     for folder in folders:
-        os.makedirs(folder, exist_ok=True)
+        make_private_folder(folder)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for temporary, file in zip(threads.map(_write_aside, files), files, strict=True):
             os.replace(temporary, file.placeholder)

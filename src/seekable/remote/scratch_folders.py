@@ -13,7 +13,7 @@ import xxhash
 
 from seekable._lazy import lazy
 from seekable.remote.addresses import is_address, parse
-from seekable.storage.files import cache_folder
+from seekable.storage.files import cache_folder, make_private_folder
 
 if TYPE_CHECKING:
     import filelock
@@ -48,7 +48,7 @@ def scratch_folder(folder: str) -> str:
     place = f"{folder} {mounts.options_of(folder).place(parse(folder).scheme)}"
     root = os.path.join(cache_folder(), "writing")
     made = os.path.join(root, xxhash.xxh3_128_hexdigest(place.encode()))
-    os.makedirs(made, exist_ok=True)
+    make_private_folder(made)
     with contextlib.suppress(OSError):
         os.utime(made)
     if root not in _swept:

@@ -175,7 +175,7 @@ def _checked(description: Tree, make: Callable[[], Node]) -> Node:
         same = _plain(rebuilt.describe(None)) == _plain(description)
     except SeekableError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         message = (
             f"not the description of a pipeline of this version of seekable: {type(error).__name__}: {error}"
         )

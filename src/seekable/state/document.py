@@ -1,11 +1,14 @@
 """The state of a run over a dataset: one position, and the fingerprint of the dataset.
 
-    {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "epoch": 0, "position": 39488}
+    {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "epoch": 0, "position": 39488, "check": "..."}
 
 ``position`` counts records over all ranks on the dataset's endless axis, ``step`` the batches delivered and
 skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=`` adds ``began``, the
 step at which it began. Where a trainer counts passes over the data, ``pass`` is the one of the state
 (`seekable.state.trainer_pass`). No rank, worker or batch size enters.
+
+``check`` is a digest of all but ``pipeline``, by which a changed digit is found out. A state without it, as
+older versions wrote, is taken as it is.
 
 A run that went on by rows adds ``rows``, what is left of older orders, until that has come. ``pipeline`` is
 the description of the dataset (`seekable.state.descriptions`), which ``resume="rows"`` needs; a state
@@ -17,7 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import xxhash
+
 from seekable.errors import CorruptState
+from seekable.state.canonical import canonical_json
 from seekable.state.trainer_pass import TrainerPass
 
 if TYPE_CHECKING:
@@ -26,8 +32,10 @@ if TYPE_CHECKING:
 __all__ = [
     "SCHEMA",
     "RunState",
+    "check_of",
     "checked_count_of",
     "checked_head",
+    "compare_check",
     "has_row_offsets",
     "object_of",
     "optional",
@@ -37,6 +45,13 @@ __all__ = [
 
 SCHEMA = 1
 """The version of the document; a newer version of seekable reads the one before it too."""
+
+
+_UNCHECKED = frozenset({"check", "pipeline"})
+"""The keys that the digest leaves out; the description has its own, the fingerprint."""
+
+_MOST = 1 << 63
+"""Positions are int64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +86,8 @@ class RunState:
             document["began"] = self.began
         if self.trainer_pass is not None:
             document["pass"] = self.trainer_pass.document()
-        return document | optional(rows=self.rows, pipeline=self.pipeline)
+        document |= optional(rows=self.rows)
+        return {**document, "check": check_of(document), **optional(pipeline=self.pipeline)}
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> RunState:
@@ -84,7 +100,42 @@ class RunState:
         step, epoch, position = (checked_count_of(document, key) for key in ("step", "epoch", "position"))
         began = checked_count_of(document, "began") if "began" in document else None
         rows, pipeline = object_of(document, "rows"), text_of(document, "pipeline")
+        if "check" in document:
+            compare_check(document, "; where it was changed on purpose, leave 'check' out")
         return cls(fingerprint, step, epoch, position, began, rows, pipeline, pass_of(document))
+
+
+def check_of(document: Mapping[str, Any]) -> str:
+    """Return the digest of a state, which is made of all but its description and the digest itself.
+
+    Raises:
+        CorruptState: the document holds something that JSON has not.
+    """
+    try:
+        checked = {key: value for key, value in document.items() if key not in _UNCHECKED}
+        return xxhash.xxh3_64_hexdigest(canonical_json(checked))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = f"a state holds nothing but JSON: {error}"
+        raise CorruptState(message) from None
+
+
+def compare_check(document: Mapping[str, Any], way_out: str = "") -> None:
+    """Compare the digest that a state has with its other values.
+
+    Args:
+        document: the state.
+        way_out: what the user can do, appended to the message.
+
+    Raises:
+        CorruptState: they were changed.
+    """
+    check = check_of(document)
+    if document.get("check") != check:
+        message = (
+            f"the state was changed after it was taken, or a part of it was lost: its 'check' should be "
+            f"{check!r} (got {document.get('check')!r:.100}){way_out}"
+        )
+        raise CorruptState(message)
 
 
 def has_row_offsets(document: Mapping[str, Any]) -> bool:
@@ -167,10 +218,10 @@ def checked_count_of(document: Mapping[str, Any], key: str) -> int:
     """Return a count of a document.
 
     Raises:
-        CorruptState: the value is no integer of at least 0; the message names the key.
+        CorruptState: the value is no integer of at least 0 and below 2**63; the message names the key.
     """
     value = document.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        message = f"a state's {key!r} must be an integer of at least 0 (got {value!r})"
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
+        message = f"a state's {key!r} must be an integer of at least 0 and below 2**63 (got {value!r:.100})"
         raise CorruptState(message)
     return value

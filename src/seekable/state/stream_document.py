@@ -19,15 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import xxhash
-
 from seekable.errors import CorruptState
-from seekable.state.canonical import canonical_json
 from seekable.state.document import (
     SCHEMA,
     RunState,
+    check_of,
     checked_count_of,
     checked_head,
+    compare_check,
     object_of,
     optional,
     pass_of,
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from seekable.state.trainer_pass import TrainerPass
 
 __all__ = ["State", "StreamState", "merged", "parse_state"]
-
-_UNCHECKED = ("check", "pipeline")
-"""The keys that the digest leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ class StreamState:
         if self.trainer_pass is not None:
             document["pass"] = self.trainer_pass.document()
         document |= optional(given=self.given, rows=self.rows)
-        return {**document, "check": _check_of(document), **optional(pipeline=self.pipeline)}
+        return {**document, "check": check_of(document), **optional(pipeline=self.pipeline)}
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> StreamState:
@@ -97,13 +93,7 @@ class StreamState:
         if not isinstance(lanes, dict):
             message = f"the state of a stream has 'lanes' (got {lanes!r:.100}): this one is of something else"
             raise CorruptState(message)
-        check = _check_of({key: value for key, value in document.items() if key not in _UNCHECKED})
-        if document.get("check") != check:
-            message = (
-                f"the state was changed after it was taken, or a part of it was lost: its 'check' should be "
-                f"{check!r} (got {document.get('check')!r:.100})"
-            )
-            raise CorruptState(message)
+        compare_check(document)
         step, slot, of = (checked_count_of(document, key) for key in ("step", "slot", "of"))
         began = checked_count_of(document, "began") if "began" in document else None
         given, rows = (object_of(document, key) for key in ("given", "rows"))
@@ -166,14 +156,6 @@ def merged(states: Mapping[str, StreamState]) -> StreamState:
         given.update(state.given or {})
     whole = dict(sorted(lanes.items()))
     return replace(first, lanes=whole, ended=tuple(sorted(ended)), given=given or None)
-
-
-def _check_of(document: Mapping[str, Any]) -> str:
-    try:
-        return xxhash.xxh3_64_hexdigest(canonical_json(document))
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        message = f"a state holds nothing but JSON: {error}"
-        raise CorruptState(message) from None
 
 
 def _lanes(lanes: Mapping[str, Any], of: int) -> dict[int, list[dict[str, Any]]]:

@@ -30,6 +30,7 @@ __all__ = [
     "file_identity",
     "has_access",
     "locked",
+    "make_private_folder",
     "put_in_place",
     "read_or_map",
     "refuse_lfs_pointer",
@@ -76,6 +77,7 @@ def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> N
         data: the content, in one piece or in many.
 
     Raises:
+        AccessDenied: a folder has the name of the file.
         OSError: the folder cannot be written or the disk is full; it names the file, and nothing is left
             behind.
 
@@ -93,6 +95,8 @@ def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> N
             file.flush()
             os.fsync(file.fileno())
         put_in_place(temporary, path)
+    except IsADirectoryError:
+        raise AccessDenied(f"{path!r} is a folder, and a file is written there: remove it") from None
     except OSError as error:
         if error.errno in _NO_ROOM and error.filename is None:
             error.filename = path
@@ -136,6 +140,7 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
         waiting: is called once if another process has held the lock for a second.
 
     Raises:
+        AccessDenied: the lock file is a link.
         OSError: the folder cannot be written.
 
     Example:
@@ -148,10 +153,19 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
     # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
     lock = filelock.FileLock(path, mode=os.stat(os.path.dirname(path) or ".").st_mode & 0o666)
     try:
-        lock.acquire(timeout=_QUIETLY_SECONDS)
-    except filelock.Timeout:
-        waiting()
-        lock.acquire()
+        try:
+            lock.acquire(timeout=_QUIETLY_SECONDS)
+        except filelock.Timeout:
+            waiting()
+            lock.acquire()
+    except OSError as error:
+        # filelock follows no link: it would empty the file that the link leads to.
+        if error.errno == errno.ELOOP:
+            message = f"the lock file {path!r} is a link, and is not followed: remove it"
+            raise AccessDenied(message) from None
+        if error.errno == errno.EISDIR:
+            raise AccessDenied(f"{path!r} is a folder, and a lock file has this name: remove it") from None
+        raise
     try:
         yield
     finally:
@@ -168,7 +182,7 @@ def read_or_map(path: str, *, size: int | None = None) -> bytes | memoryview:
         size: the expected number of bytes; None for any.
 
     Raises:
-        FileNotFoundError: the file does not exist, or has another size.
+        FileNotFoundError: the file does not exist, has another size, or is a folder.
 
     Example:
         >>> import tempfile
@@ -177,6 +191,8 @@ def read_or_map(path: str, *, size: int | None = None) -> bytes | memoryview:
         ...     read_or_map(file.name, size=8)
         b'good day'
     """
+    if os.path.isdir(path):
+        raise FileNotFoundError(f"{path!r} is a folder, and should be a file")
     with open(path, "rb") as file:
         found = os.fstat(file.fileno()).st_size
         if size is not None and found != size:
@@ -194,6 +210,35 @@ def shell_path(path: str) -> str:
         ("'/data/a b.gz'", 'a.gz')
     """
     return shlex.quote(path.rpartition("/")[2] if "://" in path else path)
+
+
+def make_private_folder(folder: str) -> None:
+    """Make a folder, and those above it that lack, which this user alone may read.
+
+    What is fetched from a private bucket, its listings and its index are no more public than the bucket.
+
+    Args:
+        folder: the folder; one that is there keeps its rights.
+
+    Raises:
+        OSError: it cannot be made.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     make_private_folder(os.path.join(folder, "a", "b"))
+        ...     [oct(os.stat(os.path.join(folder, name)).st_mode & 0o777) for name in ("a", "a/b")]
+        ['0o700', '0o700']
+    """
+    lacking = []
+    while folder and not os.path.isdir(folder):
+        lacking.append(folder)
+        folder = os.path.dirname(folder)
+    for each in reversed(lacking):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(each, 0o700)
+    if lacking and not os.path.isdir(lacking[0]):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), lacking[0])
 
 
 def cache_folder() -> str:

@@ -21,6 +21,7 @@ deflated blocks without content, which make up the right number of bits.
 from __future__ import annotations
 
 import itertools
+import os
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass

@@ -91,11 +91,12 @@ def test_names_with_percent_signs_on_the_web_are_those_of_other_copies(
     next(run_of)
     (again,) = loaders(on_web, ranks=1, state=loader.state_dict())
     sk.save_state(tmp_path / "run", again)
-    planned = documents("plan", str(tmp_path / "run"), "--batch-size", "12")[0]["records"]
+    root = ("--root", f"{web.url}/d")
+    planned = documents("plan", str(tmp_path / "run"), "--batch-size", "12", *root)[0]["records"]
     assert {record["location"]["path"] for record in planned} == set(urls)
     assert list(again) == list(run_of)
     on_web.save(tmp_path / "pipeline.json")
-    loaded = sk.load_dataset(tmp_path / "pipeline.json", index_dir=tmp_path / "index")
+    loaded = sk.load_dataset(tmp_path / "pipeline.json", root=f"{web.url}/d", index_dir=tmp_path / "index")
     assert list(loaded) == list(local)
 
 

@@ -300,13 +300,13 @@ def test_a_pipeline_file_and_its_rows_lie_in_a_store(bucket: Bucket) -> None:
     bucket.upload({"in.jsonl": b"".join(b'{"n": %d}\n' % n for n in range(2000))})
     source = sk.open(f"{bucket.url}/in.jsonl", storage_options=bucket.options)
     chosen = source.filter(is_even, jobs=1).shuffle(seed=1)
-    place = f"{bucket.url}/pipelines/even.json"
+    place = f"{bucket.url}/even.json"
     chosen.save(place)
     again = sk.load_dataset(place, functions={"is_even": is_even}, storage_options=bucket.options)
     assert again.fingerprint == chosen.fingerprint
     assert list(again[:5]) == list(chosen[:5])
     with pytest.raises(sk.DataNotFound, match="there is no file"):
-        sk.load_dataset(f"{bucket.url}/pipelines/odd.json")
+        sk.load_dataset(f"{bucket.url}/odd.json")
     with pytest.raises(sk.InvalidArgument, match="data file of the pipeline"):
         chosen.save(f"{bucket.url}/in.jsonl")
 

@@ -72,6 +72,10 @@ class Resources:
     """``"allow"`` runs the commands in Kaldi's scripts."""
 
 
+_MOST_NODES = 100_000
+"""The most nodes of a file: a mixture of ten thousand sources has some of each."""
+
+
 class NodeReader:
     """Makes the nodes of one pipeline file."""
 
@@ -113,8 +117,14 @@ class NodeReader:
         documents = checked(documents, list[dict[str, Any]], "nodes")
         if not documents:
             raise CorruptState("nodes: expected at least one (got none)")
+        if len(documents) > _MOST_NODES:
+            raise CorruptState(f"nodes: expected at most {_MOST_NODES:,} (got {len(documents):,})")
         for number, document in enumerate(documents):
-            self.nodes.append(self._read_node(number, document))
+            try:
+                self.nodes.append(self._read_node(number, document))
+            except RecursionError:
+                message = f"nodes[{number}]: more nodes stand one above the other than Python can follow"
+                raise CorruptState(message) from None
         return self.nodes
 
     def _read_node(self, number: int, document: Mapping[str, Any]) -> Node:

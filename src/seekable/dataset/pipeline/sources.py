@@ -21,6 +21,7 @@ from seekable.index.companions import shown_path
 from seekable.index.index_location import hub_folder
 from seekable.remote import placeholder
 from seekable.storage.listing import Found
+from seekable.storage.trust import is_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,6 +112,10 @@ class Roots:
         """Yield the folders in which some files may be, the most likely one first."""
         return (self.stores.mounted(root) if "://" in root else root for root in self._folders(folder))
 
+    def is_followed(self, saved: str) -> bool:
+        """Return True if files are looked for where they were: not in a store that the call does not name."""
+        return "://" not in saved or is_below(f"{saved}/file", self.beside)
+
     def _folders(self, folder: _Folder) -> Iterator[str]:
         saved = folder.folder or ""
         for old, new in self.moved:
@@ -119,7 +124,8 @@ class Roots:
             elif saved == old or saved.startswith(os.path.join(old, "")):
                 inner = saved[len(old) :].strip("/")
                 yield os.path.join(new, inner) if inner else new
-        yield saved
+        if self.is_followed(saved):
+            yield saved
         if folder.relative is not None and "://" not in self.beside:
             yield os.path.normpath(os.path.join(self.beside, folder.relative))
 
@@ -206,6 +212,12 @@ def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
         there.append(Found(root, names))
     if there:
         return there[0]  # It has other files of these names: which ones, the caller says.
+    saved = folder.folder or ""
+    if saved and not roots.is_followed(saved):
+        lacking.append(
+            f"{shown_path(saved)!r}, which the file names, is not followed: a pipeline file names addresses "
+            f"only below its own. root={shown_path(saved)!r} follows it, if you know who made the file"
+        )
     message = f"{where}: {'; '.join(lacking) or 'no folder is named'}. Say where the files are now with root="
     raise DataNotFound(message)
 

@@ -14,8 +14,13 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, IndexStale, InvalidArgument
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.kaldi.files.local_files import coding_by_name, missing_error
+<<<<<<< HEAD
 from seekable.kaldi.files.opening import open_named
 from seekable.kaldi.files.stored_file import GrowingRanges, is_stored
+=======
+from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.stored_file import GrowingRanges, check_named, is_stored
+>>>>>>> h-index
 from seekable.kaldi.holders.holder import SupportsExtent, SupportsRange
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.cursor import MemoryCursor
@@ -80,6 +85,10 @@ class EntryReader:
     script_ns: int | None = None
     """The time at which the newest script was modified, in nanoseconds; None if it is not known."""
 
+    below: tuple[str, ...] = ()
+    """The addresses of the folders of scripts in stores, whose lines name only files below these; empty for
+    scripts of this machine, whose lines name any file."""
+
     folder: str | None = None
     """The folder of the script, or its address in a store, in which files are looked for that the current
     folder lacks; None if it is not known."""
@@ -136,6 +145,8 @@ class EntryReader:
         if line.kind == "stdin":
             message = "the line names standard input, which cannot be read again: name a file"
             raise InvalidArgument(message)
+        if self.pipes != "allow":
+            check_named(line.rxfilename, self.below)
         return line.key, self._of_stream(line, line.rxfilename)
 
     def path_of(self, line: ScriptLine) -> str:
@@ -145,10 +156,14 @@ class EntryReader:
 
         Raises:
             DataNotFound: the folder of the script is known, and a relative path leads to a file in neither.
+            UnsupportedFormat: the script is in a store, and the file is not below its folder.
         """
         path = line.path
+        check_named(path, self.below)
         if path.startswith("/") or "://" in path:
             return path
+        if self.below and self.folder is not None:
+            return os.path.join(self.folder, path)
         here = os.path.join(os.getcwd(), path)
         if self.folder is None or os.path.exists(here):
             return here

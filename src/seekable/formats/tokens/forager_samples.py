@@ -74,8 +74,8 @@ def sample_files(folder: str) -> tuple[str, ...]:
         place = os.path.join(folder, forager.INDEX)
         message = (
             f"the index of Forager in {place!r} is not whole: a file of it is missing, it has no sample, a "
-            f"name without a line end, or samples that are no multiple of 24 bytes. Index the texts again, "
-            f"or copy the folder again"
+            f"name with a NUL byte or without a line end, or samples that are no multiple of 24 bytes. "
+            f"Index the texts again, or copy the folder again"
         )
         raise UnsupportedFormat(message)
     names = tuple(found.files)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from seekable.index.build.commit import add_entries, companions_of, folder_lock,
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.index_location import find_index, index_in
+from seekable.storage.files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,6 +123,6 @@ def _link(source: str, target: str) -> None:
             return  # Page tables are made again when they are needed.
         raise
     except OSError:
-        temporary = f"{target}.tmp"
+        temporary = f"{target}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
         shutil.copyfile(source, temporary)
         os.replace(temporary, target)

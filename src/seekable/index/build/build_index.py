@@ -127,8 +127,8 @@ def build(
         IndexStale: a file changed during each of its scans.
         WorkerDied: a worker process ended too early.
     """
-    for folder in {task.folder for task in tasks}:
-        make_folder(folder)
+    for folder, private in {(task.folder, task.is_remote) for task in tasks}:
+        make_folder(folder, private=private)
     if any(task.is_object for task in tasks):
         tasks, found, others = _indexed_elsewhere(tasks, scanner, most_bytes=most_bytes)
         announcement = transfer.check_transfer(transfer.transfer_of(tasks, scanner), most_bytes=most_bytes)

@@ -27,7 +27,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xxhash
-from filelock import FileLock
 
 from seekable.errors import AccessDenied
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
@@ -38,14 +37,20 @@ from seekable.index.offsets import open_offsets
 from seekable.index.units import UnitHasher, complete_units, keep_units, units_name
 from seekable.remote.listing.known import known_listings
 from seekable.storage.compression import compression_of
-from seekable.storage.files import TEMPORARY_SUFFIX, has_access, write_atomically
+from seekable.storage.files import (
+    TEMPORARY_SUFFIX,
+    cache_folder,
+    has_access,
+    locked,
+    make_private_folder,
+    write_atomically,
+)
 from seekable.storage.listing import missing
 from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from filelock import BaseFileLock
+    from contextlib import AbstractContextManager
 
     from seekable.index.build.file_scan import FileScan
     from seekable.index.file_table import Table
@@ -66,9 +71,10 @@ _PART = "part-"
 """The beginning of the names of finished parts. They are kept for a week, for a build that goes on."""
 
 _OURS = re.compile(
-    rf"(files|offsets|points|schema|pages|part)-[0-9a-f]{{16}}\.(bin|u64|units)|.*{re.escape(TEMPORARY_SUFFIX)}",
-    re.DOTALL,
+    r"(files|offsets|points|schema|pages|part)-[0-9a-f]{16}\.(bin|u64|units)"
+    rf"|[a-z][a-z0-9.-]*\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}"
 )
+"""The names that the library gives to files of an index, finished or not; others' files stay."""
 
 
 _FEW_SCHEMAS = 4
@@ -117,21 +123,31 @@ def add_entries(folder: str, entries: Iterable[Entry], *, replacing: bool = Fals
     _publish(folder, merged, old=old, companions=companions_of(known.values()))
 
 
-def folder_lock(folder: str) -> BaseFileLock:
-    """Return the lock of an index folder, which a ``with`` statement takes."""
-    # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
-    return FileLock(os.path.join(folder, LOCK), mode=os.stat(folder).st_mode & 0o666)
+def folder_lock(folder: str) -> AbstractContextManager[None]:
+    """Return the lock of an index folder, which a ``with`` statement takes.
+
+    Raises:
+        AccessDenied: it is a link.
+    """
+    return locked(os.path.join(folder, LOCK), waiting=lambda: None)
 
 
-def make_folder(folder: str) -> None:
+def make_folder(folder: str, *, private: bool = False) -> None:
     """Make an index folder if it does not exist, and check that it can be written, before any work is done.
+
+    Args:
+        folder: the index folder.
+        private: True for data that others may not be able to read, such as that of a bucket.
 
     Raises:
         AccessDenied: the folder cannot be made or written.
         OSError: it cannot be made for another reason; a note says what to do.
     """
     try:
-        os.makedirs(folder, exist_ok=True)
+        if private or folder.startswith(os.path.join(cache_folder(), "")):
+            make_private_folder(folder)
+        else:
+            os.makedirs(folder, exist_ok=True)
     except OSError as error:
         if isinstance(error, PermissionError) or error.errno == errno.EROFS:
             raise AccessDenied(f"the index folder {folder!r} cannot be made: {error}; {_WAY_OUT}") from None

@@ -25,11 +25,10 @@ import xxhash
 from seekable._cached import cached
 from seekable.errors import IndexStale
 from seekable.index.catalog import read_table
-from seekable.index.damage import damaged_error
 from seekable.index.digest import digest_text
 from seekable.index.index_location import find_index
 from seekable.index.keys.keyed import descriptions, encode_description, read_files, read_head
-from seekable.index.units import UNIT_SHIFT, UnitHasher, keep_units, open_units
+from seekable.index.units import UNIT_SHIFT, UnitHasher, damaged_error, keep_units, open_units
 from seekable.storage.files import read_or_map, write_atomically
 
 if TYPE_CHECKING:

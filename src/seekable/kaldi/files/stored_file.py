@@ -7,22 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.kaldi.files.local_files import coding_by_name, coding_of, open_local
 from seekable.kaldi.files.specifiers import parse_rspecifier
+from seekable.storage import trust
 from seekable.storage.ranges import PositionedFile
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from _typeshed import WriteableBuffer
 
     from seekable.kaldi.files.local_files import Coding
     from seekable.kaldi.files.specifiers import Rspecifier
-    from seekable.remote import mounts, object_ranges, paths
+    from seekable.remote import addresses, mounts, object_ranges, paths
     from seekable.storage.ranges import RangeSource
 else:
+    addresses = lazy("seekable.remote.addresses")
     mounts = lazy("seekable.remote.mounts")
     object_ranges = lazy("seekable.remote.object_ranges")
     paths = lazy("seekable.remote.paths")
@@ -30,12 +32,14 @@ else:
 __all__ = [
     "GrowingRanges",
     "StoredFile",
+    "check_named",
     "is_stored",
     "mounted",
     "mounted_beside",
     "mounted_table",
     "open_readable",
     "scheme_of",
+    "script_folders",
     "stored_ranges",
     "takes_options",
 ]
@@ -44,6 +48,10 @@ _FIRST_BYTES: Final = 256 << 10
 """The bytes of the first piece. Each next one has twice as many while a file is read forward."""
 
 _MOST_BYTES: Final = 8 << 20
+
+_OUTSIDE: Final = (
+    "Copy the script to this machine, where its lines may name any file, if you know who made it"
+)
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _WEB: Final = frozenset({"http", "https"})
@@ -62,6 +70,32 @@ def is_stored(path: str) -> bool:
     if found is None or found[1].lower() == "file":
         return False
     return found[1].lower() not in _WEB or bool(mounts.options_of(path).values)
+
+
+def check_named(rxfilename: str, folders: Sequence[str]) -> None:
+    """Check that a line of a script in a store names a file below the folder of the script, or no command.
+
+    Args:
+        rxfilename: the file that the line names, or its command.
+        folders: the addresses of the folders of the scripts; none for scripts of this machine.
+
+    Raises:
+        UnsupportedFormat: the file lies elsewhere, or it is a command.
+    """
+    if folders and rxfilename.rstrip().endswith("|"):
+        message = (
+            f"a line of the script is the command {rxfilename!r}, and the script is in a store: its commands "
+            f'read nothing of this machine unless pipes="allow". {_OUTSIDE}'
+        )
+        raise UnsupportedFormat(message)
+    if folders:
+        below = [addresses.shown(folder) for folder in folders]
+        trust.check_below(addresses.shown(rxfilename), below, by="a line of the script", way_out=_OUTSIDE)
+
+
+def script_folders(name: str) -> tuple[str, ...]:
+    """Return the folder of a script in a store or on a web server; none of one of this machine."""
+    return (name.rpartition("/")[0],) if "://" in name else ()
 
 
 def mounted(rxfilename: str, storage_options: Mapping[str, Any] | None) -> str:

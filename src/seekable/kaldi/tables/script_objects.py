@@ -18,8 +18,13 @@ from seekable.errors import (
     UnsupportedFormat,
 )
 from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
+<<<<<<< HEAD
 from seekable.kaldi.files.opening import open_named
 from seekable.kaldi.files.stored_file import mounted, scheme_of
+=======
+from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.stored_file import check_named, mounted, scheme_of, script_folders
+>>>>>>> h-index
 from seekable.kaldi.holders.holder import SupportsRange
 from seekable.kaldi.holders.matrix_coding import CompressedMatrix
 from seekable.kaldi.holders.ranges import Range, parse_range
@@ -84,6 +89,7 @@ class ScriptObjects:
         self._files = files
         self._storage_options = storage_options
         self._scheme = scheme_of(name)
+        self._below = script_folders(name)
         self._whole: _Whole | None = None
 
     def read(self, key: str, xfilename: str) -> Any:
@@ -157,6 +163,8 @@ class ScriptObjects:
             kind = check_rxfilename(rxfilename)
         except InvalidArgument as error:
             raise CorruptTable(str(error)) from None
+        if kind != "pipe" or self._pipes != "allow":
+            check_named(split_offset(rxfilename)[0] if kind == "offset" else rxfilename, self._below)
         if self._storage_options and "://" in rxfilename and self._scheme in {"", scheme_of(rxfilename)}:
             rxfilename = mounted(rxfilename, self._storage_options)
         if kind in {"file", "offset"}:

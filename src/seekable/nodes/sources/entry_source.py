@@ -67,6 +67,7 @@ def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> Decoder:
         permissive=options.permissive,
         files=ObjectFiles(options.most_open_files, _store_of(files)),
         script_ns=int(files.mtimes_ns.max()) if is_script and not _store_of(files) else None,
+        below=_folders(files) if is_script and _store_of(files) else (),
         folder=_folder_in_store(files) if is_script else None,
     )
     return entry_decoder(entries)
@@ -81,5 +82,10 @@ def _folder_in_store(files: FileSet) -> str | None:
     """Return the address of the folder that all scripts lie in; None of local scripts and several folders."""
     if not _store_of(files):
         return None
-    folders = {os.path.dirname(files.path(file)) for file in range(len(files))}
-    return folders.pop() if len(folders) == 1 else None
+    folders = _folders(files)
+    return folders[0] if len(folders) == 1 else None
+
+
+def _folders(files: FileSet) -> tuple[str, ...]:
+    """Return the folders of files, each once."""
+    return tuple(dict.fromkeys(os.path.dirname(files.path(file)) for file in range(len(files))))

@@ -15,6 +15,7 @@ from seekable.formats.kaldi_directory.validated import check_directory
 from seekable.kaldi.directory.text_tables import TABLES
 from seekable.kaldi.directory.validation import BASES
 from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.kaldi.files.stored_file import script_folders
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.sources.line_source import source_of
 
@@ -100,7 +101,15 @@ def utterances_of(
         main.name(0),
         {name: SortedTable(table) for name, table in tables.items() if name in used and table is not main},
         columns,
-        EntryReader("scp", WAVE, pipes=pipes, permissive=False, files=files, folder=folder),
+        EntryReader(
+            "scp",
+            WAVE,
+            pipes=pipes,
+            permissive=False,
+            files=files,
+            below=script_folders(f"{folder}/"),
+            folder=folder,
+        ),
         {
             name: None if "://" in folder else int(table.mtimes_ns[0])
             for name, table in tables.items()

@@ -15,6 +15,8 @@ import struct
 import threading
 from typing import TYPE_CHECKING, Self
 
+from seekable.storage.files import make_private_folder
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -129,7 +131,7 @@ class Claims:
             return None
         if self._description is None or self._description.is_deleted():
             try:
-                os.makedirs(self._folder, exist_ok=True)
+                make_private_folder(self._folder)
                 self._description = _Description(self._path)
             except OSError:
                 return None

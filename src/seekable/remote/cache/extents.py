@@ -25,6 +25,7 @@ import numpy as np
 import xxhash
 
 from seekable.remote.cache.object_key import UNIT_BYTES, unit_count
+from seekable.storage.files import make_private_folder
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -355,7 +356,7 @@ def create_object(folder: str, key: ObjectKey, *, extent_units: int, etag: str |
     Raises:
         OSError: the disk is full, or cannot be written.
     """
-    os.makedirs(folder, exist_ok=True)
+    make_private_folder(folder)
     for name in os.listdir(folder):
         if name.endswith(EXTENT_SUFFIX) or name == SIDE:
             os.unlink(os.path.join(folder, name))

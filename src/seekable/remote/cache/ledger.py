@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from seekable.storage.files import make_private_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -124,7 +126,7 @@ class Ledger:
         stop = time.monotonic() + _PATIENCE_SECONDS
         while True:
             if self._descriptor < 0:
-                os.makedirs(self._folder, exist_ok=True)
+                make_private_folder(self._folder)
                 self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             _wait_for(self._descriptor, stop)
             # The folder may be deleted at any time.

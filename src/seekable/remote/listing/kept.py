@@ -18,7 +18,7 @@ import numpy as np
 import xxhash
 
 from seekable.remote.listing.listed_files import ListedFiles
-from seekable.storage.files import write_atomically
+from seekable.storage.files import make_private_folder, write_atomically
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -114,5 +114,5 @@ def write_kept(path: str, found: Sequence[Found], statuses: Sequence[Columns]) -
     for piece in pieces:
         hasher.update(piece)
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_private_folder(os.path.dirname(path))
         write_atomically(path, [hasher.digest(), *pieces])

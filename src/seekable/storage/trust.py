@@ -1,0 +1,120 @@
+"""Whose index is taken, and what a list of files may name: one rule each, for data that strangers made.
+
+- *An index* decides which bytes are a record, and its digests prove damage, not origin. So a folder of an
+  index beside the data is used if it is no link, and belongs to root, to this user, or to the owner of the
+  folder of the data. A folder that the user names with ``index_dir=`` is used as it is.
+- *A list* of files that comes with the data (shards of Energon and of wids, a script of Kaldi in a store)
+  names files of its own folder or below, in the same store. What lies elsewhere is read where the call says
+  so: where it names these files itself, or with ``root=`` of ``load_dataset``. Scripts of Kaldi and pipeline
+  files on this machine name any file of this machine, as they always did; a pipeline file no other address.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from typing import TYPE_CHECKING
+
+from seekable.errors import AccessDenied, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["check_below", "check_no_link", "is_below", "untrusted_owner"]
+
+
+def check_no_link(path: str) -> None:
+    """Check that a folder of an index, if it is there, is a folder and no link to one.
+
+    Raises:
+        AccessDenied: it is a link, or no folder.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return
+    if stat.S_ISDIR(mode):
+        return
+    what = "is a link" if stat.S_ISLNK(mode) else "is no folder"
+    raise AccessDenied(
+        f"{path!r} {what}, and an index is neither read nor written through it: whoever made it would choose "
+        f"the folder in which files are written and removed. Remove it, or name the folder of the index with "
+        f"index_dir="
+    )
+
+
+def untrusted_owner(path: str, *, data: str) -> int | None:
+    """Return the user id that owns the folder of an index, None if its index may be used.
+
+    It may be used if it is not there, or belongs to root, to this user, or to the owner of the data.
+
+    Args:
+        path: the folder of the index.
+        data: the folder of the data.
+
+    Example:
+        >>> untrusted_owner("/no such folder/.seekable", data="/") is None
+        True
+    """
+    try:
+        owner = os.lstat(path).st_uid
+        return None if owner in {0, os.geteuid(), os.stat(data).st_uid} else owner
+    except OSError:
+        return None
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return True if a path or an address is below a folder or the address of one, whatever ``..`` it has.
+
+    Links of the file system are not followed: who made them could write there.
+
+    Example:
+        >>> is_below("/data/a/../b.tar", "/data"), is_below("/data/../b.tar", "/data")
+        (True, False)
+        >>> is_below("s3://other/data/b.tar", "s3://mine/data"), is_below("/etc/passwd", "https://host/data")
+        (False, False)
+    """
+    return _plain(path).startswith(f"{_plain(folder).rstrip('/')}/")
+
+
+def check_below(name: str, folders: Iterable[str], *, by: str, way_out: str) -> None:
+    """Check that a file that a list names lies below the folder of the list.
+
+    Args:
+        name: the name in the list: relative to the folder, absolute, or an address.
+        folders: the folder of the list, or its address; several, where lists of several folders are read.
+        by: the list, for messages.
+        way_out: what the user can do to have the file read, for messages.
+
+    Raises:
+        UnsupportedFormat: the file is not below a folder, in the same store.
+
+    Example:
+        >>> check_below("train/a.tar", ["/data/set"], by="'index.json'", way_out="Open the files themselves")
+    """
+    for folder in folders:
+        path = name if "://" in name else os.path.join(folder, name)
+        if "\0" not in name and is_below(path, folder):
+            return
+    raise UnsupportedFormat(
+        f"{by} names {name!r}, which is not below {' or '.join(map(repr, folders))}: a list names only files "
+        f"that lie below its own folder, in the same store. {way_out}"
+    )
+
+
+def _plain(path: str) -> str:
+    """Return a path or an address without dots and repeated slashes; an empty text if it leads too far up."""
+    scheme, mark, rest = path.partition("://")
+    if not mark:
+        return os.path.abspath(path)
+    # To some servers an encoded slash or dot is one.
+    for encoded, character in (("%2e", "."), ("%2f", "/"), ("%5c", "/"), ("\\", "/")):
+        rest = rest.replace(encoded, character).replace(encoded.upper(), character)
+    place, _, key = rest.partition("/")
+    if scheme.lower() in ("http", "https"):
+        place, key = place.lower(), key.partition("?")[0].partition("#")[0]
+    key = posixpath.normpath(key.lstrip("/"))
+    if key == ".." or key.startswith("../"):
+        return ""
+    return f"{scheme.lower()}://{place}/{'' if key == '.' else key}"
