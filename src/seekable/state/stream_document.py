@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from seekable.errors import CorruptState
+from seekable.errors import CorruptState, StateMismatch
 from seekable.state.canonical import canonical_json
 from seekable.state.document import (
     SCHEMA,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from seekable.state.trainer_pass import TrainerPass
 
-__all__ = ["State", "StreamState", "merged", "parse_state"]
+__all__ = ["State", "StreamState", "merged", "other_kind", "parse_state"]
 
 _UNCHECKED = ("check", "pipeline")
 """The keys that the digest leaves out."""
@@ -141,6 +141,22 @@ def parse_state(document: Mapping[str, Any]) -> State:
         2
     """
     return StreamState.parse(document) if "lanes" in document else RunState.parse(document)
+
+
+def other_kind(state: State) -> StateMismatch:
+    """Return the error for a state of a dataset that is loaded into a stream, or the other way round.
+
+    Example:
+        >>> state = RunState(fingerprint="xxh3:0", step=2, epoch=0, position=64)
+        >>> str(other_kind(state)).partition(":")[0]
+        'the state is of a dataset, and here a stream is delivered'
+    """
+    was, is_now = ("stream", "dataset") if isinstance(state, StreamState) else ("dataset", "stream")
+    message = (
+        f"the state is of a {was}, and here a {is_now} is delivered: load it into a sk.Loader with "
+        f"resume='rows', by which each source goes on with the rows of its begun epoch that did not come"
+    )
+    return StateMismatch(message)
 
 
 def merged(states: Mapping[str, StreamState]) -> StreamState:
