@@ -49,7 +49,9 @@ def test_every_epoch_that_was_begun_is_finished_and_no_row_comes_twice(seed: int
     came, state = Delivered(ignored=dropped), None
     for _ in range(random.randint(1, 4)):
         # A run over a dataset goes on as one over a stream of it, and back.
-        made = stream(sizes, random) if random.random() < 0.7 else pipeline(sizes, random).map(stamped_each)
+        made: sk.Stream | sk.Dataset = stream(sizes, random)
+        if random.random() < 0.3:
+            made = pipeline(sizes, random).map(stamped_each)
         loader = loader_of(made, random)
         if state is not None:
             loader.load_state_dict(state, resume="rows")
@@ -95,9 +97,8 @@ def test_a_run_over_a_dataset_goes_on_as_a_packed_stream_and_back() -> None:
     rows = texts(40)
     first = sk.Loader(rows.shuffle(seed=1), batch_size=5, collate=list, prefetch=0)
     before = flat(Batches(first).next(2))
-    made = (
-        rows.shuffle(seed=1).stream(epochs=1, lanes=1).filter(long_enough).shuffle(buffer=6, seed=3).batch(3)
-    )
+    chosen = rows.shuffle(seed=1).stream(epochs=1, lanes=1).filter(long_enough)
+    made = chosen.shuffle(buffer=6, seed=3).batch(3)
     packed = sk.Loader(made, batch_size=2, collate=list, prefetch=0)
     with pytest.raises(sk.StateMismatch, match=r"is of a dataset, and here a stream .* resume='rows'"):
         packed.load_state_dict(first.state_dict())
@@ -111,7 +112,7 @@ def test_a_run_over_a_dataset_goes_on_as_a_packed_stream_and_back() -> None:
         second.load_state_dict(packed.state_dict())
     second.load_state_dict(packed.state_dict(), resume="rows")
     waiting, rest = packed.sources()[0]["in_flight"], flat(list(second))
-    assert waiting > 6
+    assert waiting >= 6
     came = [*before, *between, *rest]
     assert len({*came}) == len(came)
     assert all(not long_enough(row) for row in {*rows} - {*came})

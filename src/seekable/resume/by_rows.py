@@ -68,7 +68,8 @@ def dataset_by_rows(plain: Node, state: State) -> tuple[Node, RunState]:
 
     Args:
         plain: the present dataset.
-        state: the state of the old run, with the description of its dataset; or of its stream, with all lanes.
+        state: the state of the old run, with the description of its dataset; or of its stream, with all
+            lanes.
 
     Raises:
         StateMismatch: the state has no description, or the present sources lack rows that are left.
@@ -93,8 +94,8 @@ def stream_by_rows(plain: Stream, state: State) -> tuple[Stream, StreamState]:
 
     Args:
         plain: the present stream.
-        state: the state of all lanes of the old run, with the description of its stream; or that of a run over
-            a dataset.
+        state: the state of all lanes of the old run, with the description of its stream; or that of a run
+            over a dataset.
 
     Raises:
         StateMismatch: the state has no description, or the present sources lack rows that are left.
