@@ -162,15 +162,20 @@ class Bucket(OneInput):
     def boundaries(self) -> tuple[float, ...]:
         """The costs at which the next bucket begins: as given, or such that buckets have equal total costs.
 
-        They are estimated once, from the first items of lane 0, so that all lanes and ranks use the same.
+        They are estimated once, from the first items of the first lane that has any, so that all lanes and
+        ranks use the same.
         """
         if self.given is not None:
             return self.given
         source = self.inputs[0]
-        first = itertools.islice(LaneIterator(source, 0), self.size)
-        costs = sorted(self._cost(token, item) for token, item in first)
-        if not costs:
-            message = f"boundaries cannot be estimated: nothing comes out of lane 0 of {source!r}"
+        costs: list[float] = []
+        for lane in range(source.lanes):
+            first = itertools.islice(LaneIterator(source, lane), self.size)
+            costs = sorted(self._cost(token, item) for token, item in first)
+            if costs:
+                break
+        else:
+            message = f"boundaries cannot be estimated: nothing comes out of {source!r}"
             raise NothingPassed(message)
         total, run = _total(costs), 0.0
         found: list[float] = []
