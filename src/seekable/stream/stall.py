@@ -25,7 +25,7 @@ _WHOLE = 2
 
 _PASSES = 8
 """The epochs of all rows after which a lane is given up that gets other rows in each epoch. A lane of L gets
-a row that passes in 1 of L epochs, so that it misses the only one with probability (1 - 1/L)^(8 L) = 0.0003."""
+the only row that passes in 1 of L epochs, and misses it with probability (1 - 1/L)^(8 L) = 0.0003."""
 
 
 class StallDetector:
@@ -76,7 +76,8 @@ class StallDetector:
             self.over = True
             LOG.warning(
                 "lane %d of %d gets no record that passes %r, and other lanes do: its slots stay empty. Lane "
-                "l has the rows r with r %% %d == l: shuffle the dataset, or say another lanes= to ds.stream()",
+                "l has the rows r with r %% %d == l: shuffle the dataset, or say another lanes= to "
+                "ds.stream()",
                 *(number, lanes, stage, lanes),
             )
         elif epochs >= _PASSES * lanes:
