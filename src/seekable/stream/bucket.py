@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._cached import cached
+from seekable._log import LOG
 from seekable.errors import BadToken, InvalidArgument, NothingPassed
 from seekable.order.keys import derive, kind_key
 from seekable.state.functions import describe_function
@@ -128,13 +129,16 @@ class Bucket(OneInput):
         boundaries = state["boundaries"]
         source = lane.inputs[0]
         waiting = _Waiting(len(boundaries) + 1, buffer.notes)
-        ended = False
+        ended = warned = False
         while True:
             for token, item in itertools.islice(source, max(0, self.size - len(buffer))):
                 cost = self._cost(token, item)
                 bucket = bisect_right(boundaries, cost)
                 buffer.append(token, item, [bucket, cost])
                 waiting.add(bucket, cost)
+                if not warned and self.limit.counted(cost) > self.limit.cost:
+                    self._warn(token, cost)
+                    warned = True
             ended = len(buffer) < self.size
             if not buffer:
                 return
@@ -198,6 +202,16 @@ class Bucket(OneInput):
         del waiting.costs[bucket][:count]
         taken = buffer.take(indices)
         return tuple(token for token, _ in taken), [item for _, item in taken]
+
+    def _warn(self, token: Token, cost: float) -> None:
+        """Log that an item costs more than a batch may."""
+        counted = self.limit.counted(cost)
+        LOG.warning(
+            "the item of token %r costs %g, and max_cost=%g of %r: it comes as a batch of its own, which "
+            "costs more than the others. Leave such items out before, with stream.filter(); later ones are "
+            "not logged",
+            *(token, counted, self.limit.cost, self),
+        )
 
     def _cost(self, token: Token, item: Any) -> float:
         try:

@@ -304,7 +304,8 @@ class StageMethods(ABC):
 
         Args:
             cost: returns the cost of an item, a finite number of at least 0.
-            max_cost: the most a batch may cost; an item that costs more is a batch of its own.
+            max_cost: the most a batch may cost; an item that costs more is a batch of its own, and the
+                log warns of the first one in each lane.
             seed: ``0 <= seed < 2**64``.
             boundaries: the costs at which the next bucket begins; estimated from the first items by default.
             buckets: the number of buckets to estimate.
