@@ -326,5 +326,5 @@ def test_arguments_cannot_be_changed_afterwards(name: str) -> None:
     loader = sk.Loader(sk.from_sequence(range(9)), batch_size=2)
     with pytest.raises(sk.InvalidArgument, match=rf"loader\.{name} = 64\): make another one with {name}=64"):
         setattr(loader, name, 64)
-    loader.note = "mine"  # type: ignore[attr-defined]
+    loader.note = "mine"
     assert len(loader) == 5

@@ -140,7 +140,8 @@ def parse_state(document: Mapping[str, Any]) -> State:
         >>> parse_state({"seekable": 1, "fingerprint": "xxh3:0", "step": 2, "epoch": 0, "position": 64}).step
         2
     """
-    return StreamState.parse(document) if "lanes" in document else RunState.parse(document)
+    has_lanes = hasattr(document, "get") and "lanes" in document
+    return StreamState.parse(document) if has_lanes else RunState.parse(document)
 
 
 def other_kind(state: State) -> StateMismatch:
