@@ -128,10 +128,7 @@ class BadKey(SeekableError, ValueError):
 
 
 class BadToken(SeekableError, KeyError):
-    """No item of the stream has this token: the token is of another stream or other data, or was changed.
-
-    Also raised where a stage of the user's own gives two items one token.
-    """
+    """No item of the stream has this token, as of another stream, or two items of a user's stage have it."""
 
     __str__ = Exception.__str__
 

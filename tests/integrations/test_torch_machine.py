@@ -92,8 +92,9 @@ class Pair:
         self.runs = iter(self.loader), self.sampler.counting(self.torch)
 
     def check(self) -> None:
-        state = self.loader.state_dict(rows=False)
-        assert self.sampler.state_dict(rows=False) == state
+        state, own = (each.state_dict(rows=False) for each in (self.loader, self.sampler))
+        state.pop("pass", None)  # a sampler has no use for it: no trainer begins its runs anew unseen
+        assert own == state
         assert (self.sampler.step, self.sampler.epoch) == (self.loader.step, self.loader.epoch)
         self.states.append(state)
 

@@ -108,6 +108,13 @@ def test_data_without_an_end_goes_on(server: Server, tmp_path: Path) -> None:
     assert first.ids() + second.ids() == expected(24, endless=True)
 
 
+def test_a_finished_run_over_data_without_an_end_trains_no_further(server: Server, tmp_path: Path) -> None:
+    training = Training(server, tmp_path, data={"endless": True}, max_steps=4)
+    first, second = training.live(resume=False), training.live()
+    assert (first.ids(), second.ids()) == (expected(4, endless=True), [])
+    assert training.live(max_steps=6).ids() == expected(6, endless=True)[4:]
+
+
 def test_evaluation_in_between_changes_nothing(server: Server, tmp_path: Path) -> None:
     training = Training(server, tmp_path, eval_strategy="steps", eval_steps=5, num_train_epochs=1)
     first, second = training.live(after=7, resume=False), training.live()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seekable.loader.steps import Cursor
 from seekable.loader.workers import messages as module
 from seekable.loader.workers.messages import Closed, Connection, SharedBuffers, memory_without_name
+from seekable.loader.workers.process import WorkerProcess
+from seekable.loader.workers.worker import Ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,3 +139,27 @@ def test_an_end_that_is_gone_is_told() -> None:
             left.receive()
         with pytest.raises(Closed):
             left.send("x")
+
+
+def test_the_time_in_which_a_worker_starts_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = (Connection(end) for end in socket.socketpair())
+    worker = object.__new__(WorkerProcess)
+    worker.connection, worker._is_ready = ours, False
+    waited: list[float | None] = []
+
+    class Poll:
+        def register(self, *_: Any) -> None:
+            pass
+
+        def poll(self, milliseconds: float | None) -> bool:
+            waited.append(milliseconds)
+            return True
+
+    monkeypatch.setattr(select, "poll", Poll)
+    theirs.send(Ready())
+    assert worker.receive(1, 2.0, Cursor()) is None
+    theirs.send("a result", tag=1)
+    assert worker.receive(1, 2.0, Cursor()) == "a result"
+    assert waited == [None, 2000.0]
+    ours.close()
+    theirs.close()

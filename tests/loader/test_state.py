@@ -333,3 +333,12 @@ def test_a_file_whose_name_is_no_utf8_has_states_too(tmp_path: Path) -> None:
     assert sorted(row for batch in by_rows for row in batch) == left
     with pytest.raises(sk.StateMismatch, match="seed was 1, is 2"):
         made(seed=2).load_state_dict(state)
+
+
+@pytest.mark.parametrize("name", ["batch_size", "collate", "world_size", "dataset"])
+def test_arguments_cannot_be_changed_afterwards(name: str) -> None:
+    loader = sk.Loader(sk.from_sequence(range(9)), batch_size=2)
+    with pytest.raises(sk.InvalidArgument, match=rf"loader\.{name} = 64\): make another one with {name}=64"):
+        setattr(loader, name, 64)
+    loader.note = "mine"
+    assert len(loader) == 5

@@ -28,6 +28,10 @@ def stamped(record: str) -> tuple[str, int]:
     return record, next(_PASS)
 
 
+def stamped_each(record: Any) -> Any:
+    return stamped(record) if isinstance(record, str) else list(map(stamped_each, record))
+
+
 def in_parts(stamp: tuple[str, int]) -> list[tuple[str, int, int]]:
     """Make up to three parts of it, the same number each time."""
     return [(*stamp, part) for part in range(1 + crc32(stamp[0].encode()) % 3)]

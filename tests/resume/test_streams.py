@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.resume.datasets import Batches, Delivered, through_json
-from tests.resume.streams import bare, dropped, last, resumed, stamps_in, stream
+from tests.resume.datasets import Batches, Delivered, pipeline, through_json
+from tests.resume.streams import bare, dropped, last, resumed, stamped_each, stamps_in, stream
 from tests.thrift import some
 
 import seekable as sk
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 UNSHRUNK = settings(deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
-def loader_of(made: sk.Stream, random: Random) -> sk.Loader:
+def loader_of(made: sk.Stream | sk.Dataset, random: Random) -> sk.Loader:
     workers = random.choice([0, 0, 2])
     return sk.Loader(
         made,
@@ -48,7 +48,10 @@ def test_every_epoch_that_was_begun_is_finished_and_no_row_comes_twice(seed: int
     sizes = {name: random.randint(20, 60) for name in random.choice(["a", "ab", "abc"])}
     came, state = Delivered(ignored=dropped), None
     for _ in range(random.randint(1, 4)):
-        made = stream(sizes, random)
+        # A run over a dataset goes on as one over a stream of it, and back.
+        made: sk.Stream | sk.Dataset = stream(sizes, random)
+        if random.random() < 0.3:
+            made = pipeline(sizes, random).map(stamped_each)
         loader = loader_of(made, random)
         if state is not None:
             loader.load_state_dict(state, resume="rows")
@@ -66,7 +69,7 @@ def test_every_epoch_that_was_begun_is_finished_and_no_row_comes_twice(seed: int
     came.check()
 
 
-def check_goes_on_exactly(made: sk.Stream, loader: sk.Loader, random: Random) -> None:
+def check_goes_on_exactly(made: sk.Stream | sk.Dataset, loader: sk.Loader, random: Random) -> None:
     """A state, also one that goes on by rows, is resumed exactly; passes have other numbers then."""
     state = loader.state_dict()
     batch, steps = loader._progress.steps.batch, random.randint(0, 8)
@@ -83,6 +86,38 @@ def check_goes_on_exactly(made: sk.Stream, loader: sk.Loader, random: Random) ->
     third = twin(second.state_dict())
     assert begun + bare(Batches(third).next(steps - middle)) == whole
     assert third.state_dict() == first.state_dict()
+
+
+def long_enough(row: str) -> bool:
+    return len(row) > 3
+
+
+def test_a_run_over_a_dataset_goes_on_as_a_packed_stream_and_back() -> None:
+    """Nothing of the begun epoch comes twice, and what waits in buffers and open packs comes first."""
+    rows = texts(40)
+    first = sk.Loader(rows.shuffle(seed=1), batch_size=5, collate=list, prefetch=0)
+    before = flat(Batches(first).next(2))
+    chosen = rows.shuffle(seed=1).stream(epochs=1, lanes=1).filter(long_enough)
+    made = chosen.shuffle(buffer=6, seed=3).batch(3)
+    packed = sk.Loader(made, batch_size=2, collate=list, prefetch=0)
+    with pytest.raises(sk.StateMismatch, match=r"is of a dataset, and here a stream .* resume='rows'"):
+        packed.load_state_dict(first.state_dict())
+    with pytest.raises(sk.StateMismatch, match=r"is of a dataset, and here a stream"):
+        iter(made).load_state_dict(first.state_dict())
+    packed.load_state_dict(first.state_dict(), resume="rows")
+    assert packed.step == 2
+    between = flat(Batches(packed).next(2))
+    second = sk.Loader(rows, batch_size=1, collate=list, prefetch=0)
+    with pytest.raises(sk.StateMismatch, match=r"is of a stream, and here a dataset .* resume='rows'"):
+        second.load_state_dict(packed.state_dict())
+    second.load_state_dict(packed.state_dict(), resume="rows")
+    waiting, rest = packed.sources()[0]["in_flight"], flat(list(second))
+    assert waiting >= 6
+    came = [*before, *between, *rest]
+    assert len({*came}) == len(came)
+    assert all(not long_enough(row) for row in {*rows} - {*came})
+    drawn = [row for row in rows.shuffle(seed=1) if long_enough(row) and row not in before]
+    assert {*rest[:waiting]} == {*drawn[: len(between) + waiting]} - {*between}
 
 
 def texts(count: int) -> sk.Dataset:

@@ -125,3 +125,14 @@ def test_sums_are_the_same_in_every_python() -> None:
 def test_arguments_that_break_a_rule_are_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(sk.InvalidArgument, match=told):
         bucketed([1.0], **given)
+
+
+def test_an_item_that_costs_more_than_a_batch_may_is_one_of_its_own_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream = sk.from_sequence([500, 100, 100, 700]).stream(epochs=1)
+    batches = list(stream.bucket(float, max_cost=300, seed=0, boundaries=[200], buffer=4))
+    assert sorted(batches) == [[100, 100], [500], [700]]
+    assert [record.message.partition(",")[0] for record in caplog.records] == [
+        "the item of token 0 costs 500"
+    ]

@@ -157,3 +157,74 @@ def test_lanes_without_records_are_empty_where_others_go_on() -> None:
     assert list(itertools.islice(stream, 7)) == list("abcabca")
     # The slots of lanes 3 and 4 are empty, and count.
     assert list(stream.take(13)) == list("abcabcabc")
+
+
+def odd(number: int) -> bool:
+    return number % 2 == 1
+
+
+def odd_alone(number: int) -> list[int]:
+    return [number] if odd(number) else []
+
+
+def odd_or_hole(number: int) -> Any:
+    return number if odd(number) else sk.HOLE
+
+
+def odd_documents(number: int) -> list[int]:
+    return [number, number] if odd(number) else []
+
+
+SPARSE = {
+    "filter": lambda stream: stream.filter(odd),
+    "filter above shuffle": lambda stream: stream.shuffle(buffer=3, seed=1).filter(odd),
+    "flatten": lambda stream: stream.flatten(odd_alone),
+    "pack": lambda stream: stream.map(odd_documents).pack(2).map(lambda sample: int(sample["tokens"][0])),
+    "filter of filters": lambda stream: stream.filter(bool).filter(odd),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_a_lane_in_which_nothing_passes_leaves_its_slots_empty(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Lanes 0 and 2 have the even numbers. The others go on, and a resume is exact."""
+    stream = SPARSE[name](endless(8, lanes=4))
+    wanted = list(itertools.islice(stream, 10))
+    assert set(wanted) == {1, 3, 5, 7}
+    assert "lane 0 of 4 gets no record that passes" in caplog.text
+    first, again = iter(stream), iter(SPARSE[name](endless(8, lanes=4)))
+    begun = [next(first) for _ in range(3)]
+    again.load_state_dict(first.state_dict())
+    assert begun + list(itertools.islice(again, 7)) == wanted
+
+
+def test_other_ways_to_a_lane_without_an_item() -> None:
+    holes = sk.from_sequence(range(8)).map(odd_or_hole).stream(lanes=4)
+    assert list(itertools.islice(holes, 5)) == [1, 3, 5, 7, 1]
+    repeated = sk.from_sequence(range(8)).stream(lanes=4, epochs=1).filter(odd).repeat()
+    assert list(itertools.islice(repeated, 5)) == [1, 3, 5, 7, 1]
+    estimated = endless(8, lanes=4).filter(odd).bucket(float, max_cost=3, seed=0, buffer=4)
+    assert {number for batch in itertools.islice(estimated, 9) for number in batch} == {1, 3, 5, 7}
+
+
+def test_a_lane_that_gets_other_rows_each_epoch_waits_for_those_that_pass() -> None:
+    shuffled = sk.from_sequence(range(16)).shuffle(seed=1).stream(lanes=4).filter(lambda number: number == 3)
+    assert list(itertools.islice(shuffled, 8)) == [3] * 8
+    assert {shuffled.locate(token)[0].row for token in tokens_of(shuffled, 8)} == {3}
+    assert len({token % 4 for token in tokens_of(shuffled, 8)}) == 4
+
+
+def tokens_of(stream: sk.Stream, count: int) -> list[Any]:
+    run = iter(stream)
+    return [run.token for _ in itertools.islice(run, count)]
+
+
+def test_a_loader_leaves_the_slots_out_and_refuses_whole_batches_of_them() -> None:
+    made = endless(8, lanes=4).filter(odd)
+    batches = sk.Loader(made, batch_size=4, collate=list, prefetch=0, steps=3)
+    assert list(batches) == [[1, 3], [5, 7], [1, 3]]
+    with pytest.raises(sk.NothingPassed, match=r"lane 0 of 4 gives nothing.*end='drop'"):
+        next(iter(sk.Loader(made, batch_size=4, end="drop", prefetch=0)))
+    with pytest.raises(sk.NothingPassed, match="all lanes of rank 0 of 4 are empty"):
+        next(iter(sk.Loader(made, global_batch_size=4, rank=0, world_size=4, prefetch=0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from functools import partial
 from typing import Any
 
@@ -108,8 +109,15 @@ def test_only_the_cuts_that_are_asked_for_are_made() -> None:
     assert len(made) == 1 + 2 * 2
 
 
-def test_datasets_and_loaders_pass() -> None:
-    assert_resumes_exactly(lambda: shuffled(8))
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def test_datasets_and_loaders_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In a script, which a new process does not run, fingerprints have its name.
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "train.py", raising=False)
+    monkeypatch.setattr(doubled, "__module__", "__main__")
+    assert_resumes_exactly(lambda: shuffled(8).map(doubled))
     assert_resumes_exactly(lambda: sk.Loader(numbers(), batch_size=3, end="pad", epochs=2), runs=2)
 
 
@@ -128,3 +136,10 @@ def test_a_stage_with_a_hidden_memory_is_found() -> None:
 def test_other_things_are_refused() -> None:
     with pytest.raises(TypeError, match=r"a Loader, a Dataset or a Stream \(got list\)"):
         assert_resumes_exactly(lambda: [1, 2, 3])  # type: ignore[arg-type, return-value]
+
+
+def test_a_cut_beyond_the_end_is_refused() -> None:
+    with pytest.raises(
+        sk.InvalidArgument, match=r"cuts must be from 0 to 3, the number of batches \(got 4\)"
+    ):
+        assert_resumes_exactly(lambda: sk.from_sequence(range(3)), runs=1, cuts=[0, 4], new_process=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
-from seekable.dataset.position import checked_places
+from seekable.dataset.position import as_positions, checked_places
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.graph import known_size
 
@@ -351,12 +351,16 @@ class ColumnTools(Face):
             raise InvalidArgument(message)
         return tables.batches(self._node, kind, checked_count("size", size, least=1))
 
-    def batch_at(self, positions: NDArray[np.int64]) -> Any:
+    def batch_at(self, positions: Sequence[int] | NDArray[np.int64]) -> Any:
         """Return the records at ``positions`` as a list, or of tables in the form of their ``decode``.
 
         Args:
-            positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
+            positions: integers of at least 0, of any epochs; those of a 1-D int64 array are not checked.
+
+        Raises:
+            OutOfRange, WrongType: the positions are others.
         """
+        positions = as_positions(positions)
         form = self._node.batch_form
         if form == "python":
             return self._node.fetch(positions)

@@ -14,7 +14,7 @@ from seekable.dataset.columns import ColumnTools
 from seekable.dataset.files import Files
 from seekable.dataset.ordering import Ordering
 from seekable.dataset.packed_samples import PackedSamples
-from seekable.dataset.position import checked_place, checked_places, note_read
+from seekable.dataset.position import as_positions, checked_place, checked_places, note_read
 from seekable.dataset.token_writing import TokenWriting
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import leaves_of, reads_objects
@@ -219,26 +219,35 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
 
     _getitems = __getitems__
 
-    def fetch(self, positions: NDArray[np.int64]) -> list[Any]:
+    def fetch(self, positions: Sequence[int] | NDArray[np.int64]) -> list[Any]:
         """Return the records at ``positions``, in the same order.
 
         Args:
-            positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
+            positions: integers of at least 0, of any epochs; those of a 1-D int64 array are not checked.
 
         Raises:
+            OutOfRange, WrongType: the positions are others.
             CorruptRecord: a record cannot be decoded.
             MissingColumn, BadValue: a column is missing, or a value does not fit it.
             IndexStale, AccessDenied, Unreachable: a file was changed, may not be read, or lies on the Hub.
         """
-        return self._node.fetch(positions)
+        return self._node.fetch(as_positions(positions))
 
-    def plan(self, positions: NDArray[np.int64]) -> Plan:
+    def plan(self, positions: Sequence[int] | NDArray[np.int64]) -> Plan:
         """Return the plan of a read, whose ``read()`` yields the records in order; nothing is read yet.
 
         Args:
-            positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
+            positions: integers of at least 0, of any epochs; those of a 1-D int64 array are not checked.
+
+        Raises:
+            OutOfRange, WrongType: the positions are others.
+
+        Example:
+            >>> import seekable as sk
+            >>> sk.from_sequence("abc").plan([1, 5]).read()
+            ['b', 'c']
         """
-        return self._node.plan(positions)
+        return self._node.plan(as_positions(positions))
 
     def locate(self, rows: Any) -> Any:
         """Return the location of a row of epoch 0, or a list of locations for a list of rows.

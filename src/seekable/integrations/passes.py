@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.dataset import Dataset
@@ -27,6 +26,8 @@ class Passes:
         loader: each of its runs is a pass of one epoch.
         batch: the number of records of a batch over all ranks.
         resumed: True if the loader was restored from a state.
+        bound: the batches of a pass over data without an end. A trainer that knows no length counts wrongly
+            when it resumes a run that it has finished.
 
     Example:
         >>> import seekable as sk
@@ -36,7 +37,7 @@ class Passes:
         [[0, 1], [2, 3], [4]]
     """
 
-    def __init__(self, loader: Loader, *, batch: int, resumed: bool) -> None:
+    def __init__(self, loader: Loader, *, batch: int, resumed: bool, bound: int | None = None) -> None:
         if not isinstance(loader.dataset, Dataset):
             message = (
                 "a trainer that counts passes and batches needs a Dataset: the number of batches of a Stream "
@@ -45,7 +46,7 @@ class Passes:
             raise WrongType(message)
         self.loader, self.dataset = loader, loader.dataset
         self.numbers = Numbers(self)
-        self._batch = batch
+        self._batch, self.bound = batch, bound
         self._resumed = resumed
         self._pass: int | None = None
         self._run: Iterator[Any] | None = None
@@ -122,13 +123,13 @@ class Numbers:
     def __iter__(self) -> Iterator[list[int]]:
         """Begin a pass, and yield its batch numbers, each as a list of one number."""
         self._passes.begin()
-        endless = self._passes.dataset.size is None
-        return ([number] for number in (itertools.count() if endless else range(len(self))))
+        return ([number] for number in range(len(self)))
 
     def __len__(self) -> int:
         """Return the number of batches of a pass.
 
         Raises:
-            EndlessDataset: it has no end.
+            EndlessDataset: it has no end, and no bound.
         """
-        return len(self._passes.loader)
+        passes = self._passes
+        return len(passes.loader) if passes.bound is None else passes.bound

@@ -11,6 +11,7 @@ from seekable.integrations.passes import Passes
 from seekable.loader.checkpoints import load_state, save_state
 from seekable.loader.loader import Loader
 from seekable.loader.positioned import move_silently
+from seekable.stream.stream import Stream
 
 try:
     import transformers
@@ -95,7 +96,10 @@ class TrainerMixin(_Base):
                     f"without seekable, whose order cannot go on. ignore_data_skip=True begins the epoch anew"
                 )
                 raise DataNotFound(message)
-        passes = Passes(loader, batch=self._records_of_batch, resumed=resumed)
+        args = self.args
+        is_bounded = loader.dataset.size is None and args.max_steps > 0
+        bound = args.max_steps * args.gradient_accumulation_steps if is_bounded else None
+        passes = Passes(loader, batch=self._records_of_batch, resumed=resumed, bound=bound)
         return _Batches(passes)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature is the trainer's
@@ -122,8 +126,8 @@ class TrainerMixin(_Base):
         dataset, args = self.train_dataset, self.args
         if not isinstance(dataset, Dataset):
             message = (
-                f"train_dataset must be a seekable dataset (got {type(dataset).__name__}): wrap it in "
-                f"sk.from_sequence, or use the trainer without seekable"
+                f"train_dataset must be a seekable dataset (got {type(dataset).__name__}): "
+                f"{_way_out(dataset)}"
             )
             raise WrongType(message)
         _check_order(getattr(args, "train_sampling_strategy", "random"))
@@ -177,6 +181,17 @@ class _Batches(DataLoader[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the next pass."""
         self._numbers.set_epoch(epoch)
+
+
+def _way_out(dataset: object) -> str:
+    """Return the advice for what is no dataset."""
+    if isinstance(dataset, Stream):
+        return (
+            "the trainer numbers the batches of an epoch, and what a stream gives is known when it has come. "
+            "Choose and pack the rows in the dataset itself (ds.filter(), ds.flatten(), ds.pack()); or write "
+            "what the stream gives to files once, with stream.write_parquet(), and open those"
+        )
+    return "wrap it in sk.from_sequence, or use the trainer without seekable"
 
 
 def _check_order(strategy: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
 from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import file_size, folder_exists, list_names, output_path, read_file
@@ -38,6 +39,7 @@ __all__ = [
     "generations",
     "generations_in",
     "has_other_description",
+    "has_state",
     "is_unfinished",
     "read_generation",
     "read_json",
@@ -248,6 +250,23 @@ def read_generation(folder: str, generation: Generation) -> State:
             )
             raise CorruptState(message)
     return _parsed(states[first], os.path.join(folder, first))
+
+
+def has_state(folder: str) -> bool:
+    """Return True if a folder has a state; log states that are not whole."""
+    found = generations_in(folder)
+    usable = resumable(found)
+    for generation in found:
+        if not generation.complete and generation.step >= usable[-1].step:
+            LOG.warning(
+                "the state of step %d in %s is not whole: %s; step %d is loaded. All ranks are to call "
+                "sk.save_state",
+                generation.step,
+                shown(folder),
+                generation.ranks_there,
+                usable[-1].step,
+            )
+    return bool(usable)
 
 
 def _in_words(ranks: Sequence[int]) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
-from seekable._log import LOG
 from seekable.dataset.dataset import Dataset
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.arguments import checked_resume, no_loader
@@ -22,12 +21,11 @@ from seekable.loader.checkpoint_files import (
     description_name,
     each_at_once,
     generations,
-    generations_in,
     has_other_description,
+    has_state,
     is_unfinished,
     read_json,
     read_state,
-    resumable,
     source_paths_name,
     state_name,
     whole_description,
@@ -211,7 +209,7 @@ def load_state(
     _check_loader(loader)
     folder = output_path(folder, storage_options)
     is_file = file_size(folder) is not None and not os.path.isdir(folder)
-    if not is_file and not _has_state(folder):
+    if not is_file and not has_state(folder):
         log_anew(f"no saved state in {shown(folder)}")
         return False
     document = read_json(folder) if is_file else {}
@@ -222,23 +220,6 @@ def load_state(
     resumed = loader.resumed
     assert resumed is not None
     return resumed
-
-
-def _has_state(folder: str) -> bool:
-    """Return True if a folder has a state; log states that are not whole."""
-    found = generations_in(folder)
-    usable = resumable(found)
-    for generation in found:
-        if not generation.complete and generation.step >= usable[-1].step:
-            LOG.warning(
-                "the state of step %d in %s is not whole: %s; step %d is loaded. All ranks are to call "
-                "sk.save_state",
-                generation.step,
-                shown(folder),
-                generation.ranks_there,
-                usable[-1].step,
-            )
-    return bool(usable)
 
 
 def _load(saved: Saved, loader: Stateful, resume: Resume) -> None:

@@ -171,7 +171,7 @@ def merge_lanes(
         NothingPassed: a stream without end has no item, or all items of a batch are holes.
     """
     rounds = _rounds(reads, stream, steps, cursor.position)
-    rounds = _in_whole_rounds(rounds, stream.lanes) if steps.end == "drop" else _without_padding(rounds)
+    rounds = _in_whole_rounds(rounds, stream) if steps.end == "drop" else _without_padding(rounds)
     return itertools.islice(_collated(rounds, cursor, collate), steps.left(cursor))
 
 
@@ -232,8 +232,13 @@ def _without_padding(rounds: Iterable[_Round]) -> Iterator[_Round]:
             padding = []
 
 
-def _in_whole_rounds(rounds: Iterable[_Round], lanes: int) -> Iterator[_Round]:
-    """End before the first ``lanes`` slots, counted from a multiple of ``lanes``, of which one is empty."""
+def _in_whole_rounds(rounds: Iterable[_Round], stream: Stream) -> Iterator[_Round]:
+    """End before the first ``lanes`` slots, counted from a multiple of ``lanes``, of which one is empty.
+
+    Raises:
+        NothingPassed: the stream has no end, and a lane gives nothing.
+    """
+    lanes = stream.lanes
     waiting: deque[_Round] = deque()
     for each in rounds:
         if each.empty is None:
@@ -242,6 +247,8 @@ def _in_whole_rounds(rounds: Iterable[_Round], lanes: int) -> Iterator[_Round]:
         while waiting and waiting[0].stop <= whole:
             yield waiting.popleft()
         if each.empty is not None:
+            if stream.endless:
+                raise NothingPassed(_empty_lane(stream, each.empty % lanes))
             return
 
 
@@ -267,6 +274,14 @@ def _collated(rounds: Iterable[_Round], cursor: Cursor, collate: Collate) -> Ite
             deltas=tuple(deltas),
         )
         deltas, holes = [], 0
+
+
+def _empty_lane(stream: Stream, lane: int) -> str:
+    return (
+        f"lane {lane} of {stream.lanes} gives nothing in {stream!r}, which has no end, so that no batch is "
+        f"whole, as end='drop' wants it: leave end= out, shuffle the dataset, or say another lanes= to "
+        f"ds.stream()"
+    )
 
 
 def _only_empty_lanes(stream: Stream, steps: Steps) -> str:

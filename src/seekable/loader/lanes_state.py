@@ -19,7 +19,7 @@ from seekable.resume.readers import lanes_of, simplified_stream
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import has_row_offsets
-from seekable.state.stream_document import StreamState
+from seekable.state.stream_document import StreamState, other_kind, parse_state
 from seekable.stream.description import datasets_of, text_of_stream
 from seekable.stream.iterator import check_resumable, check_stream
 from seekable.stream.partly_delivered import PartlyDelivered, parsed, splitting_lineage
@@ -173,7 +173,11 @@ class LanesState:
         """Return the stream that a document is of, and the state of it there."""
         if has_row_offsets(document):
             return stream_at_offsets(self._plain, document)
-        state, stream = StreamState.parse(document), self._plain
+        state, stream = parse_state(document), self._plain
+        if not isinstance(state, StreamState):
+            if resume != "rows":
+                raise other_kind(state)
+            return stream_by_rows(self._plain, state)
         try:
             if state.rows:
                 stream = stream_from_rows(state.rows, self._plain)

@@ -8,6 +8,7 @@ said of the cursor, and the moves of it, are in the base class (`Positioned`).
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,6 +53,9 @@ __all__ = ["Loader"]
 class Loader(Positioned, Viewable):
     """Batches of a dataset or a stream; each ``iter(loader)`` is the next run of ``epochs`` epochs.
 
+    So each run over a shuffled dataset has another order. For validation, give data that is not shuffled, or
+    ``shuffle(seed=..., fixed=True)``.
+
     Args:
         dataset: the Dataset or Stream to deliver, in its order.
         batch_size: records in a batch, while there is one rank; None delivers the records themselves.
@@ -64,15 +68,18 @@ class Loader(Positioned, Viewable):
             dict of arrays and lists, or a record batch.
         end: the last batch of a run is ``"short"``, is left out (``"drop"``), or is filled from the start of
             the run (``"pad"``).
-        epochs: epochs of a run: 1, or without end where the dataset is endless.
-        steps: the most batches of a run; bounds a run over endless data.
+        epochs: epochs of a run: 1, or without end where the dataset is endless. A stream has no end, unless
+            ``ds.stream(epochs=)`` gives it one.
+        steps: the most batches of a run; bounds a run over endless data. Over data with an end, the rest of
+            the epochs of a run is left out: the next run begins with the epoch after them.
         prefetch: batches made ahead by a thread, which starts once the caller is busy between batches, or by
             each worker. With 0 a batch is made when it is requested; workers make one each ahead.
         max_holes: the most records that may be holes (``sk.HOLE``), which are left out of batches and counted
             in ``report()``; None for any number.
         workers: the number of workers that make batches; 0 for none. Neither batches nor order depend on it.
         worker_type: ``"process"``, or ``"thread"`` where decoding lets other threads run.
-        timeout: the most seconds to wait for a batch of a worker process; None for any number.
+        timeout: the most seconds to wait for a batch of a worker process that has started; None for any
+            number.
         restart_workers: replace a worker process that dies; no batch is lost or comes twice.
         prefetch_bytes: the bytes, about, of the batches that worker processes may make ahead.
 
@@ -146,6 +153,20 @@ class Loader(Positioned, Viewable):
         single = batch_size is None and global_batch_size is None
         source_of = functools.partial(source, steps=division, collate=None if single else collate)
         self._producer = Producer(source_of, options)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; the arguments of a loader cannot be changed.
+
+        Raises:
+            InvalidArgument: the name is that of an argument.
+        """
+        if name in _FIXED:
+            message = (
+                f"a loader keeps its arguments (got loader.{name} = {value!r:.100}): make another one with "
+                f"{name}={value!r:.100}, and load the state of this one, load_state_dict(loader.state_dict())"
+            )
+            raise InvalidArgument(message)
+        super().__setattr__(name, value)
 
     def __len__(self) -> int:
         """Return the number of batches of a whole run.
@@ -334,3 +355,7 @@ class Loader(Positioned, Viewable):
     def _repr_html_(self) -> str:
         """Return what a notebook shows: batches, ranks, how far the run is, and how far each source is."""
         return notebook.loader_html(self, self._progress)
+
+
+_FIXED = frozenset(inspect.signature(Loader.__init__).parameters) - {"self"}
+"""The names of the arguments of a loader."""

@@ -18,6 +18,7 @@ from seekable.loader.steps import Cursor
 from seekable.nodes.bases import reads_objects
 from seekable.order.remaining import Remaining
 from seekable.state.document import RunState, has_row_offsets
+from seekable.state.stream_document import other_kind, parse_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -230,7 +231,11 @@ class DatasetState:
         """Return the dataset that a document is of, and the state of it there."""
         if has_row_offsets(document):
             return row_offsets.dataset_at_offsets(self._plain, document)
-        state, dataset = RunState.parse(document), self._plain
+        state, dataset = parse_state(document), self._plain
+        if not isinstance(state, RunState):
+            if resume != "rows":
+                raise other_kind(state)
+            return by_rows.dataset_by_rows(self._plain, state)
         try:
             if state.rows:
                 dataset = serialize.dataset_from_rows(state.rows, self._plain)

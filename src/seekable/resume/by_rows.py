@@ -21,7 +21,11 @@ from seekable.resume.sources import remaining_by_source, sources_of, with_source
 from seekable.resume.start_position import BegunEpoch, start_position
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
+from seekable.state.document import RunState
+from seekable.state.stream_document import StreamState
+from seekable.stream.lane import StageState
 from seekable.stream.lineage import described_lineage, lineage_of
+from seekable.stream.mix import MixItems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +35,7 @@ if TYPE_CHECKING:
     from seekable.resume.match import Match
     from seekable.resume.readers import Reader
     from seekable.resume.sources import Name, Source
-    from seekable.state.document import RunState
-    from seekable.state.stream_document import State, StreamState
+    from seekable.state.stream_document import State
     from seekable.stream.source import FromDataset
     from seekable.stream.stream import Stream
 
@@ -60,12 +63,13 @@ class ResumedDataset:
     """The number of the first epoch of its run."""
 
 
-def dataset_by_rows(plain: Node, state: RunState) -> tuple[Node, RunState]:
+def dataset_by_rows(plain: Node, state: State) -> tuple[Node, RunState]:
     """Return the dataset that resumes a saved run by rows, and the state of it there.
 
     Args:
         plain: the present dataset.
-        state: the state of the old run, with the description of its dataset.
+        state: the state of the old run, with the description of its dataset; or of its stream, with all
+            lanes.
 
     Raises:
         StateMismatch: the state has no description, or the present sources lack rows that are left.
@@ -73,25 +77,25 @@ def dataset_by_rows(plain: Node, state: RunState) -> tuple[Node, RunState]:
         InvalidArgument: a node hides how much each source delivered, or rows that were chosen by content are
             not to be found any more.
     """
-    description = description_of(state)
-    (progress,) = progress_of(description, state)
-    _check_description(progress.dataset.fingerprint_at(state.position), state)
-    (resumed,) = resumed_datasets([((), plain)], [consumed(progress)])
-    return resumed.dataset, replace(
-        state,
+    olds = _consumed_of(state, None)
+    draws = _num_draws(state) if isinstance(state, StreamState) else None
+    (resumed,) = resumed_datasets([((), plain)], olds, num_draws=draws)
+    return resumed.dataset, RunState(
         fingerprint=resumed.dataset.fingerprint_at(resumed.position),
-        position=resumed.position,
+        step=state.step,
         epoch=resumed.epoch,
-        pipeline=None,
+        position=resumed.position,
+        began=state.began,
     )
 
 
-def stream_by_rows(plain: Stream, state: StreamState) -> tuple[Stream, StreamState]:
+def stream_by_rows(plain: Stream, state: State) -> tuple[Stream, StreamState]:
     """Return the stream that resumes a saved run by rows, and the state of all its lanes there.
 
     Args:
         plain: the present stream.
-        state: the state of all lanes of the old run, with the description of its stream.
+        state: the state of all lanes of the old run, with the description of its stream; or that of a run
+            over a dataset.
 
     Raises:
         StateMismatch: the state has no description, or the present sources lack rows that are left.
@@ -99,23 +103,51 @@ def stream_by_rows(plain: Stream, state: StreamState) -> tuple[Stream, StreamSta
         InvalidArgument: a node or a stage hides how much each source delivered, or rows that were chosen by
             content are not to be found any more.
     """
-    description = description_of(state)
-    _check_description(fingerprint_of(description.tree), state)
-    olds = [consumed(progress) for progress in progress_of(description, state, plain)]
+    olds = _consumed_of(state, plain)
     readers = readers_of(lineage_of(plain.stage))
     resumed = resumed_datasets([(reader.name, reader.stage.dataset) for reader in readers], olds)
     stream = with_begun_readers(plain, readers, resumed)
-    lanes = lanes_with_counters(described_lineage(description.tree, plain.stage), lanes_of(state), stream)
-    return stream, replace(
-        state,
+    if isinstance(state, StreamState):
+        lineage = described_lineage(description_of(state).tree, plain.stage)
+        lanes = lanes_with_counters([stage.kind for stage in lineage.all()], lanes_of(state), stream)
+    else:
+        # A run over a dataset has drawn its mixture as one lane does.
+        drawn = StageState({"draw": olds[0].num_draws})
+        lanes = lanes_with_counters([MixItems.kind], {0: [drawn]}, stream)
+    return stream, StreamState(
         fingerprint=stream.fingerprint,
+        step=state.step,
+        slot=state.slot if isinstance(state, StreamState) else 0,
         lanes={lane: [stage.document() for stage in stages] for lane, stages in lanes.items()},
         of=stream.lanes,
-        ended=(),
-        given=None,
-        rows=None,
-        pipeline=None,
+        began=state.began,
     )
+
+
+def _consumed_of(state: State, present: Stream | None) -> list[Consumed]:
+    """Return what a saved run had consumed of each dataset that it read.
+
+    Raises:
+        StateMismatch: the state has no description.
+        CorruptState: the description is of another run, or the state lacks a lane.
+        InvalidArgument: a node or a stage hides how much each source delivered.
+    """
+    description = description_of(state)
+    if isinstance(state, StreamState):
+        _check_description(fingerprint_of(description.tree), state)
+        return [consumed(progress) for progress in progress_of(description, state, present)]
+    (progress,) = progress_of(description, state)
+    _check_description(progress.dataset.fingerprint_at(state.position), state)
+    return [consumed(progress)]
+
+
+def _num_draws(state: StreamState) -> int | None:
+    """Return how many items the topmost mixture of streams had drawn in all lanes; None without a mixture."""
+    kinds = [stage.kind for stage in described_lineage(description_of(state).tree).all()]
+    if MixItems.kind not in kinds:
+        return None
+    number = kinds.index(MixItems.kind)
+    return sum(int(stages[number].values.get("draw", 0)) for stages in lanes_of(state).values())
 
 
 def description_of(state: State) -> Description:
@@ -136,12 +168,15 @@ def description_of(state: State) -> Description:
     return Description.parse(state.pipeline)
 
 
-def resumed_datasets(news: Sequence[tuple[Name, Node]], olds: Sequence[Consumed]) -> list[ResumedDataset]:
+def resumed_datasets(
+    news: Sequence[tuple[Name, Node]], olds: Sequence[Consumed], *, num_draws: int | None = None
+) -> list[ResumedDataset]:
     """Return each dataset of a pipeline as it resumes what an old run has left.
 
     Args:
         news: the datasets that the present pipeline reads, each with the name of its reader.
         olds: what the old run had consumed of each dataset that it read.
+        num_draws: how many items a mixture of these had drawn; None to count those of each dataset.
 
     Raises:
         StateMismatch: the present sources lack rows that are left.
@@ -174,7 +209,8 @@ def resumed_datasets(news: Sequence[tuple[Name, Node]], olds: Sequence[Consumed]
         first += len(sources)
         old = _run_before(name, own, olds)
         counts = (old.num_draws, old.num_epochs) if old else (0, 0)
-        resumed.append(resumed_dataset(dataset, sources, own, num_draws=counts[0], num_epochs=counts[1]))
+        draws = counts[0] if num_draws is None else num_draws
+        resumed.append(resumed_dataset(dataset, sources, own, num_draws=draws, num_epochs=counts[1]))
     return resumed
 
 

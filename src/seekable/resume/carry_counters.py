@@ -18,7 +18,6 @@ from seekable.stream.take import SkipSlots, TakeSlots
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.stream.lineage import Lineage
     from seekable.stream.stage import Stage
     from seekable.stream.stream import Stream
 
@@ -29,18 +28,17 @@ _COUNTERS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
 
 
 def lanes_with_counters(
-    old: Lineage, old_lanes: Mapping[int, Sequence[StageState]], new: Stream
+    old_kinds: Sequence[str], old_lanes: Mapping[int, Sequence[StageState]], new: Stream
 ) -> dict[int, list[StageState]]:
     """Return the states of the stages of each lane of a stream that resumes an old one by rows.
 
     Args:
-        old: the lineage of the old stream.
+        old_kinds: the kinds of the stages of the old stream, in the order of the graph.
         old_lanes: what its stages remembered, in every lane.
         new: the stream that resumes it.
     """
     stages = list(_stages_in(new.stage))
     lanes = {lane: [StageState() for _ in stages] for lane in range(new.lanes)}
-    old_kinds = [stage.kind for stage in old.all()]
     for kind in (MixItems.kind, TakeSlots.kind, SkipSlots.kind):
         olds = [number for number, each in enumerate(old_kinds) if each == kind]
         news = [number for number, stage in enumerate(stages) if stage.kind == kind]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptState
+from seekable.errors import CorruptState, StateMismatch
 from seekable.state.document import (
     SCHEMA,
     RunState,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from seekable.state.trainer_pass import TrainerPass
 
-__all__ = ["State", "StreamState", "merged", "parse_state"]
+__all__ = ["State", "StreamState", "merged", "other_kind", "parse_state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,24 @@ def parse_state(document: Mapping[str, Any]) -> State:
         >>> parse_state({"seekable": 1, "fingerprint": "xxh3:0", "step": 2, "epoch": 0, "position": 64}).step
         2
     """
-    return StreamState.parse(document) if "lanes" in document else RunState.parse(document)
+    has_lanes = hasattr(document, "get") and "lanes" in document
+    return StreamState.parse(document) if has_lanes else RunState.parse(document)
+
+
+def other_kind(state: State) -> StateMismatch:
+    """Return the error for a state of a dataset that is loaded into a stream, or the other way round.
+
+    Example:
+        >>> state = RunState(fingerprint="xxh3:0", step=2, epoch=0, position=64)
+        >>> str(other_kind(state)).partition(":")[0]
+        'the state is of a dataset, and here a stream is delivered'
+    """
+    was, is_now = ("stream", "dataset") if isinstance(state, StreamState) else ("dataset", "stream")
+    message = (
+        f"the state is of a {was}, and here a {is_now} is delivered: load it into a sk.Loader with "
+        f"resume='rows', by which each source goes on with the rows of its begun epoch that did not come"
+    )
+    return StateMismatch(message)
 
 
 def merged(states: Mapping[str, StreamState]) -> StreamState:

@@ -56,11 +56,11 @@ class TrainerPass:
         Raises:
             CorruptState: the document is not what ``document`` returned.
         """
-        number, ended, over = (document.get(key) for key in ("number", "ended", "over"))
-        counts = all(type(count) is int and count >= 0 for count in (number, ended))
-        if not counts or not (over is None or over is True):
+        number, ended = document.get("number", -1), document.get("ended", -1)
+        over = document.get("over", True)
+        if not (type(number) is type(ended) is int and min(number, ended) >= 0 and over is True):
             message = (
                 f"a state's 'pass' has a 'number' and how many runs 'ended' in it (got {document!r:.100})"
             )
             raise CorruptState(message)
-        return cls(number, ended, over is True)
+        return cls(number, ended, "over" in document)

@@ -8,20 +8,17 @@ from typing import Literal
 
 from seekable.errors import InvalidArgument
 
-<<<<<<< HEAD
-__all__ = ["CACHE_VARIABLE", "DiskActivity", "advise", "bytes_in_words", "cache_bytes", "disk_reads"]
-=======
 __all__ = [
     "CACHE_VARIABLE",
     "RECORD_VARIABLE",
     "DiskActivity",
+    "advise",
     "bytes_in_words",
     "cache_bytes",
     "disk_reads",
     "most_record_bytes",
     "record_too_large",
 ]
->>>>>>> h-media
 
 
 CACHE_VARIABLE = "SEEKABLE_CACHE_BYTES"

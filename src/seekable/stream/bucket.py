@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._cached import cached
+from seekable._log import LOG
 from seekable.errors import BadToken, InvalidArgument, NothingPassed
 from seekable.order.keys import derive, kind_key
 from seekable.state.functions import describe_function
@@ -128,13 +129,16 @@ class Bucket(OneInput):
         boundaries = state["boundaries"]
         source = lane.inputs[0]
         waiting = _Waiting(len(boundaries) + 1, buffer.notes)
-        ended = False
+        ended = warned = False
         while True:
             for token, item in itertools.islice(source, max(0, self.size - len(buffer))):
                 cost = self._cost(token, item)
                 bucket = bisect_right(boundaries, cost)
                 buffer.append(token, item, [bucket, cost])
                 waiting.add(bucket, cost)
+                if not warned and self.limit.counted(cost) > self.limit.cost:
+                    self._warn(token, cost)
+                    warned = True
             ended = len(buffer) < self.size
             if not buffer:
                 return
@@ -162,15 +166,20 @@ class Bucket(OneInput):
     def boundaries(self) -> tuple[float, ...]:
         """The costs at which the next bucket begins: as given, or such that buckets have equal total costs.
 
-        They are estimated once, from the first items of lane 0, so that all lanes and ranks use the same.
+        They are estimated once, from the first items of the first lane that has any, so that all lanes and
+        ranks use the same.
         """
         if self.given is not None:
             return self.given
         source = self.inputs[0]
-        first = itertools.islice(LaneIterator(source, 0), self.size)
-        costs = sorted(self._cost(token, item) for token, item in first)
-        if not costs:
-            message = f"boundaries cannot be estimated: nothing comes out of lane 0 of {source!r}"
+        costs: list[float] = []
+        for lane in range(source.lanes):
+            first = itertools.islice(LaneIterator(source, lane), self.size)
+            costs = sorted(self._cost(token, item) for token, item in first)
+            if costs:
+                break
+        else:
+            message = f"boundaries cannot be estimated: nothing comes out of {source!r}"
             raise NothingPassed(message)
         total, run = _total(costs), 0.0
         found: list[float] = []
@@ -193,6 +202,16 @@ class Bucket(OneInput):
         del waiting.costs[bucket][:count]
         taken = buffer.take(indices)
         return tuple(token for token, _ in taken), [item for _, item in taken]
+
+    def _warn(self, token: Token, cost: float) -> None:
+        """Log that an item costs more than a batch may."""
+        counted = self.limit.counted(cost)
+        LOG.warning(
+            "the item of token %r costs %g, and max_cost=%g of %r: it comes as a batch of its own, which "
+            "costs more than the others. Leave such items out before, with stream.filter(); later ones are "
+            "not logged",
+            *(token, counted, self.limit.cost, self),
+        )
 
     def _cost(self, token: Token, item: Any) -> float:
         try:

@@ -23,6 +23,7 @@ class Chain(SeveralInputs):
     """In each lane all items of the first stream, then of the next. Tokens are (number of stream, token)."""
 
     kind: ClassVar[str] = "chain"
+    item_by_item: ClassVar[bool] = True
     call: ClassVar[str] = "concat()"
 
     @property

@@ -32,6 +32,7 @@ class FilterItems(SameTokens):
     version: str | int | None
 
     kind: ClassVar[str] = "filter"
+    item_by_item: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a function without a name."""
@@ -67,6 +68,8 @@ class FilterItems(SameTokens):
                 dropped += 1
                 if not dropped % CHECK_EVERY:
                     stall.check(dropped)
+                    if stall.over:
+                        return
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Return the item of the input unchanged.
@@ -95,6 +98,8 @@ class _Passed(Runs):
         trail = self._trail
         trail.keep(behind)
         while self._error is None:
+            if self._stall.over:
+                return []
             pairs = self._input.take(count, trail.taken - trail.needed)
             passes = self._passes(pairs)
             ends = itertools.compress(itertools.count(trail.taken + 1), passes)

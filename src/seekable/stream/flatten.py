@@ -33,6 +33,7 @@ class Flatten(OneInput):
     version: str | int | None
 
     kind: ClassVar[str] = "flatten"
+    item_by_item: ClassVar[bool] = True
     holds: ClassVar[bool] = True
     splits: ClassVar[bool] = True
 
@@ -70,6 +71,8 @@ class Flatten(OneInput):
             state.clear()
             if empty and not empty % CHECK_EVERY:
                 stall.check(empty)
+                if stall.over:
+                    return
 
     @staticmethod
     def origins(token: Token) -> Sequence[tuple[int, Token]]:

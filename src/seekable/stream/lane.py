@@ -115,10 +115,12 @@ class LaneIterator:
     over one source do not disturb each other.
     """
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: Stage, number: int, *, is_probe: bool = False) -> None:
         self.stage = stage
         self.number = number
-        self.inputs = tuple(LaneIterator(source, number) for source in stage.inputs)
+        self.is_probe = is_probe
+        """True if the iterator only finds out whether the lane gives an item: it ends where none comes."""
+        self.inputs = tuple(LaneIterator(source, number, is_probe=is_probe) for source in stage.inputs)
         self.state: dict[str, Any] = {}
         """The values of the stage; those of a stage that makes runs are of the last call of ``settle``."""
         self._buffer: TokenBuffer | None = None

@@ -32,6 +32,11 @@ class MapItems(SameTokens):
 
     kind: ClassVar[str] = "map"
 
+    @property
+    def repeats(self) -> bool:
+        """True if the input gives the same items in each epoch, and the function draws no random numbers."""
+        return self.seed is None and self.inputs[0].repeats
+
     def __post_init__(self) -> None:
         """Refuse a function without a name."""
         describe_function(self.fn, self.version)

@@ -72,7 +72,9 @@ class StageMethods(ABC):
     def filter(self, fn: Callable[[Any], object], *, version: str | int | None = None) -> Self:
         """Return the items for which ``fn(item)`` is true.
 
-        An endless stream raises ``NothingPassed`` where no item passes during a whole epoch of its sources.
+        An endless stream raises ``NothingPassed`` where no item passes in any lane during a whole epoch of
+        its sources. A lane that gets the same rows in each epoch, none of which passes, leaves its slots
+        empty, and the log says so.
 
         Args:
             fn: the function; its qualified name enters the fingerprint, its code does not.
@@ -302,7 +304,8 @@ class StageMethods(ABC):
 
         Args:
             cost: returns the cost of an item, a finite number of at least 0.
-            max_cost: the most a batch may cost; an item that costs more is a batch of its own.
+            max_cost: the most a batch may cost; an item that costs more is a batch of its own, and the
+                log warns of the first one in each lane.
             seed: ``0 <= seed < 2**64``.
             boundaries: the costs at which the next bucket begins; estimated from the first items by default.
             buckets: the number of buckets to estimate.
@@ -314,7 +317,7 @@ class StageMethods(ABC):
 
         Raises:
             InvalidArgument: an argument breaks a rule; or, from the iterator, a cost is no such number.
-            NothingPassed: from the iterator, lane 0 has no items from which buckets could be estimated.
+            NothingPassed: from the iterator, there are no items from which buckets could be estimated.
 
         Example:
             >>> import seekable as sk

@@ -46,6 +46,7 @@ class MixItems(SeveralInputs):
     stop: Literal["first", "all"]
 
     kind: ClassVar[str] = "mix"
+    item_by_item: ClassVar[bool] = True
     call: ClassVar[str] = "mix()"
 
     @property
@@ -183,6 +184,7 @@ class MixBounded(Inner):
     items_per_turn: int
 
     kind: ClassVar[str] = "mix-open"
+    item_by_item: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[Stage, ...]:

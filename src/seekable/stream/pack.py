@@ -266,6 +266,8 @@ class _Pack(OneInput):
                 dropped += 1
                 if not dropped % CHECK_EVERY:
                     stall.check(dropped)
+                    if stall.over:
+                        return
                 continue
             dropped = 0
             if document.size > options.length and options.long == "truncate":

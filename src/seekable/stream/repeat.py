@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken, NothingPassed
 from seekable.stream.shapes import OneInput
+from seekable.stream.stall import passes_in_another_lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ class RepeatItems(OneInput):
     times: int | None
 
     kind: ClassVar[str] = "repeat"
+    item_by_item: ClassVar[bool] = True
 
     @property
     def endless(self) -> bool:
@@ -50,8 +52,8 @@ class RepeatItems(OneInput):
                 state["any"] = True
                 yield (number, token), item
             if not state.pop("any", False):
-                if self.times is None:
-                    message = f"nothing came out of {self.inputs[0]!r} in lane {lane.number} to be repeated"
+                if self.times is None and not lane.is_probe and not passes_in_another_lane(self, lane.number):
+                    message = f"nothing came out of any lane of {self.inputs[0]!r} to be repeated"
                     raise NothingPassed(message)
                 return
             state["epochs"] = number = number + 1

@@ -32,6 +32,7 @@ class ShuffleItems(SameItems):
     seed: int
 
     kind: ClassVar[str] = "shuffle"
+    item_by_item: ClassVar[bool] = True
     holds: ClassVar[bool] = True
 
     def arguments(self) -> dict[str, Any]:

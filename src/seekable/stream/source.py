@@ -67,6 +67,11 @@ class FromDataset(Leaf):
         return self.epochs is None
 
     @property
+    def repeats(self) -> bool:
+        """True if the dataset has the same order in each epoch, so that each lane gets the same rows."""
+        return self.dataset.steady
+
+    @property
     def indexed(self) -> bool:
         """True: the record at a position can be read at any time."""
         return True
@@ -197,7 +202,7 @@ class _Records(Runs):
     def take(self, count: int, behind: int) -> Pairs:
         """Return the next records; what was read together is given out in parts."""
         self._trail.keep(behind)
-        while True:
+        while not self._stall.over:
             if self._next == len(self._read):
                 positions, records = next(self._reads, ((), ()))
                 self._read, self._next = list(zip(positions, records, strict=True)), 0
@@ -206,6 +211,7 @@ class _Records(Runs):
             there = self._without_holes(pairs)
             if there or not pairs:
                 return there
+        return []
 
     def _without_holes(self, pairs: Pairs) -> Pairs:
         """Return the pairs with records, and note how many of all they are."""

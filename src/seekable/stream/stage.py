@@ -86,6 +86,11 @@ class Lane(Protocol):
         ...
 
     @property
+    def is_probe(self) -> bool:
+        """True if the lane is only run to find out whether it gives an item: it ends where none comes."""
+        ...
+
+    @property
     def state(self) -> dict[str, Any]:
         """The values that the stage has to remember: JSON values under string keys.
 
@@ -140,6 +145,11 @@ class Stage(ABC):
     @abstractmethod
     def endless(self) -> bool:
         """True if the stage never ends, provided that it passes any item at all."""
+
+    @property
+    def repeats(self) -> bool:
+        """True if each lane gives the same items in each epoch, in whatever order; False if unknown."""
+        return False
 
     @property
     @abstractmethod
@@ -204,8 +214,16 @@ class Inner(Stage):
     holds: ClassVar[bool] = False
     """True if input items wait in the stage: a resume makes them again from their tokens."""
 
+    item_by_item: ClassVar[bool] = False
+    """True if the items of an epoch depend on the single input items alone, and not on their neighbours."""
+
     splits: ClassVar[bool] = False
     """True if one input item may become several items, of which some may wait when others are delivered."""
+
+    @property
+    def repeats(self) -> bool:
+        """True if all inputs give the same items in each epoch, and the stage makes the same ones of them."""
+        return self.item_by_item and all(source.repeats for source in self.inputs)
 
     @property
     def indexed(self) -> bool:

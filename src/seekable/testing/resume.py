@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from seekable.dataset.dataset import Dataset
-from seekable.errors import WrongType
+from seekable.errors import InvalidArgument, WrongType
 from seekable.loader.loader import Loader
 from seekable.stream.stream import Stream
 from seekable.testing.same import same
@@ -49,6 +49,7 @@ def assert_resumes_exactly(
     Raises:
         AssertionError: an item differs; the message names the cut and the item.
         WrongType: the factory returns something else.
+        InvalidArgument: a cut is beyond the last batch.
 
     Example:
         >>> import seekable as sk
@@ -58,6 +59,10 @@ def assert_resumes_exactly(
     """
     items, states = _uninterrupted(factory, runs)
     chosen = range(len(items) + 1) if cuts is None else cuts
+    for cut in chosen:
+        if not 0 <= cut < len(states):
+            message = f"cuts must be from 0 to {len(items)}, the number of batches (got {cut})"
+            raise InvalidArgument(message)
     saved = [(cut, json.loads(json.dumps(states[cut]))) for cut in chosen]
     compare_cuts(factory, items, saved, runs=runs)
     if new_process:
@@ -161,7 +166,9 @@ def _compare(found: list[Any], wanted: list[Any], *, start: int, where: str) -> 
 
 _CHILD = """
 import pickle, sys
-sys.path[:] = pickle.load(sys.stdin.buffer)
+sys.path[:], script = pickle.load(sys.stdin.buffer)
+if script is not None:
+    __file__ = script  # functions of the script have its name in fingerprints
 factory, items, saved, runs = pickle.load(sys.stdin.buffer)
 from seekable.testing.resume import compare_cuts
 compare_cuts(factory, items, saved, runs=runs)
@@ -174,10 +181,11 @@ def _in_new_process(
     saved: list[tuple[int, dict[str, Any]]],
     runs: int,
 ) -> None:
+    script = getattr(sys.modules["__main__"], "__file__", None)
     child = subprocess.run(  # noqa: S603 - our own interpreter and our own code
         [sys.executable, "-c", _CHILD],
         # sys.path comes first: unpickling the factory imports modules.
-        input=cloudpickle.dumps(sys.path) + cloudpickle.dumps((factory, items, saved, runs)),
+        input=cloudpickle.dumps((sys.path, script)) + cloudpickle.dumps((factory, items, saved, runs)),
         capture_output=True,
         check=False,
     )

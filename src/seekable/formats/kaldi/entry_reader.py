@@ -14,13 +14,8 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, IndexStale, InvalidArgument
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.kaldi.files.local_files import coding_by_name, missing_error
-<<<<<<< HEAD
 from seekable.kaldi.files.opening import open_named
-from seekable.kaldi.files.stored_file import GrowingRanges, is_stored
-=======
-from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.files.stored_file import GrowingRanges, check_named, is_stored
->>>>>>> h-index
 from seekable.kaldi.holders.holder import SupportsExtent, SupportsRange
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.cursor import MemoryCursor

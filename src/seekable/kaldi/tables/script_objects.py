@@ -18,13 +18,8 @@ from seekable.errors import (
     UnsupportedFormat,
 )
 from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
-<<<<<<< HEAD
 from seekable.kaldi.files.opening import open_named
-from seekable.kaldi.files.stored_file import mounted, scheme_of
-=======
-from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.files.stored_file import check_named, mounted, scheme_of, script_folders
->>>>>>> h-index
 from seekable.kaldi.holders.holder import SupportsRange
 from seekable.kaldi.holders.matrix_coding import CompressedMatrix
 from seekable.kaldi.holders.ranges import Range, parse_range

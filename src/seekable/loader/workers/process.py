@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import WorkerDied, WorkerHung
 from seekable.loader.workers.messages import Closed, Connection, SharedBuffers, memory_without_name
+from seekable.loader.workers.worker import Ready
 from seekable.parallel.processes import ending_of, start_interpreter
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 pass_fds=descriptors,
             )
+        self._is_ready = False
         self.connection = Connection(ours, SharedBuffers(memory, buffers))
         os.close(memory)
         # That the process is dead already is seen when its first result is waited for.
@@ -65,11 +67,11 @@ class WorkerProcess:
         return self._process.pid
 
     def receive(self, run: int, timeout: float | None, cursor: Cursor) -> Any:
-        """Wait for a message and return it; return None if it is of an earlier run.
+        """Wait for a result and return it; return None if another message came, or one of an earlier run.
 
         Args:
             run: the number of the present run.
-            timeout: the most seconds to wait; None for any number.
+            timeout: the most seconds to wait, once the process has started; None for any number.
             cursor: the place of the batch that is waited for, for errors.
 
         Raises:
@@ -78,14 +80,17 @@ class WorkerProcess:
         """
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)
-        if not poll.poll(None if timeout is None else timeout * 1000):
-            message = (
+        # A start takes seconds where modules are large or lie on a slow disk, and says nothing of a batch.
+        if not poll.poll(timeout * 1000 if timeout is not None and self._is_ready else None):
+            hung = (
                 f"{self._shown} has not made the {_batch(cursor)} within timeout={timeout:g} seconds. This "
                 f"is what it is doing:\n{self._stack()}"
             )
             self.end()
-            raise WorkerHung(message)
-        return self.connection.receive(run)
+            raise WorkerHung(hung)
+        message = self.connection.receive(run)
+        self._is_ready = True
+        return None if isinstance(message, Ready) else message
 
     def death(self, cursor: Cursor) -> WorkerDied:
         """Wait until the process has ended, and return an error that says how it ended."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.batch_sources import Job, JobStart
 
-__all__ = ["Delivered", "Failed", "RunStart", "Work", "serve"]
+__all__ = ["Delivered", "Failed", "Ready", "RunStart", "Work", "serve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,11 @@ class Delivered:
     """A message to a worker: one more result of a run was taken."""
 
     run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The first message from a worker: it has started, and begins to work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,7 @@ def serve(descriptor: int, stacks: int, memory: int, buffers: int) -> None:
     except Exception as error:  # noqa: BLE001 - it is raised where the first result would have come
         connection.send(Failed(portable_error(error)))
         return
+    connection.send(Ready())
     threading.Thread(target=_listen, args=(connection, runs), daemon=True).start()
     number = 0
     while True:
