@@ -16,7 +16,7 @@ from seekable.errors import (
 )
 from seekable.remote.addresses import Address, shown
 from seekable.remote.stores.blocking_calls import in_thread
-from seekable.remote.stores.obstore_errors import Failure, failure_of
+from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
 from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
 from seekable.remote.url_keys import key_of_path, path_of_key
 
@@ -41,6 +41,8 @@ _MULTIPART_BYTES: Final = 32 << 20
 """Larger objects are written in several requests, of this many bytes each, if there is no condition."""
 
 _WEB: Final = frozenset({"http", "https"})
+_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_PAGE_SUFFIXES: Final = (".html", ".htm", ".xhtml")
 _ORDERED: Final = frozenset({"s3", "gs", "az"})
 """The schemes whose listings are sorted by key."""
 
@@ -86,6 +88,8 @@ class ObstoreStore(Store):
         self._client: Client | None = None
         self._connecting: asyncio.Future[Client] | None = None
         self._client_has_answered = False
+        self._without_ranges: dict[str, str] = {}
+        """Why a file of a web server can be read as a whole alone, by its key."""
         self.has_answered = False
         """True after the first answer to a request."""
 
@@ -103,27 +107,55 @@ class ObstoreStore(Store):
     async def stat(self, key: str) -> Stat:
         """Return the size and the entity tag of an object."""
         path = self._path(key)
-        try:
-            meta = await self._unconditional(key, lambda store: obstore.head_async(store, path))
-        except (AccessDenied, DataNotFound, Unreachable):
-            # A signed URL is for GET alone, and some web servers have no HEAD: obstore takes 405 for 404.
-            if self._mount.scheme not in _WEB:
-                raise
-            meta = await self._meta_of_get(key)
+        if self._mount.scheme in _WEB:
+            return self._stat(await self._meta_of_get(key, path), key=key)
+        meta = await self._unconditional(key, lambda store: obstore.head_async(store, path))
         return self._stat(meta, key=key)
 
-    async def _meta_of_get(self, key: str) -> Any:
-        """Return the description of an object from the answer to a request for its first byte."""
-        path = self._path(key)
+    async def _meta_of_get(self, key: str, path: str) -> Any:
+        """Return the description of a file of a web server from the answer to a request for its first byte.
+
+        HEAD would be another request than those that read: signed URLs are for GET alone, and some servers
+        have no HEAD, or answer it without a length, or with that of the file before they decompress it.
+        """
+
+        async def get(store: Any, **options: Any) -> Any:
+            result = await obstore.get_async(store, path, **options)
+            self._check_page(key, result)
+            return result
 
         async def first_byte(store: Any) -> Any:
-            return await obstore.get_async(store, path, options={"range": (0, 1)})
+            result = await get(store, options={"range": (0, 1)})
+            await result.bytes_async()  # So the connection is free for the next request.
+            return result
 
         try:
             result = await self._try(key, "read", first_byte)
-        except _Changed:  # An empty object has no first byte.
-            result = await self._unconditional(key, lambda store: obstore.get_async(store, path))
+        except _Changed:  # An empty file has no first byte.
+            result = await self._unconditional(key, get)
+        except (NoLength, Unreachable) as error:
+            try:
+                result = await self._unconditional(key, get)
+            except NoLength as again:
+                raise Unreachable(str(again)) from None
+            self._without_ranges[key] = str(error)
         return result.meta
+
+    def _check_page(self, key: str, result: Any) -> None:
+        """Refuse a page in the place of a file: one that asks for a log-in, or says that there is an error.
+
+        Raises:
+            AccessDenied: the answer is a page, and the name of the file is not that of one.
+        """
+        kind = str(result.attributes.get("Content-Type") or "").partition(";")[0].strip().lower()
+        if self._mount.scheme in _WEB and kind in _PAGES and not key.lower().endswith(_PAGE_SUFFIXES):
+            message = (
+                f"{self.shown(key)} cannot be read: the server answers with a web page ({kind}) in the place "
+                f"of the file, such as one that asks for a log-in (credentials: {self.credentials}); give "
+                f"the address of the file, or storage_options={{'headers': {{'Authorization': ...}}}}, or "
+                f"download the file"
+            )
+            raise AccessDenied(message)
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
@@ -131,9 +163,12 @@ class ObstoreStore(Store):
             return b""
         path = self._path(key)
         options = self._conditions(start, stop, pin)
+        if "range" in options and key in self._without_ranges:
+            raise Unreachable(self._without_ranges[key])
 
         async def attempt(store: Any) -> tuple[Any, Any]:
             result = await obstore.get_async(store, path, options=options)
+            self._check_page(key, result)
             self._check_content(key, result.meta, pin)
             return result, await result.bytes_async()
 
