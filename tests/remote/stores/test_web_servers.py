@@ -104,7 +104,7 @@ def test_a_file_of_a_server_without_ranges_is_read_whole(odd: str, how: str) -> 
     [
         ("loop/a.txt", Unreachable, "redirects of the server lead nowhere"),
         ("long/a.txt", Unreachable, "does not say how long the file is"),
-        ("login/a.txt", AccessDenied, r"a web page \(text/html\) in the place of the file"),
+        ("login/a.txt", AccessDenied, r"a web page \(text/html; charset=utf-8\) in the place of the file"),
         ("page/a.txt", AccessDenied, "one that asks for a log-in"),
     ],
 )

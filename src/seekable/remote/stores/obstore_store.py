@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 
 from seekable._optional import optional
 from seekable.errors import (
-    AccessDenied,
     DataNotFound,
     IndexStale,
     InvalidArgument,
@@ -15,9 +14,10 @@ from seekable.errors import (
     Unreachable,
 )
 from seekable.remote.addresses import Address, shown
+from seekable.remote.stores.answers import is_between, is_page, page_refused, same_etag, without_markers
 from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
-from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
+from seekable.remote.stores.store import Passing, Stat, Store, changed
 from seekable.remote.url_keys import key_of_path, path_of_key
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ _MULTIPART_BYTES: Final = 32 << 20
 """Larger objects are written in several requests, of this many bytes each, if there is no condition."""
 
 _WEB: Final = frozenset({"http", "https"})
-_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
-_PAGE_SUFFIXES: Final = (".html", ".htm", ".xhtml")
 _ORDERED: Final = frozenset({"s3", "gs", "az"})
 """The schemes whose listings are sorted by key."""
 
@@ -142,20 +140,10 @@ class ObstoreStore(Store):
         return result.meta
 
     def _check_page(self, key: str, result: Any) -> None:
-        """Refuse a page in the place of a file: one that asks for a log-in, or says that there is an error.
-
-        Raises:
-            AccessDenied: the answer is a page, and the name of the file is not that of one.
-        """
-        kind = str(result.attributes.get("Content-Type") or "").partition(";")[0].strip().lower()
-        if self._mount.scheme in _WEB and kind in _PAGES and not key.lower().endswith(_PAGE_SUFFIXES):
-            message = (
-                f"{self.shown(key)} cannot be read: the server answers with a web page ({kind}) in the place "
-                f"of the file, such as one that asks for a log-in (credentials: {self.credentials}); give "
-                f"the address of the file, or storage_options={{'headers': {{'Authorization': ...}}}}, or "
-                f"download the file"
-            )
-            raise AccessDenied(message)
+        """Refuse a web page in the place of a file of a web server."""
+        kind = result.attributes.get("Content-Type") if self._mount.scheme in _WEB else None
+        if is_page(key, kind):
+            raise page_refused(self.shown(key), kind, self.credentials)
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
@@ -200,7 +188,7 @@ class ObstoreStore(Store):
         async for raw in self._pages(folder, after):
             page = list(map(self._stat, raw))
             last = page[-1].key if page else last
-            yield _without_markers([stat for stat in page if _is_between(stat.key, after, before)])
+            yield without_markers([stat for stat in page if is_between(stat.key, after, before)])
             if before and self.lists_in_order and last >= before:
                 return
 
@@ -386,7 +374,7 @@ class ObstoreStore(Store):
             Passing: it has the same etag, and the answer another size: it was cut off.
         """
         found = self._stat(meta, key=key)
-        same = found.identity == pin.identity or _same_etag(found.etag, pin.etag)
+        same = found.identity == pin.identity or same_etag(found.etag, pin.etag)
         if not same:
             raise changed(self.shown(key), found, pin)
         if found.size != pin.size:
@@ -410,21 +398,3 @@ def _mode(replacing: Stat | Literal["any"] | None) -> Any:
         return "overwrite"
     condition = {"e_tag": replacing.etag, "version": replacing.version}
     return {name: value for name, value in condition.items() if value is not None}
-
-
-def _same_etag(one: str | None, other: str | None) -> bool:
-    return bool(one and other) and plain_etag(str(one)) == plain_etag(str(other))
-
-
-def _is_between(key: str, after: str, before: str) -> bool:
-    return key > after and (not before or key < before)
-
-
-def _without_markers(page: Page) -> Page:
-    """Leave out empty objects that stand for a folder: the keys of the next objects begin with theirs."""
-    last = len(page) - 1
-    return [
-        stat
-        for at, stat in enumerate(page)
-        if stat.size or at == last or not page[at + 1].key.startswith(f"{stat.key}/")
-    ]
