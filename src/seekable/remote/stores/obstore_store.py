@@ -392,9 +392,7 @@ def _raised(failure: Failure) -> Exception:
 
 
 def _mode(replacing: Stat | Literal["any"] | None) -> Any:
-    if replacing is None:
-        return "create"
-    if isinstance(replacing, str):
-        return "overwrite"
+    if replacing is None or isinstance(replacing, str):
+        return "create" if replacing is None else "overwrite"
     condition = {"e_tag": replacing.etag, "version": replacing.version}
     return {name: value for name, value in condition.items() if value is not None}
