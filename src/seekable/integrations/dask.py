@@ -146,11 +146,12 @@ def _joined(address: str) -> Any:
     Raises:
         OSError: none does.
     """
+    connect = distributed.Client
     try:
         place = urlsplit(address if "://" in address else f"tcp://{address}")
         if place.scheme in _OVER_TCP and place.hostname and place.port:
             socket.create_connection((place.hostname, place.port), _CONNECT_SECONDS).close()
-        return distributed.Client(address, set_as_default=False)
+        return connect(address, set_as_default=False)
     except OSError as error:
         message = (
             f"no scheduler of Dask answers at {address!r} ({error}): start one with `dask scheduler`, or "
