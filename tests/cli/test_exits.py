@@ -6,8 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import Corpus, documents, run, run_fork, run_process
+from tests.cli.command import Corpus, built_command, documents, run, run_fork, run_process
 from tests.thrift import sample
+
+from seekable.cli.main import app
+from seekable.cli.option_names import in_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,3 +120,12 @@ def test_data_that_changed_meanwhile_is_no_failure_but_indexed_again(corpus: Cor
         file.write(b"{}\n")
     (info,) = documents("info", corpus.folder)
     assert (info["records"], info["index"]["files_indexed"]) == (121, 1)
+
+
+def test_messages_name_the_options_of_the_command_that_runs() -> None:
+    command = built_command(app)
+    message = "replace it with overwrite=True; check_code=False, index_dir= or other= (x.overwrite=True)"
+    found = in_options(message, command, ["export", "a", "b"])
+    assert found == "replace it with --overwrite; check_code=False, --index-dir or other= (x.overwrite=True)"
+    assert "overwrite=True" in in_options(message, command, ["info", "export"])
+    assert in_options("a=1 index_dir=x", command, ["info"]) == "a=1 index_dir=x"

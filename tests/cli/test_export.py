@@ -73,7 +73,7 @@ def test_another_command_is_refused_unless_it_may_overwrite(corpus: Corpus, tmp_
     assert refused.returncode == 3
     error = json.loads(refused.stderr)["error"]
     assert error["type"] == "StateMismatch"
-    assert "overwrite=True" in error["message"]
+    assert "with --overwrite" in error["message"]
     output(*command, "--shuffle", "7", "--overwrite")
     assert list(sk.open(tmp_path / "out")) == list(sk.open(corpus.folder).shuffle(seed=7))
 

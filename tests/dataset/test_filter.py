@@ -183,7 +183,7 @@ def test_an_error_tells_of_its_record(jobs: int, tmp_path: Path) -> None:
     assert ("in a worker process" in notes) == (jobs == 2)
     if jobs == 2:
         assert "in broken\n    raise KeyError(message)" in notes
-    assert {file.name for file in tmp_path.iterdir()} <= {"kept.u64.lock", "temporary"}
+    assert {file.name for file in tmp_path.iterdir()} <= {"kept.u64.lock", "kept.u64.part", "temporary"}
     assert not kept_files()
 
 

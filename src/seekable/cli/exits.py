@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from seekable.cli.option_names import in_options
 from seekable.errors import (
     CorruptRecord,
     DataNotFound,
@@ -53,7 +54,7 @@ _CODES: dict[type[Exception], ExitCode] = {
 
 
 @contextmanager
-def errors_told(arguments: Sequence[str]) -> Iterator[None]:
+def errors_told(arguments: Sequence[str], command: Any) -> Iterator[None]:
     """Turn errors that a user can act on into a message and an exit code.
 
     These are errors of seekable and of the operating system, an interrupt, and a closed stdout. All others
@@ -61,6 +62,7 @@ def errors_told(arguments: Sequence[str]) -> Iterator[None]:
 
     Args:
         arguments: the command line after ``seekable``; with ``--json`` the message is a JSON document.
+        command: the command with its subcommands, as typer makes it.
     """
     try:
         yield
@@ -75,7 +77,10 @@ def errors_told(arguments: Sequence[str]) -> Iterator[None]:
     except (SeekableError, OSError) as error:
         _flush_or_drop_output()
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ExitCode.FAILURE)
-        _tell(arguments, type(error).__name__, _with_notes(error), code, **_details(error))
+        message = _with_notes(error)
+        if not isinstance(error, CorruptRecord):  # Its message has a part of the data.
+            message = in_options(message, command, arguments)
+        _tell(arguments, type(error).__name__, message, code, **_details(error))
         raise typer.Exit(code) from None
 
 

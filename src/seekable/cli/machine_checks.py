@@ -62,7 +62,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 _EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
-_NOT_FOR_USERS = frozenset({"all", "dev"})
+_NOT_FOR_USERS = frozenset({"all", "dev", "test", "frameworks"})
 
 
 def version_findings() -> Iterator[Finding]:

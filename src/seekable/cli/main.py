@@ -45,7 +45,7 @@ EPILOG = "\n\n".join(
 class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         # Not around app(): typer itself handles interrupts and broken pipes there.
-        with errors_told(sys.argv[1:]):
+        with errors_told(sys.argv[1:], self):
             return super().invoke(ctx)
 
 

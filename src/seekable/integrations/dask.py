@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from concurrent.futures import CancelledError
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
@@ -24,6 +26,9 @@ __all__ = ["DaskExecutor"]
 
 _EACH_THREAD = 4
 """Calls under way for each thread of the workers: while one runs, others wait beside it."""
+
+_OVER_TCP = frozenset({"tcp", "tls", "ws", "wss"})
+_CONNECT_SECONDS = 5.0
 
 
 class DaskExecutor(RemoteExecutor):
@@ -136,12 +141,21 @@ def _answer_on(call: bytes, environment: dict[str, str], dask_worker: distribute
 
 
 def _joined(address: str) -> Any:
+    """Return a client of a scheduler that answers; Dask itself would try for half a minute.
+
+    Raises:
+        OSError: none does.
+    """
+    connect = distributed.Client
     try:
-        return distributed.Client(address, set_as_default=False)
+        place = urlsplit(address if "://" in address else f"tcp://{address}")
+        if place.scheme in _OVER_TCP and place.hostname and place.port:
+            socket.create_connection((place.hostname, place.port), _CONNECT_SECONDS).close()
+        return connect(address, set_as_default=False)
     except OSError as error:
         message = (
             f"no scheduler of Dask answers at {address!r} ({error}): start one with `dask scheduler`, or "
-            f"write the address that it prints; Dask waits for distributed.comm.timeouts.connect"
+            f"write the address that it prints"
         )
         raise OSError(message) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
@@ -11,6 +11,7 @@ from seekable.nodes.bases import UnaryNode
 from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
+from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
@@ -99,19 +100,14 @@ def evaluated_rows(
         if path is None:
             return keep_unnamed(rows(), question.operation)
         notice = f"another process is {question.doing} into {path!r}: waiting for it"
-        return saved_rows(
-            path,
-            Origin(
-                question.operation,
-                child.fingerprint,
-                size,
-                question.function,
-                question.code,
-                python_version(),
-            ),
-            rows,
-            waiting=lambda: watch(0, notice=notice),
+        origin = Origin(
+            question.operation, child.fingerprint, size, question.function, question.code, python_version()
         )
+        with FinishedRanges(f"{path}.part", of=asdict(origin)) as finished:
+            using = replace(using, finished=finished)
+            kept = saved_rows(path, origin, rows, waiting=lambda: watch(0, notice=notice))
+            finished.remove()
+            return kept
 
 
 def _checked_path(save: object) -> str:

@@ -168,7 +168,7 @@ def kept_rows(
         for done, (passed, seen) in answers:
             watch(done if done < job.before[-1] else size)
             rows = job.rows(looked, done)[np.unpackbits(passed, count=done - looked).view(np.bool_)][:left]
-            looked, unseen = done, unseen - seen
+            looked, unseen = done, unseen.difference(seen)
             left = None if left is None else left - rows.size
             yield rows
             if left == 0:

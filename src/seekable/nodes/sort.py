@@ -15,7 +15,7 @@ from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
-from seekable.nodes.sort_keys import ReadKeys
+from seekable.nodes.sort_keys import KeyRange, ReadKeys
 from seekable.nodes.sort_order import CollectedKeys
 from seekable.parallel.map_ranges import map_ranges
 from seekable.state.functions import code_digest, describe_function
@@ -44,7 +44,7 @@ def sorted_by(child: Node, by: By, *, reverse: bool, version: str | int | None, 
 
     def find(size: int, using: ExecutionOptions, watch: Watch) -> Iterator[Int64s]:
         with contextlib.closing(CollectedKeys(job)) as collected:
-            with contextlib.closing(map_ranges(job, size, using=using)) as found:
+            with contextlib.closing(map_ranges(job, size, using=using, restored=KeyRange.of_kept)) as found:
                 for done, keys in found:
                     watch(done)
                     collected.add(keys)

@@ -89,6 +89,11 @@ class KeyRange:
     missing: tuple[Int64s, Int64s, Int64s]
     """The rows whose keys are NaN, those whose keys are None, and those of holes: ascending int64."""
 
+    @classmethod
+    def of_kept(cls, kept: dict[str, Any]) -> KeyRange:
+        """Return the keys that were kept of a finished range, as a dict of the fields."""
+        return cls(**kept)
+
 
 @dataclass(frozen=True, slots=True)
 class ReadKeys:

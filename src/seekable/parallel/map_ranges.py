@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.parallel import processes
+    from seekable.parallel.finished_ranges import FinishedRanges
 else:
     processes = lazy("seekable.parallel.processes")
 
@@ -81,6 +82,9 @@ class ExecutionOptions:
     executor: Executor | None
     """A user's executor, which does all the work and stays open."""
 
+    finished: FinishedRanges | None = None
+    """Keeps the ranges that are done, and has those of an earlier call that did not come to its end."""
+
 
 def execution_options(jobs: int | None, executor: Executor | None, *, at_once: bool) -> ExecutionOptions:
     """Return the options that the arguments ``jobs=`` and ``executor=`` of a user stand for.
@@ -125,16 +129,22 @@ def with_workers_if_worth_it(
 
 
 def map_ranges(
-    function: RangeFunction[T], count: int, *, using: ExecutionOptions
+    function: RangeFunction[T],
+    count: int,
+    *,
+    using: ExecutionOptions,
+    restored: Callable[[Any], T] = lambda kept: kept,
 ) -> Generator[tuple[int, T]]:
     """Yield the end of each range and what the function returned for it, in ascending order.
 
-    Close the generator (`contextlib.closing`) if it is not run to its end: that ends the workers.
+    With ``using.finished`` the function is not called for ranges that an earlier call finished. Close the
+    generator (`contextlib.closing`) if it is not run to its end: that ends the workers.
 
     Args:
         function: is called many times, in any process, with ranges that make up ``range(count)``.
         count: how many numbers there are.
         using: the processes that may be used.
+        restored: makes what the function returned of what `FinishedRanges` read.
 
     Raises:
         WorkerDied: a worker process or the executor ended too early.
@@ -146,15 +156,32 @@ def map_ranges(
         >>> [number for _, part in parts for number in part] == list(range(25))
         True
     """
+    start = 0
+    if using.finished is None:
+        yield from _mapped(function, range(count), using=using)
+        return
+    for stop, kept in using.finished.read():
+        start = stop
+        yield stop, restored(kept)
+    with closing(_mapped(function, range(start, count), using=using)) as left:
+        for stop, made in left:
+            using.finished.add(stop, made)
+            yield stop, made
+
+
+def _mapped(
+    function: RangeFunction[T], numbers: range, *, using: ExecutionOptions
+) -> Generator[tuple[int, T]]:
+    """Yield what ``map_ranges`` does, for some last numbers."""
     if using.executor is not None:
         with offered(function) as token:
             most = most_requests(using.executor, otherwise=FOREIGN_REQUESTS)
-            yield from _elsewhere(using.executor, token, function, range(count), most=most)
+            yield from _elsewhere(using.executor, token, function, numbers, most=most)
         return
-    start, payload = yield from _here(function, count, using=using)
+    start, payload = yield from _here(function, numbers, using=using)
     if payload is not None:
         token = secrets.token_hex(8)
-        rest = range(start, count)
+        rest = range(start, numbers.stop)
         workers = min(using.workers, len(rest))
         with processes.WorkerProcesses(workers, first=greeting(token, payload)) as started:
             yield from _elsewhere(started, token, function, rest, most=2 * workers)
@@ -173,17 +200,18 @@ class _Pace:
 
 
 def _here(
-    function: RangeFunction[T], count: int, *, using: ExecutionOptions
+    function: RangeFunction[T], numbers: range, *, using: ExecutionOptions
 ) -> Generator[tuple[int, T], None, tuple[int, bytes | None]]:
     """Call the function in this process, until all is done or workers are worth their start.
 
     Returns:
         The first number that is left, and the bytes of the function for workers; None if nothing is left.
     """
-    pace, spent, start, alone = _Pace(), 0.0, 0, using.workers == 1
+    pace, spent, alone = _Pace(), 0.0, using.workers == 1
+    start, count = numbers.start, numbers.stop
     while start < count:
         if not alone and spent >= using.patience_seconds:
-            rest = (count - start) * spent / max(start, 1)
+            rest = (count - start) * spent / max(start - numbers.start, 1)
             ordered = not using.patience_seconds
             if ordered or rest * (1 - 1 / using.workers) > _START_SECONDS:
                 try:

@@ -64,7 +64,7 @@ _GRACE_SECONDS = 3600
 
 _WORD = np.dtype("<u8")
 
-_PAIRS = re.compile(r"(keys-[0-9a-f]{16})\.(?:u64|units)")
+_PAIRS = re.compile(r"(keys-[0-9a-f]{16})\.(?:u64|units|part)")
 
 
 class KeyIndex:

@@ -30,6 +30,7 @@ from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched
 from seekable.state.functions import code_digest, describe_function, python_version
@@ -143,20 +144,37 @@ def _built(
 ) -> KeyIndex:
     hashes, has_key, known = known_hashes(folders, keyed)
     job = _Hashing.of_files(source, of, np.flatnonzero(~known))
-    with contextlib.closing(map_ranges(job, job.size, using=using)) as runs:
-        start = 0
-        for stop, (some, some_have) in runs:
-            rows = job.rows(start, stop)
-            hashes[rows], has_key[rows] = some, some_have
-            watch(source.size - job.size + stop)
-            start = stop
+    path = os.path.join(folders[-1], f"{keyed.name}.part")
+    with FinishedRanges(path, of=[keyed.name, np.flatnonzero(known).tolist()]) as finished:
+        using = replace(using, finished=finished)
+        with contextlib.closing(map_ranges(job, job.size, using=using)) as runs:
+            start = 0
+            for stop, (some, some_have) in runs:
+                rows = job.rows(start, stop)
+                hashes[rows], has_key[rows] = some, some_have
+                watch(source.size - job.size + stop)
+                start = stop
+        index = _written(folders[-1], keyed, source, of, hashes, has_key)
+        finished.remove()
+    return index
+
+
+def _written(
+    folder: str,
+    keyed: Keyed,
+    source: FileSource | SampleSource | TableSource,
+    of: KeyOf,
+    hashes: UInt64s,
+    has_key: Bools,
+) -> KeyIndex:
+    """Sort the hashes of all keys, and write them as an index."""
     rows = np.flatnonzero(has_key)
     # The stable sort keeps the rows of equal hashes ascending.
     order = np.argsort(hashes[rows], kind="stable")
     rows = rows[order]
     hashes = hashes[rows]
     duplicates = find_duplicates(source, of, hashes, rows)
-    return write_keys(folders[-1], source.files, keyed, (hashes, rows), duplicates=duplicates)
+    return write_keys(folder, source.files, keyed, (hashes, rows), duplicates=duplicates)
 
 
 @dataclass(frozen=True, eq=False)

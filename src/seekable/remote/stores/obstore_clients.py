@@ -18,7 +18,7 @@ from seekable.remote.stores.options import CLIENT_NAMES
 from seekable.remote.url_keys import written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import boto3  # type: ignore[import-untyped]
     import obstore.auth.boto3 as obstore_boto3
@@ -60,6 +60,10 @@ _OURS: Final = frozenset(
     )
 )
 """The options that are no configuration of a store."""
+
+_CERTIFICATES: Final = ("root_certificate", "proxy_ca_certificate")
+_BUNDLE: Final = "REQUESTS_CA_BUNDLE"
+_PEM: Final = "-----BEGIN"
 
 _AWS_ROLES: Final = (
     "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -132,7 +136,9 @@ def _s3(bucket: str, options: StorageOptions) -> Client:
         bucket,
         **config,
         skip_signature=credentials.is_anonymous,
-        client_options=_client_options(options, endpoint=options.endpoint("s3")),
+        client_options=_client_options(
+            options, endpoint=options.endpoint("s3"), bundles=("AWS_CA_BUNDLE", _BUNDLE)
+        ),
         retry_config=_RETRY,
         credential_provider=credentials.provider,
     )
@@ -247,10 +253,15 @@ def _config(options: StorageOptions) -> dict[str, Any]:
     return {name: value for name, value in options.values.items() if name not in _OURS | CLIENT_NAMES}
 
 
-def _client_options(options: StorageOptions, *, endpoint: str) -> Any:
+def _client_options(options: StorageOptions, *, endpoint: str, bundles: Sequence[str] = (_BUNDLE,)) -> Any:
     """Return the options of the HTTP client.
 
     obstore does not read the environment's client options where any are given, so these stand here.
+
+    Args:
+        options: the options of the store.
+        endpoint: the URL of the server; empty for that of the cloud.
+        bundles: the variables that may name a file of certificates, the first that is set counts.
     """
     values = options.values
     timeout = values.get("timeout", _TIMEOUT_SECONDS)
@@ -261,8 +272,41 @@ def _client_options(options: StorageOptions, *, endpoint: str) -> Any:
     }
     found: dict[str, Any] = {name: timedelta(seconds=value) for name, value in seconds.items()}
     found |= {name: value for name, value in values.items() if name in CLIENT_NAMES}
+    found |= _certificates(values, bundles)
+    if "proxy_url" not in found and "*" in map(str.strip, _environment("NO_PROXY").split(",")):
+        # The client takes the star for names of hosts alone, and not for addresses.
+        found |= {"proxy_url": "http://localhost", "proxy_excludes": "*,0.0.0.0/0,::/0"}
     allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
     found["allow_http"] = values.get("allow_http", endpoint.startswith("http://") or allowed)
     if values.get("headers"):
         found["default_headers"] = values["headers"]
     return found
+
+
+def _certificates(values: Mapping[str, Any], bundles: Sequence[str]) -> dict[str, str]:
+    """Return the certificates to trust in PEM: those given, each as PEM or as a path, else the environment's.
+
+    Raises:
+        InvalidArgument: a file of certificates cannot be read.
+    """
+    given = {name: values[name] for name in _CERTIFICATES if name in values}
+    named = next((name for name in bundles if os.environ.get(name)), None)
+    if "root_certificate" not in given and named is not None:
+        given["root_certificate"] = os.environ[named]
+    found = {}
+    for name, value in given.items():
+        if _PEM in value:
+            found[name] = value
+            continue
+        try:
+            with open(value, encoding="ascii", errors="replace") as file:
+                found[name] = file.read()
+        except OSError as error:
+            source = f"storage_options[{name!r}]" if name in values else named
+            message = f"{source} is no PEM and no file that can be read ({value!r}: {error.strerror})"
+            raise InvalidArgument(message) from error
+    return found
+
+
+def _environment(name: str) -> str:
+    return os.environ.get(name) or os.environ.get(name.lower(), "")

@@ -12,7 +12,7 @@ from seekable.remote.stores.store import Passing
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Failure", "failure_of", "redacted"]
+__all__ = ["Failure", "NoLength", "failure_of", "redacted"]
 
 _STATUS = re.compile(r"status(?: code)?: ([0-9]{3})")
 _CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
@@ -54,6 +54,9 @@ _BAD_CERTIFICATE = re.compile(r"InvalidCertificate\(\s*(\w+)")
 
 _CUT = re.compile(r"header|invalid list response", re.IGNORECASE)
 """What is said of an answer without a header that it must have, and of the XML of a page that was cut off."""
+_NO_LENGTH = re.compile(r"content.length header missing|content.range header", re.IGNORECASE)
+"""What is said of answers without the headers that say how long a file is, or with ``bytes 0-9/*``."""
+_REDIRECTS = "error following redirect"
 _PLAIN_HTTP_REFUSED = "HTTP error: builder error"
 
 _LIMIT = 400
@@ -69,6 +72,10 @@ _WAYS = {
     "a signed URL may have expired",
 }
 """The ways to other credentials, by scheme."""
+
+
+class NoLength(Passing):
+    """The answer of a web server does not say how long the file is; some servers never do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,8 @@ def failure_of(
         return Failure(_not_found(failed, address, text, scheme))
     if status is not None:
         return Failure(_of_status(status, f"{failed}: {said}", action), changed=status in _UNFIT)
-    other = _without_status(error, text, failed=failed, said=said)
+    other = _of_web(text, failed=failed, said=said) if scheme == "http" else None
+    other = other or _without_status(error, text, failed=failed, said=said)
     return Failure(other, changed=_UNFIT_RANGE.search(said) is not None)
 
 
@@ -204,6 +212,17 @@ def _of_status(status: int, message: str, action: str) -> Exception:
     if status == _CONFLICT and action == "written":
         return FileExistsError(message)
     return Unreachable(message)
+
+
+def _of_web(text: str, *, failed: str, said: str) -> Exception | None:
+    """Return the error for a fault of web servers alone; None for others."""
+    if _NO_LENGTH.search(text):
+        way = "download the file, or serve it from a server that sends Content-Length and Content-Range"
+        return NoLength(f"{failed}: the server does not say how long the file is ({said}); {way}")
+    if _REDIRECTS in text:
+        way = "give the address of the file itself"
+        return Unreachable(f"{failed}: the redirects of the server lead nowhere ({said}); {way}")
+    return None
 
 
 def _without_status(error: Exception, text: str, *, failed: str, said: str) -> Exception:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 
 from seekable._optional import optional
 from seekable.errors import (
-    AccessDenied,
     DataNotFound,
     IndexStale,
     InvalidArgument,
@@ -15,9 +14,10 @@ from seekable.errors import (
     Unreachable,
 )
 from seekable.remote.addresses import Address, shown
+from seekable.remote.stores.answers import is_between, is_page, page_refused, same_etag, without_markers
 from seekable.remote.stores.blocking_calls import in_thread
-from seekable.remote.stores.obstore_errors import Failure, failure_of
-from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
+from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
+from seekable.remote.stores.store import Passing, Stat, Store, changed
 from seekable.remote.url_keys import key_of_path, path_of_key
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class ObstoreStore(Store):
         self._client: Client | None = None
         self._connecting: asyncio.Future[Client] | None = None
         self._client_has_answered = False
+        self._without_ranges: dict[str, str] = {}
+        """Why a file of a web server can be read as a whole alone, by its key."""
         self.has_answered = False
         """True after the first answer to a request."""
 
@@ -103,27 +105,45 @@ class ObstoreStore(Store):
     async def stat(self, key: str) -> Stat:
         """Return the size and the entity tag of an object."""
         path = self._path(key)
-        try:
-            meta = await self._unconditional(key, lambda store: obstore.head_async(store, path))
-        except (AccessDenied, DataNotFound, Unreachable):
-            # A signed URL is for GET alone, and some web servers have no HEAD: obstore takes 405 for 404.
-            if self._mount.scheme not in _WEB:
-                raise
-            meta = await self._meta_of_get(key)
+        if self._mount.scheme in _WEB:
+            return self._stat(await self._meta_of_get(key, path), key=key)
+        meta = await self._unconditional(key, lambda store: obstore.head_async(store, path))
         return self._stat(meta, key=key)
 
-    async def _meta_of_get(self, key: str) -> Any:
-        """Return the description of an object from the answer to a request for its first byte."""
-        path = self._path(key)
+    async def _meta_of_get(self, key: str, path: str) -> Any:
+        """Return the description of a file of a web server from the answer to a request for its first byte.
+
+        HEAD would be another request than those that read: signed URLs are for GET alone, and some servers
+        have no HEAD, or answer it without a length, or with that of the file before they decompress it.
+        """
+
+        async def get(store: Any, **options: Any) -> Any:
+            result = await obstore.get_async(store, path, **options)
+            self._check_page(key, result)
+            return result
 
         async def first_byte(store: Any) -> Any:
-            return await obstore.get_async(store, path, options={"range": (0, 1)})
+            result = await get(store, options={"range": (0, 1)})
+            await result.bytes_async()  # So the connection is free for the next request.
+            return result
 
         try:
             result = await self._try(key, "read", first_byte)
-        except _Changed:  # An empty object has no first byte.
-            result = await self._unconditional(key, lambda store: obstore.get_async(store, path))
+        except _Changed:  # An empty file has no first byte.
+            result = await self._unconditional(key, get)
+        except (NoLength, Unreachable) as error:
+            try:
+                result = await self._unconditional(key, get)
+            except NoLength as again:
+                raise Unreachable(str(again)) from None
+            self._without_ranges[key] = str(error)
         return result.meta
+
+    def _check_page(self, key: str, result: Any) -> None:
+        """Refuse a web page in the place of a file of a web server."""
+        kind = result.attributes.get("Content-Type") if self._mount.scheme in _WEB else None
+        if is_page(key, kind):
+            raise page_refused(self.shown(key), kind, self.credentials)
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
@@ -131,9 +151,12 @@ class ObstoreStore(Store):
             return b""
         path = self._path(key)
         options = self._conditions(start, stop, pin)
+        if "range" in options and key in self._without_ranges:
+            raise Unreachable(self._without_ranges[key])
 
         async def attempt(store: Any) -> tuple[Any, Any]:
             result = await obstore.get_async(store, path, options=options)
+            self._check_page(key, result)
             self._check_content(key, result.meta, pin)
             return result, await result.bytes_async()
 
@@ -165,7 +188,7 @@ class ObstoreStore(Store):
         async for raw in self._pages(folder, after):
             page = list(map(self._stat, raw))
             last = page[-1].key if page else last
-            yield _without_markers([stat for stat in page if _is_between(stat.key, after, before)])
+            yield without_markers([stat for stat in page if is_between(stat.key, after, before)])
             if before and self.lists_in_order and last >= before:
                 return
 
@@ -351,7 +374,7 @@ class ObstoreStore(Store):
             Passing: it has the same etag, and the answer another size: it was cut off.
         """
         found = self._stat(meta, key=key)
-        same = found.identity == pin.identity or _same_etag(found.etag, pin.etag)
+        same = found.identity == pin.identity or same_etag(found.etag, pin.etag)
         if not same:
             raise changed(self.shown(key), found, pin)
         if found.size != pin.size:
@@ -369,27 +392,7 @@ def _raised(failure: Failure) -> Exception:
 
 
 def _mode(replacing: Stat | Literal["any"] | None) -> Any:
-    if replacing is None:
-        return "create"
-    if isinstance(replacing, str):
-        return "overwrite"
+    if replacing is None or isinstance(replacing, str):
+        return "create" if replacing is None else "overwrite"
     condition = {"e_tag": replacing.etag, "version": replacing.version}
     return {name: value for name, value in condition.items() if value is not None}
-
-
-def _same_etag(one: str | None, other: str | None) -> bool:
-    return bool(one and other) and plain_etag(str(one)) == plain_etag(str(other))
-
-
-def _is_between(key: str, after: str, before: str) -> bool:
-    return key > after and (not before or key < before)
-
-
-def _without_markers(page: Page) -> Page:
-    """Leave out empty objects that stand for a folder: the keys of the next objects begin with theirs."""
-    last = len(page) - 1
-    return [
-        stat
-        for at, stat in enumerate(page)
-        if stat.size or at == last or not page[at + 1].key.startswith(f"{stat.key}/")
-    ]

@@ -105,6 +105,7 @@ _HINTS: Final = {
 """What stands here for options of other tools that have no equal."""
 _SECONDS: Final = frozenset({"timeout", "connect_timeout", "read_timeout"})
 _URL: Final = re.compile(r"https?://[^/\s]", re.IGNORECASE)
+_CERTIFICATES: Final = frozenset({"root_certificate", "proxy_ca_certificate"})
 _FLAGS: Final = frozenset({"anonymous", "allow_http"})
 _NESTED: Final = frozenset({"config", "client_options", "client_kwargs"})
 
@@ -295,7 +296,16 @@ def _checked_value(name: str, value: Any) -> Any:
     if name == "credential_provider" and not callable(value):
         message = f"storage_options['credential_provider'] must be callable (got a {type(value).__name__})"
         raise WrongType(message)
-    return value
+    return _certificate(name, value) if name in _CERTIFICATES else value
+
+
+def _certificate(name: str, value: object) -> str:
+    """Return PEM, or the path of a file with it, as text."""
+    text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
+    if not isinstance(text, str | os.PathLike):
+        message = f"storage_options[{name!r}] must be PEM or a path (got a {type(value).__name__})"
+        raise WrongType(message)
+    return os.fspath(text)
 
 
 def _endpoint(name: str, value: object) -> str:
