@@ -193,7 +193,7 @@ def from_compressed(n: int, folder: Path) -> sk.Dataset:
     """Two compressed files, one of each kind, of several members and frames."""
     for kind, rows in (("gz", range(n // 3)), ("zst", range(n // 3, n))):
         lines = [json.dumps({"id": row}).encode() + b"\n" for row in rows]
-        parts = [b"".join(lines[at : at + 300]) for at in range(0, len(lines), 300)]
+        parts = [b"".join(lines[at : at + 300]) for at in range(0, max(len(lines), 1), 300)]
         (folder / f"{kind}.jsonl.{kind}").write_bytes(compressed(parts, "gz" if kind == "gz" else "zst"))
     return sk.open(folder)
 

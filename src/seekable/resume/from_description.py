@@ -75,8 +75,10 @@ UNKNOWN_ROWS = {
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
 
-FORMATS_WITH_RUNS = frozenset({"jsonl", "text", "ark", "scp", "kaldi-directory", "tar", "tokens"})
-"""The formats whose files have blocks of 1,024 rows, besides CSV; of others a description has no blocks."""
+FORMATS_WITH_RUNS = frozenset(
+    {"jsonl", "text", "csv", "tsv", "csv-semicolon", "ark", "scp", "kaldi-directory", "tar", "tokens"}
+)
+"""The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
 
 
 def _has_runs(format_name: str) -> bool:

@@ -129,7 +129,7 @@ def test_another_row_count_than_that_of_the_groups_is_refused(count: int) -> Non
     ],
 )
 def test_sizes_that_lack_the_header_of_the_dictionary(writer: bytes, *, whole: bool) -> None:
-    """What parquet-mr before 1.2.9 wrote, or without a version; else it is damage, as for pyarrow."""
+    """What parquet-mr wrote before 1.2.9, or without a version; else it is damage, as for pyarrow."""
 
     def change(footer: Struct) -> None:
         of_meta(lambda meta: meta.update({7: (footers.I64, meta[7][1] - 15)}))(footer)
