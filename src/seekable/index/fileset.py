@@ -44,8 +44,8 @@ else:
 
 __all__ = ["FileSet", "combine"]
 
-_OpenFile: TypeAlias = "tuple[weakref.ref[MappedFile], Offsets, int]"
-"""The map of a file, the offsets of its segment, and the index of its own first offset in them."""
+_OpenFile: TypeAlias = "tuple[weakref.ref[MappedFile], Offsets, int, memoryview, bytes | bytearray]"
+"""The map of a file, which goes when it is closed; its segment, first offset, numbers, and compared units."""
 
 
 class FileSet:
@@ -268,7 +268,7 @@ class FileSet:
         known = self._open_files.get(file)
         mapped = known[0]() if known else None
         if mapped is None:
-            return self._map(file)[0]
+            return self._map(file)
         mapped.last_use = next_use() if use is None else use
         return mapped
 
@@ -294,15 +294,16 @@ class FileSet:
         known = self._open_files.get(file)
         mapped = known[0]() if known else None
         if known is None or mapped is None:
-            mapped, offsets, at = self._map(file)
+            mapped = self._map(file)
+            known = self._open_files[file]
         else:
-            _, offsets, at = known
             mapped.last_use = next_use()
         mapped.check()
+        _, offsets, at, numbers, compared = known
         at += row
-        if not offsets.compared[at >> UNIT_SHIFT]:
+        if not compared[at >> UNIT_SHIFT]:
             offsets.compare(at >> UNIT_SHIFT)
-        return mapped.view[offsets.view[at] : offsets.view[at + 1]]
+        return mapped.view[numbers[at] : numbers[at + 1]]
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return the first byte of a record in its file, and the first byte of the next one."""
@@ -363,7 +364,7 @@ class FileSet:
         """
         self._columns()
 
-    def _map(self, file: int) -> tuple[MappedFile, Offsets, int]:
+    def _map(self, file: int) -> MappedFile:
         columns = self._columns()
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
@@ -380,9 +381,8 @@ class FileSet:
             for number, known in list(self._open_files.items()):
                 if known[0]() is None:
                     self._open_files.pop(number, None)
-        # Weakly referenced, so that a file that is closed goes.
-        self._open_files[file] = weakref.ref(mapped), offsets, first
-        return mapped, offsets, first
+        self._open_files[file] = weakref.ref(mapped), offsets, first, offsets.view, offsets.compared
+        return mapped
 
     def _columns(self) -> FileColumns:
         # No functools.cached_property: before Python 3.12 it takes a lock, which a fork can leave locked.
