@@ -146,7 +146,7 @@ def _joined(address: str) -> Any:
     Raises:
         OSError: none does.
     """
-    connect = distributed.Client
+    connect: Callable[..., Any] = distributed.Client
     try:
         place = urlsplit(address if "://" in address else f"tcp://{address}")
         if place.scheme in _OVER_TCP and place.hostname and place.port:
