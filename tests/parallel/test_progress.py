@@ -88,7 +88,7 @@ def test_an_interrupt_ends_the_workers_and_leaves_nothing_half_written(tmp_path:
     assert (process.returncode, out, errors) == (0, "interrupted\n", "")
     assert ends(descriptor)
     os.close(descriptor)
-    assert {file.name for file in tmp_path.iterdir()} <= {"pipe", "kept.u64.lock"}
+    assert {file.name for file in tmp_path.iterdir()} <= {"pipe", "kept.u64.lock", "kept.u64.part"}
 
 
 def test_a_hook_is_not_told_too_often_and_always_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

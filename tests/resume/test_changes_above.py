@@ -381,6 +381,7 @@ def test_once_the_rest_has_come_a_state_is_the_plain_one() -> None:
         "step": 7,
         "epoch": 0,
         "position": 25,
+        "check": state["check"],
         "pipeline": loader_of(now).state_dict()["pipeline"],
     }
     # What is left of the run are whole epochs of the new order.

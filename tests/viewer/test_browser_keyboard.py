@@ -39,15 +39,17 @@ class Question:
 QUESTIONS = (
     Question(
         "1 what is odd in the batch of a step and a rank",
-        ("g", "step 7 rank 1", "o"),
+        ("g", "train step 7 rank 1", "o"),
         "p/train/step/7?rank=1&by=odd",
         "th:has-text('squeezes to')",
     ),
     Question("2 is my data sane, at random", ("r",), "d/corpus/rows?order=sample", "tbody tr >> nth=49"),
     Question("2 one row at random", ("g", "corpus", "r"), "d/corpus/row/", ".record"),
-    Question("3 a row", ("g", "1,7"), "d/corpus/row/17", ".record >> text=k17"),
-    Question("3 a file and its line", ("g", "part-1.jsonl:5"), "d/corpus/row/105", ".record >> text=k105"),
-    Question("3 a key", ("g", "key:k205"), "d/corpus/row/205", ".record >> text=k205"),
+    Question("3 a row", ("g", "corpus 1,7"), "d/corpus/row/17", ".record >> text=k17"),
+    Question(
+        "3 a file and its line", ("g", "corpus/part-1.jsonl:5"), "d/corpus/row/105", ".record >> text=k105"
+    ),
+    Question("3 a key", ("g", "corpus key:k205"), "d/corpus/row/205", ".record >> text=k205"),
     Question("4 when a row comes", ("g", "corpus 17"), "d/corpus/row/17", ".training a:has-text('rank')"),
     Question("5 the mixture", ("g", "train", "3"), "p/train/mixture", "main tr:has-text('web')"),
     Question("6 lengths", ("g", "corpus"), "d/corpus/", "text=/p50 [0-9]/"),

@@ -47,7 +47,7 @@ def place_differences(was: Saved, now: Saved) -> list[str]:
     return [
         f"{name} was {before.get(name)}, is {after.get(name)}" if name != "lanes" else "the lanes differ"
         for name in names
-        if name != "fingerprint" and before.get(name) != after.get(name)
+        if name not in {"fingerprint", "check"} and before.get(name) != after.get(name)
     ]
 
 

@@ -47,8 +47,12 @@ SCHEMA = 1
 """The version of the document; a newer version of seekable reads the one before it too."""
 
 
-_UNCHECKED = frozenset({"check", "pipeline"})
-"""The keys that the digest leaves out; the description has its own, the fingerprint."""
+_CHECKED = frozenset(
+    {"seekable", "fingerprint", "step", "epoch", "position", "began", "pass", "rows"}
+    | {"slot", "lanes", "of", "ended", "given"}
+)
+"""The keys that the digest is made of: a checkpoint may hold others beside them, and the description has its own
+digest, the fingerprint."""
 
 _MOST = 1 << 63
 """Positions are int64."""
@@ -106,13 +110,13 @@ class RunState:
 
 
 def check_of(document: Mapping[str, Any]) -> str:
-    """Return the digest of a state, which is made of all but its description and the digest itself.
+    """Return the digest of a state, which is made of all that it says itself but its description.
 
     Raises:
         CorruptState: the document holds something that JSON has not.
     """
     try:
-        checked = {key: value for key, value in document.items() if key not in _UNCHECKED}
+        checked = {key: value for key, value in document.items() if key in _CHECKED}
         return xxhash.xxh3_64_hexdigest(canonical_json(checked))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         message = f"a state holds nothing but JSON: {error}"

@@ -258,5 +258,5 @@ def inflate_from_bit(data: memoryview, *, bit: int, window: bytes, path: str) ->
         piece = stream.decompress(rest, _AT_ONCE)
         rest = stream.unconsumed_tail
         yield piece
-    if stream.eof:
-        yield from inflated([stream.unused_data[_TRAILER_BYTES:].lstrip(b"\0")], "gz", path)
+    if stream.eof and (members := stream.unused_data[_TRAILER_BYTES:].lstrip(b"\0")):
+        yield from inflated([members], "gz", path)

@@ -346,7 +346,7 @@ def test_index_bytes_are_pinned(tmp_path: Path) -> None:
     assert isinstance(source, SampleSource)
     words, at = source.files.file_words(0)
     hashes = source.key_hashes(np.arange(2))
-    assert list(words[at : at + 14]) == [
+    assert list(words.span(at, at + 14)) == [
         *(0, 2048, 3072),
         *(2 << 32 | 0, 3),
         *hashes.tolist(),
