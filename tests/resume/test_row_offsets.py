@@ -111,7 +111,7 @@ def shard(name: str, rows: int) -> bytes:
 
 
 def shards_of_page(document: dict[str, Any]) -> dict[str, dict[str, bytes]]:
-    """Return the files of the repositories of the page: those that it names, and those beside them, have rows."""
+    """Return the files of the repositories of the page; those it names and their neighbours have rows."""
     (wiki, _), (web, _) = specs_of(document)
     named = {wiki: (1024, 87, 128_402), web: (480, 12, 51_200)}
     empty = shard("empty", 0)

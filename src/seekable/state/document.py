@@ -51,8 +51,8 @@ _CHECKED = frozenset(
     {"seekable", "fingerprint", "step", "epoch", "position", "began", "pass", "rows"}
     | {"slot", "lanes", "of", "ended", "given"}
 )
-"""The keys that the digest is made of: a checkpoint may hold others beside them, and the description has its own
-digest, the fingerprint."""
+"""The keys that the digest is made of: a checkpoint may hold others beside them, and the description has a
+digest of its own, the fingerprint."""
 
 _MOST = 1 << 63
 """Positions are int64."""
