@@ -165,13 +165,12 @@ def test_the_run_opens_in_the_viewer_by_the_command_that_is_printed(
     target, index_dir, log = command[2], command[4], command[6]
     monkeypatch.chdir(finished)
     opening = {"index_dir": index_dir, "format": None, "jobs": None, "quiet": True, "key": None}
-    opened = opened_targets([target], batches={}, state=None, roots=[], log=log, opening=opening, shown={})
+    opened = opened_targets([target], batches={}, state=None, roots=[], logs=[log], opening=opening, shown={})
     assert (list(opened.datasets), list(opened.pipelines)) == (["first", "second"], ["train"])
     assert list(opened.states) == ["interrupted"]
-    assert opened.log is not None
     (whole,) = read_logs("out/uninterrupted")
-    assert opened.log.steps.tolist() == [batch.step for batch in whole.batches]
-    assert opened.log.losses.tolist() == [batch.loss for batch in whole.batches]
+    assert opened.logs["train"].steps.tolist() == [batch.step for batch in whole.batches]
+    assert opened.logs["train"].losses.tolist() == [batch.loss for batch in whole.batches]
 
 
 def test_the_demo_writes_nothing_but_its_output(finished: Path) -> None:

@@ -301,7 +301,10 @@ def read_json(path: str) -> dict[str, Any]:
     """
     try:
         document = json.loads(read_file(path))
-    except ValueError as error:
+    except IsADirectoryError:
+        message = f"{shown(path)} is a folder, and a state is a file: remove it, or name another one"
+        raise CorruptState(message) from None
+    except (ValueError, RecursionError) as error:
         where = shown(path)
         message = f"{where} is not JSON ({error}): remove it to resume from the state before"
         raise CorruptState(message) from error

@@ -178,6 +178,16 @@ def keep_unnamed(arrays: Iterable[Int64s], operation: str = "filter") -> KeptRow
     """
     _remove_left_behind()
     descriptor, path = _new_file()
+    try:
+        kept = _kept_in(descriptor, path, arrays, operation)
+    except OSError as error:
+        error.filename = error.filename or path  # a full disk names no file
+        raise
+    weakref.finalize(kept, _remove, path, os.getpid())
+    return kept
+
+
+def _kept_in(descriptor: int, path: str, arrays: Iterable[Int64s], operation: str) -> KeptRows:
     with open(descriptor, "wb") as file:
         try:
             parts = Digested(arrays)
@@ -190,7 +200,6 @@ def keep_unnamed(arrays: Iterable[Int64s], operation: str = "filter") -> KeptRow
             # Before the file is closed: without its lock another process may remove it.
             os.unlink(path)
             raise
-    weakref.finalize(kept, _remove, path, os.getpid())
     return kept
 
 

@@ -119,6 +119,12 @@ def test_another_row_count_than_that_of_the_groups_is_refused(count: int) -> Non
         ParquetFormat().read_layout(Bytes(data))
 
 
+@pytest.mark.parametrize("writer", [b"\xffcpp version 9", b""])
+def test_a_writer_whose_name_is_no_text(writer: bytes) -> None:
+    data = footers.patched(words(), lambda footer: footer.update({6: (footers.BINARY, writer)}))
+    check(data)
+
+
 @pytest.mark.parametrize(
     ("writer", "whole"),
     [

@@ -48,6 +48,9 @@ class Footer:
     schema: pa.Schema
     """The file's columns, without metadata of the whole schema, and without groups that have no leaf."""
 
+    writer: bytes
+    """The program that wrote the file; empty where it is not told."""
+
 
 def read_footer(source: RangeSource) -> Footer:
     """Return the footer of a file.
@@ -79,7 +82,14 @@ def read_footer(source: RangeSource) -> Footer:
             f"{source.path}: several columns are called {twice[0]!r}, and a record has a name once: rename "
             f"them"
         )
-    return Footer(raw, start, metadata, schema)
+    return Footer(raw, start, metadata, schema, _writer(metadata))
+
+
+def _writer(metadata: pq.FileMetaData) -> bytes:
+    try:
+        return (metadata.created_by or "").encode()
+    except UnicodeDecodeError as error:
+        return error.object
 
 
 def _with_leaves(schema: pa.Schema, path: str) -> pa.Schema:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from seekable.formats.parquet.footer import Footer
     from seekable.formats.parquet.layout import Chunk, Field, Layout, Leaf
 else:
     pa = optional("pyarrow", extra="parquet")
@@ -80,14 +81,14 @@ class OneColumnFile:
 class OneColumnFiles:
     """The makers of such files for the leaves of one file; safe from threads."""
 
-    def __init__(self, metadata: pq.FileMetaData, layout: Layout) -> None:
+    def __init__(self, footer: Footer, layout: Layout) -> None:
         """Read nothing yet.
 
         Args:
-            metadata: the footer of the file.
+            footer: the footer of the file.
             layout: its columns.
         """
-        self._metadata = metadata
+        self._footer = footer
         self._layout = layout
         self._makers: dict[int, OneColumnFile] = {}
 
@@ -99,18 +100,15 @@ class OneColumnFiles:
             leaf: one of its leaves.
         """
         if leaf.number not in self._makers:
-            writer = self._metadata.created_by
             stored = self._stored.field(field.number) if self._stored is not None else None
             which = field.leaves.index(leaf)
-            self._makers[leaf.number] = OneColumnFile(
-                field, which, stored, writer.encode() if writer else None
-            )
+            self._makers[leaf.number] = OneColumnFile(field, which, stored, self._footer.writer or None)
         return self._makers[leaf.number]
 
     @cached
     def _stored(self) -> pa.Schema | None:
         """The schema that an Arrow writer left in the footer."""
-        stored = (self._metadata.metadata or {}).get(b"ARROW:schema")
+        stored = (self._footer.metadata.metadata or {}).get(b"ARROW:schema")
         if stored is None:
             return None
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))

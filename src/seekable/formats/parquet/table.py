@@ -63,10 +63,10 @@ class ParquetTable(TableFile):
         self._opened = next(_OPENED)
         self._footer = footer
         self._store = pages
-        self._layout = Layout(footer.raw, footer.metadata.created_by or "")
+        self._layout = Layout(footer.raw, footer.writer.decode("utf-8", "replace"))
         self._fields = NamedFields(self._layout, footer.schema.names)
         self._damage = Damage(source, footer, self._layout, self._fields)
-        self._column_files = OneColumnFiles(footer.metadata, self._layout)
+        self._column_files = OneColumnFiles(footer, self._layout)
         self._paged: dict[tuple[int, str], tuple[Paged, ...]] = {}
         self._undecodable: dict[tuple[int, str], Exception] = {}
 
