@@ -36,6 +36,7 @@ MOST_OPEN_FILES = 128
 """The number of files that a source keeps open by default; of files that were closed the maps stay longer."""
 
 _RESERVED_DESCRIPTORS = 128
+_FEWEST_MAPS = 64
 _MOST_MAPS = 4096
 _ADVISES = hasattr(os, "posix_fadvise")
 _CLOSED = -1
@@ -333,7 +334,7 @@ def most_maps() -> int:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return _MOST_MAPS
-    return min(limit - min(_RESERVED_DESCRIPTORS, limit // 2), _MOST_MAPS)
+    return min(max(limit - _RESERVED_DESCRIPTORS, min(_FEWEST_MAPS, limit // 2)), _MOST_MAPS)
 
 
 def _stale(mapped: MappedFile, status: os.stat_result | None) -> IndexStale:
