@@ -94,6 +94,8 @@ class Pair:
     def check(self) -> None:
         state, own = (each.state_dict(rows=False) for each in (self.loader, self.sampler))
         state.pop("pass", None)  # a sampler has no use for it: no trainer begins its runs anew unseen
+        for each in (state, own):
+            del each["check"]
         assert own == state
         assert (self.sampler.step, self.sampler.epoch) == (self.loader.step, self.loader.epoch)
         self.states.append(state)

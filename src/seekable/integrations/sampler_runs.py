@@ -136,6 +136,7 @@ class SamplerRuns:
         if self._steps.total is not None:
             self._loader.set_epoch(state["epoch"] + (self._steps.epochs or 0))
         elif self._steps.limit is not None:
+            del state["check"]  # another state than the one that was taken
             move_silently(self._loader, {**state, "began": state["step"]})
         self._restart()
 
