@@ -32,6 +32,10 @@ WORTH_LISTING = 1.0
 _FOLDER = "SEEKABLE_SECONDS"
 COLLECTION = "collection"
 _noted: dict[str, float] = {}
+_scales: list[float] = []
+"""The seconds of a unit at several moments: a processor is faster at one than at another."""
+
+_TESTS_BETWEEN = 500
 
 Units = dict[str, float]
 
@@ -69,11 +73,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     finally:
         if os.getpid() == process:
             _noted[item.nodeid] = used() - started
+            if len(_noted) % _TESTS_BETWEEN == 0:
+                _scales.append(unit())
 
 
 def pytest_sessionfinish() -> None:
     """Write down what was noted."""
-    scale = unit()
+    _scales.append(unit())
+    scale = sum(_scales) / len(_scales)
     noted = {name: seconds / scale for name, seconds in _noted.items()}
     path = os.path.join(os.environ[_FOLDER], f"{os.getpid()}.json")
     Path(path).write_text(json.dumps(noted), encoding="utf-8")
