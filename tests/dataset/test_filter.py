@@ -354,3 +354,20 @@ def test_a_filter_after_a_shuffle_names_the_ways_out() -> None:
         numbers(9).shuffle(seed=1).filter(is_even)
     fixed = numbers(9).shuffle(seed=1, fixed=True)
     assert list(fixed.filter(is_even)) == [record for record in fixed if is_even(record)]
+
+
+FULL_DISK = """
+import resource, signal
+import seekable as sk
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (80, 80))
+try:
+    sk.from_sequence(range(100), version=1).filter(lambda number: True)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_disk_without_room_is_told_with_the_file() -> None:
+    done = subprocess.run([sys.executable, "-c", FULL_DISK], capture_output=True, text=True, check=True)
+    assert "seekable-kept-" in done.stdout

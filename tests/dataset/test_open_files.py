@@ -8,6 +8,8 @@ import gzip
 import json
 import os
 import pickle
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -256,3 +258,19 @@ def test_the_bound_is_a_number_of_files(tmp_path: Path, form: str, most: Any, er
     with pytest.raises(error, match="max_open_files"):
         sk.open(folder, max_open_files=most)
     assert not (folder / ".seekable").exists()
+
+
+FEW_DESCRIPTORS = """
+import resource, sys
+import seekable as sk
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+print(sum(record["id"] for record in sk.open(sys.argv[1]).shuffle(seed=1)))
+"""
+
+
+def test_sixty_four_descriptors_are_enough_for_many_files(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", "jsonl", 90)
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_DESCRIPTORS, folder], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == sum(range(90 * ROWS))

@@ -372,3 +372,14 @@ def test_files_of_a_store_are_read_at_once_and_local_ones_in_this_thread() -> No
     here = threading.current_thread()
     assert each_at_once(lambda _: threading.current_thread(), ["/run/0", "/run/1"]) == [here, here]
     assert each_at_once(waited, []) == []
+
+
+def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -> None:
+    path = Path(sk.save_state(tmp_path, loader_of()))
+    path.write_text("[" * 3000 + "]" * 3000)
+    with pytest.raises(sk.CorruptState, match=f"{path.name} is not JSON"):
+        sk.load_state(tmp_path, loader_of())
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(sk.CorruptState, match=f"{path.name} is a folder"):
+        sk.load_state(tmp_path, loader_of())
