@@ -35,6 +35,8 @@ _REFUSED = "refused"
 
 
 def refused(error: SeekableError) -> Refused:
+    if isinstance(error, sk.CorruptRecord) and isinstance(error.cause, sk.BadValue):
+        error = error.cause  # ``errors=`` takes a CorruptRecord alone
     place = (error.path, error.row, error.offset) if isinstance(error, sk.CorruptRecord) else None
     return Refused(type(error).__name__, str(error), place)
 
