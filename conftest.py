@@ -30,7 +30,7 @@ pytest.register_assert_rewrite("tests", "seekable.testing")
 
 # What lies beside the tests is rewritten from here on.
 from tests import thrift  # noqa: E402, F401 - registers the profiles of hypothesis
-from tests.frameworks import framework_of  # noqa: E402
+from tests.frameworks import framework_of, marker_name  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,15 +43,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def marker_of(path: Path) -> pytest.MarkDecorator | None:
     """Return the marker of all tests in a file, or None."""
-    if name := framework_of(path):
-        return pytest.mark.frameworks(name=name)
-    return {"benchmarks": pytest.mark.bench, "examples": pytest.mark.demo}.get(path.parent.name)
+    if framework := framework_of(path):
+        return pytest.mark.frameworks(name=framework)
+    name = marker_name(path)
+    return None if name is None else getattr(pytest.mark, name)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files unread that no chosen test is in: what they import takes seconds, or is not installed."""
-    marker = marker_of(collection_path)
-    return True if marker is not None and f"not {marker.name}" in config.option.markexpr else None
+    """Leave files of a folder unread that no chosen test is in: what they import may not be installed."""
+    name = marker_name(collection_path)
+    return True if name is not None and f"not {name}" in config.option.markexpr else None
 
 
 # First, because the markers decide which items -m deselects.

@@ -24,3 +24,10 @@ def framework_of(path: Path) -> str | None:
     if path.parent.parent.name == "integrations":
         folder, name = "integrations", folder  # a package for one framework
     return name if folder in {"integrations", "docs"} and name in FRAMEWORKS else None
+
+
+def marker_name(path: Path) -> str | None:
+    """Return the name of the marker that all tests of a file have, or None. ``make test`` leaves such out."""
+    if framework_of(path):
+        return "frameworks"
+    return {"benchmarks": "bench", "examples": "demo"}.get(path.parent.name)

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.frameworks import FRAMEWORKS, framework_of
+from tests.frameworks import FRAMEWORKS, framework_of, marker_name
 from tests.rooms import FLOW, with_importers
 
 if TYPE_CHECKING:
@@ -117,6 +117,14 @@ def changed_files() -> list[str]:
 
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def without_marked(files: Iterable[str]) -> list[str]:
+    """Return the files that ``make test`` runs: pytest imports each file that it is given, and asks later.
+
+    What the others import may not be installed.
+    """
+    return [file for file in files if marker_name(ROOT / file) is None]
 
 
 # -- in which processes --
@@ -262,7 +270,8 @@ def main(arguments: Sequence[str]) -> int:
         return run_all(nightly_jobs(), at_once=options.processes, pytest_arguments=rest)
     named = [each for each in rest if (ROOT / each.partition("::")[0]).exists()]
     rest = [each for each in rest if each not in named]
-    if "-m" not in rest:
+    is_ours = "-m" not in rest
+    if is_ours:
         rest = ["-m", OURS, *rest]
     if options.room:
         named = targets_of_room(options.room)
@@ -274,7 +283,7 @@ def main(arguments: Sequence[str]) -> int:
         return subprocess.run(
             [sys.executable, "-m", "pytest", *rest, *named], cwd=ROOT, check=False
         ).returncode
-    parts = shares(files, options.processes, known_seconds())
+    parts = shares(without_marked(files) if is_ours else files, options.processes, known_seconds())
     jobs = [Job(f"process {number}", tuple(part)) for number, part in enumerate(parts, start=1)]
     return run_all(jobs, at_once=options.processes, pytest_arguments=rest)
 

@@ -90,6 +90,19 @@ def test_all_files_are_run_by_make_test_and_by_make_nightly() -> None:
     assert targets == everything
 
 
+def test_make_test_imports_no_file_of_a_framework() -> None:
+    everything = run.test_files(["tests"])
+    left = run.without_marked(everything)
+    apart = {
+        "tests/integrations/test_torch.py",
+        "tests/docs/test_from_lhotse.py",
+        "tests/examples/test_main_job.py",
+    }
+    assert apart < {*everything} - {*left}
+    assert {"tests/integrations/test_slurm.py", "tests/test_run.py"} & {*left} == {"tests/test_run.py"}
+    assert len(left) > 9 / 10 * len(everything)
+
+
 def test_a_room_is_tested_with_those_that_import_it() -> None:
     assert with_importers("cli") == ["cli"]
     assert with_importers("loader")[0] == "loader"

@@ -116,10 +116,7 @@ class SourceOptions:
         Raises:
             InvalidArgument: there is such an option.
         """
-        for option in ("dtype", "eos", "bos"):
-            if (given := getattr(self, option)) is not None:
-                message = f"{option}= is for files of tokens, and this is {name} (got {given!r}): drop it"
-                raise InvalidArgument(message)
+        self._refuse(("dtype", "eos", "bos"), name, kind="files of tokens")
 
     def refuse_those_of_archives(self, name: str) -> None:
         """Refuse the options that only archives of samples have.
@@ -130,10 +127,7 @@ class SourceOptions:
         Raises:
             InvalidArgument: there is such an option.
         """
-        for option in ("missing", "group", "splitname", "concatenated"):
-            if given := getattr(self, option):
-                message = f"{option}= is for tar files, and this is {name} (got {given!r}): drop it"
-                raise InvalidArgument(message)
+        self._refuse(("missing", "group", "splitname", "concatenated"), name, kind="tar files")
 
     def refuse_those_of_csv(self, name: str) -> None:
         """Refuse the options that only CSV has.
@@ -144,9 +138,11 @@ class SourceOptions:
         Raises:
             InvalidArgument: there is such an option.
         """
-        for option in ("delimiter", "quote", "encoding"):
-            if (given := getattr(self, option)) is not None:
-                message = (
-                    f"{option}= is for CSV, and this is {name} (got {given!r}): drop it, or say format='csv'"
-                )
+        self._refuse(("delimiter", "quote", "encoding"), name, kind="CSV", way=", or say format='csv'")
+
+    def _refuse(self, options: Sequence[str], name: str, *, kind: str, way: str = "") -> None:
+        for option in options:
+            given = getattr(self, option)
+            if given is not None and given is not False:
+                message = f"{option}= is for {kind}, and this is {name} (got {given!r}): drop it{way}"
                 raise InvalidArgument(message)
