@@ -274,7 +274,7 @@ def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int,
 
     Other ranks may be ahead: of a later generation of as many ranks only the file of this rank goes, and
     files of other pipelines. It stays while no generation up to this step is usable. Where no generation is
-    complete, those of a dataset that have a file of this rank are usable, and of old ones only this file goes.
+    complete, those of a dataset with a file of this rank are usable, and of old ones only this file goes.
     """
     step, names = state["step"], list_names(folder)
     found = generations(names)

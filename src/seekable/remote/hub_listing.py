@@ -12,6 +12,7 @@ import xxhash
 
 from seekable._log import LOG
 from seekable.errors import (
+    AccessDenied,
     DataNotFound,
     InvalidArgument,
     SeekableError,
@@ -266,13 +267,21 @@ def _timeout() -> float:
 
 
 def _configs_in(folder: str) -> object:
-    """Return the ``configs`` of the metadata in the README of a folder, None if it has none."""
+    """Return the ``configs`` of the metadata in the README of a folder, None if it has none.
+
+    Raises:
+        AccessDenied: the README cannot be read.
+        UnsupportedFormat: the metadata cannot be parsed.
+    """
     path = os.path.join(folder, _README)
     try:
         with open(path, encoding="utf-8-sig", errors="replace") as file:
             text = file.read()
-    except OSError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
+    except OSError as error:
+        message = f"{path!r} may say which files are data, and cannot be read ({error.strerror})"
+        raise AccessDenied(message) from error
     if not text.startswith("---") or "configs:" not in text:
         return None
     try:

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
 
+_MOST_ROWS = 1 << 36
+"""The most rows of a table file: a few damaged bytes can promise more than memory holds the places of."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScanJob:
@@ -207,6 +210,12 @@ def _indexed_table(file: DataFile, indexer: TableIndexer, begun_ns: int) -> Part
     except UnsupportedFormat:
         refuse_lfs_pointer(bytes(source.range(0, min(source.size, END_BYTES))), source.path)
         raise
+    if found.records > _MOST_ROWS:
+        message = (
+            f"{source.path!r} is said to have {found.records:,} rows, in {source.size:,} bytes: it is "
+            f"damaged, write it or copy it again"
+        )
+        raise UnsupportedFormat(message)
     return PartScan(
         _identity(file),
         begun_ns,
