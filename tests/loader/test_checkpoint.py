@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
+from seekable.errors import AccessDenied
 from seekable.loader.checkpoint_files import each_at_once
 
 
@@ -388,6 +389,7 @@ def test_files_of_a_store_are_read_at_once_and_local_ones_in_this_thread() -> No
     assert each_at_once(waited, []) == []
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -> None:
     path = Path(sk.save_state(tmp_path, loader_of()))
     path.write_text("[" * 3000 + "]" * 3000)
@@ -397,3 +399,11 @@ def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -
     path.mkdir()
     with pytest.raises(sk.CorruptState, match=f"{path.name} is a folder"):
         sk.load_state(tmp_path, loader_of())
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(AccessDenied, match=rf"{path.name}' is no regular file"):
+        sk.load_state(tmp_path, loader_of())
+    (paths := next(tmp_path.glob("sources-*"))).unlink()
+    paths.mkdir()
+    with pytest.raises(AccessDenied, match=f"{paths.name}' is a folder"):
+        sk.save_state(tmp_path, loader_of())

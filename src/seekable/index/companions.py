@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from seekable._lazy import lazy
+from seekable.errors import IndexStale
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.units import damaged_error
 from seekable.storage.compression import compression_of
-from seekable.storage.files import write_atomically
+from seekable.storage.files import regular_only, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,7 @@ __all__ = [
     "PageTableFile",
     "content_size",
     "has_points",
+    "has_schema",
     "is_remote",
     "open_unmapped",
     "pages_name",
@@ -160,13 +162,22 @@ def read_schema(folder: str, digest: int) -> bytes:
     """
     path = os.path.join(folder, schema_name(digest))
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             schema = file.read()
     except OSError:
         schema = b""
     if schema_digest(schema) != digest:
         raise damaged_error(path, "the schema of a table, is gone or damaged")
     return schema
+
+
+def has_schema(folder: str, digest: int) -> bool:
+    """Return True if an index folder has a schema; a damaged one is removed, so that it is written again."""
+    try:
+        read_schema(folder, digest)
+    except IndexStale:
+        return False
+    return True
 
 
 def pages_name(content: int) -> str:
@@ -187,7 +198,7 @@ class PageTableFile:
     def load(self) -> bytes | None:
         """Return the bytes of the file, None if it does not exist or cannot be read."""
         try:
-            with open(self._path, "rb") as file:
+            with open(self._path, "rb", opener=regular_only) as file:
                 return file.read()
         except OSError:
             return None

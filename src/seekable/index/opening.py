@@ -16,7 +16,7 @@ from seekable._log import LOG
 from seekable.errors import AccessDenied, IndexStale
 from seekable.index import companions
 from seekable.index.catalog import read_table, whole_segments
-from seekable.index.companions import has_points, schema_name
+from seekable.index.companions import has_points, has_schema
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
@@ -340,11 +340,7 @@ def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
     schemas = table.column("schema", found.rows[known]).view(np.uint64)
     if not schemas.any():
         return []
-    gone = [
-        digest
-        for digest in set(schemas.tolist())
-        if digest and not os.path.exists(os.path.join(folder, schema_name(digest)))
-    ]
+    gone = [digest for digest in set(schemas.tolist()) if digest and not has_schema(folder, digest)]
     if not gone:
         return []
     # NumPy 2.0 finds numbers above 2**63 by sorting alone.

@@ -263,7 +263,7 @@ def _pipeline_of(loader: Stateful) -> Node | Stream:
 def _write_source_paths(path: str, loader: Stateful) -> None:
     """Write the paths of the files of the sources, unless the file has them already."""
     noted = canonical_json(source_paths_of(_pipeline_of(loader)))
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # writing says that it is a folder
         if read_file(path) == noted:
             return
     write_file(path, noted)

@@ -22,7 +22,7 @@ from seekable.errors import (
 from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import PARQUET, shards_of
-from seekable.storage.files import make_private_folder, write_atomically
+from seekable.storage.files import make_private_folder, regular_only, write_atomically
 from seekable.storage.index_names import INDEX_FOLDER, INDEX_SUFFIX
 
 if TYPE_CHECKING:
@@ -275,12 +275,12 @@ def _configs_in(folder: str) -> object:
     """
     path = os.path.join(folder, _README)
     try:
-        with open(path, encoding="utf-8-sig", errors="replace") as file:
+        with open(path, encoding="utf-8-sig", errors="replace", opener=regular_only) as file:
             text = file.read()
     except (FileNotFoundError, IsADirectoryError):
         return None
     except OSError as error:
-        message = f"{path!r} may say which files are data, and cannot be read ({error.strerror})"
+        message = f"{path!r} may say which files are data, and cannot be read ({error.strerror or error})"
         raise AccessDenied(message) from error
     if not text.startswith("---") or "configs:" not in text:
         return None
@@ -316,7 +316,7 @@ def _split_text(spec: HubSplit) -> str:
 
 def _load(path: str) -> _Listing | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             return msgspec.json.decode(file.read(), type=_Listing)
     except (OSError, msgspec.DecodeError):
         return None
