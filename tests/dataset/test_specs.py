@@ -243,9 +243,7 @@ def test_a_readme_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None
     (tmp_path / "README.md").symlink_to("README.md")
     with pytest.raises(AccessDenied, match=r"README\.md' may say which files are data, and cannot be read"):
         sk.open(f"hf:{tmp_path}:train")
-    with pytest.raises(
-        sk.InvalidArgument, match=r"is not complete: name the split.*:train'"
-    ):
+    with pytest.raises(sk.InvalidArgument, match=r"is not complete: name the split.*:train'"):
         sk.open(f"hf:{tmp_path}")
 
 
