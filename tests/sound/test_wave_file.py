@@ -16,8 +16,8 @@ from tests.sound.waves import EXTENSIBLE, FLOAT, PCM, ULAW, chunk, extensible, f
 
 import seekable as sk
 from seekable.errors import CorruptObject
+from seekable.formats.kaldi.holders.candidates import candidates_of
 from seekable.kaldi import find_holder
-from seekable.kaldi.holders.candidates import candidates_of
 
 if TYPE_CHECKING:
     from pathlib import Path

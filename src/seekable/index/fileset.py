@@ -29,18 +29,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index import companions, object_file, remote_file
+    from seekable.index import companions
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
-    from seekable.remote import addresses, mounts
+    from seekable.remote import mounts
+    from seekable.remote.index import object_file, remote_file
+    from seekable.storage import addresses
+    from seekable.storage.cache_choice import CacheChoice
     from seekable.storage.ranges import RangeSource
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     companions = lazy("seekable.index.companions")
     mounts = lazy("seekable.remote.mounts")
-    object_file = lazy("seekable.index.object_file")
-    remote_file = lazy("seekable.index.remote_file")
+    object_file = lazy("seekable.remote.index.object_file")
+    remote_file = lazy("seekable.remote.index.remote_file")
 
 __all__ = ["FileSet", "combine"]
 
@@ -304,6 +307,16 @@ class FileSet:
         if not compared[at >> UNIT_SHIFT]:
             offsets.compare(at >> UNIT_SHIFT)
         return mapped.view[numbers[at] : numbers[at + 1]]
+
+    def cache(self, file: int) -> CacheChoice | None:
+        """Return the cache on disk that the dataset of a file has chosen; None for the shared one."""
+        columns = self._columns()
+        return columns.parts[int(columns.part[file])].part.cache
+
+    @property
+    def caches(self) -> frozenset[CacheChoice | None]:
+        """The caches on disk that the datasets of the files have chosen; None for the shared one."""
+        return frozenset(part.cache for part in self._parts)
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return the first byte of a record in its file, and the first byte of the next one."""

@@ -12,17 +12,16 @@ import pytest
 from tests.cli.command import documents, output, run
 
 import seekable as sk
-from seekable.loader import simulated_run
-from seekable.loader.planned_reads import FileNumbers, reads_of
-from seekable.loader.simulated_run import stretches
 from seekable.remote.cache.disk_cache import DiskCache
 from seekable.remote.fetching import retention
 from seekable.remote.fetching.fetcher import Fetcher, fetcher
 from seekable.remote.fetching.merging import merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.simulation import replay
+from seekable.remote.simulation import replay, simulated_run
+from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
 from seekable.remote.simulation.reads import Reads, UnitAxis
 from seekable.remote.simulation.replay import Knobs, RankMemory, Requests, range_requests
+from seekable.remote.simulation.simulated_run import stretches
 from seekable.remote.stores.store import Pin
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def real_run(
     """Read what a node reads, through fetchers of its ranks; return the store and the share of hits."""
     store, disk = CountingStore(), DiskCache(str(folder), most_bytes=cache) if cache else None
     made: Any = store
-    fetchers = [Fetcher(lambda path: (made, path), disk=lambda: disk) for _ in range(ranks)]
+    fetchers = [Fetcher(lambda path: (made, path), disk=lambda _: disk) for _ in range(ranks)]
     # What is under way goes on from stretch to stretch, as in a loader: a request that is given up counts.
     aheads = [own_fetcher.ahead() for own_fetcher in fetchers]
     numbers, world, size = FileNumbers(), nodes * ranks, len(dataset)
@@ -346,3 +345,13 @@ def test_what_is_in_memory_is_cut_out_of_requests() -> None:
     assert left.starts.tolist() == [0, 200 * kib]
     assert left.sizes.tolist() == [100 * kib, 100 * kib]
     assert left.rows.tolist() == [7, 7]
+
+
+def test_ranges_near_each_other_are_one_in_each_chunk_of_records() -> None:
+    rows = np.arange(200)
+    # Each record lies 1,000 bytes behind the one before it; chunks have 64 records at the least.
+    huge = Reads(rows, np.zeros(200, np.int64), 1000 * rows, 1000 * rows + (1 << 20))
+    found = simulated_run._fewer_ranges(huge, np.array([1 << 21]))
+    assert found.rows.tolist() == [0, 64, 128, 192]
+    assert found.starts.tolist() == [0, 64_000, 128_000, 192_000]
+    assert found.stops.tolist() == [1000 * last + (1 << 20) for last in (63, 127, 191, 199)]

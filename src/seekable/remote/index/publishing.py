@@ -1,0 +1,256 @@
+"""The publication of the index of objects beside them: another machine reads some megabytes and no data.
+
+Segments, seek points and schemas are written first, then the table, and the catalog last. The catalog is
+replaced only where it is the one that the new table was made from, so that of two publishers none loses the
+files of the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
+from seekable.index.build.commit import companions_of
+from seekable.index.catalog import CATALOG, encode_catalog, read_table, table_in_catalog
+from seekable.index.file_table import (
+    TABLE_NAMES,
+    Table,
+    encode_table,
+    in_order,
+    is_table_name,
+    table_name,
+)
+from seekable.remote.published import PublishedFolder
+from seekable.storage.files import read_or_map
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    from seekable.index.entry import Entry
+    from seekable.index.fileset import FileSet
+    from seekable.remote.stores.store import Stat
+
+__all__ = ["Publication", "TooLarge", "check_roots", "publish", "published_table", "unread_tables"]
+
+_ATTEMPTS = 20
+"""Each attempt that fails is the success of another publisher."""
+
+_GRACE_NS = 3600 * 10**9
+"""The time after which no reader of a catalog is about to read its table."""
+
+_MOST_LISTED = 100_000
+"""The files that a published catalog lists for people; the table has all in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The index that was published for one root."""
+
+    address: str
+    """The address of its folder, for messages."""
+
+    files: int
+    """The number of files that were published or that were there already."""
+
+    written: int
+    """The number of files of the index that were written; 0 if it was there."""
+
+    def in_words(self) -> str:
+        """Return a sentence about the publication."""
+        what = "was published before" if not self.written else f"is published, in {self.written} new files"
+        return f"the index of {self.files:,} files {what}: {self.address}"
+
+
+def publish(files: FileSet) -> list[Publication]:
+    """Publish the index of some files, and return what was published for each of their roots.
+
+    Files that others have published stay in the published index, but for those that are given here, which
+    replace entries of other versions.
+
+    Args:
+        files: the files, which were compared with the store when they were opened.
+
+    Raises:
+        InvalidArgument: some files are no objects of a store.
+        AccessDenied: the store cannot be written.
+        Unreachable: the store cannot be reached.
+        IndexStale: the local index is gone, or others publish all the time.
+    """
+    check_roots(root for root, _, _ in files.runs)
+    names, at = files.names(), 0
+    roots: dict[tuple[str, str], list[str]] = {}
+    for root, folder, count in files.runs:
+        roots.setdefault((root, folder), []).extend(names[at : at + count])
+        at += count
+    form = files.entry(0).format if names else ""
+    return [_published(root, folder, some, form) for (root, folder), some in roots.items()]
+
+
+def check_roots(roots: Iterable[str]) -> None:
+    """Check that the index of some roots can be published.
+
+    Raises:
+        InvalidArgument: one of them is a folder of this machine.
+    """
+    if local := [root for root in roots if "://" not in root]:
+        message = (
+            f"the index of {local[0]!r} cannot be published: it is a folder of this machine, where the index "
+            f"lies beside the data anyway; publish is for addresses such as s3://bucket/data"
+        )
+        raise InvalidArgument(message)
+
+
+class TooLarge(Exception):
+    """A published table has more bytes than its reader permits; the argument is their number."""
+
+
+def published_head(folder: PublishedFolder) -> tuple[Stat | None, str | None]:
+    """Return the description of the published catalog, and the name of its table; None for what is not there.
+
+    Raises:
+        DataNotFound, IndexStale: it is being replaced; read it again.
+        AccessDenied, Unreachable: the store cannot be read.
+    """
+    catalog = folder.stat(CATALOG)
+    if catalog is None:
+        return None, None
+    return catalog, table_in_catalog(lambda start, stop: folder.read(catalog, start, stop), catalog.size)
+
+
+def published_table(
+    folder: PublishedFolder, *, most_bytes: int | None = None
+) -> tuple[Stat | None, Table | None]:
+    """Return the description of the published catalog and its table; None for what is not there or damaged.
+
+    Args:
+        folder: the folder.
+        most_bytes: the most bytes of a table that is read; None for any number.
+
+    Raises:
+        TooLarge: the table has more bytes.
+        DataNotFound, IndexStale: it is being replaced; read it again.
+        AccessDenied, Unreachable: the store cannot be read.
+    """
+    catalog, name = published_head(folder)
+    stat = folder.stat(name) if name else None
+    if name is None or stat is None:
+        return catalog, None
+    if most_bytes is not None and stat.size > most_bytes:
+        raise TooLarge(stat.size)
+    data = folder.read(stat)
+    if table_name(data) != name:
+        return catalog, None
+    try:
+        table = Table(data)
+        table.check()
+    except ValueError:
+        return catalog, None
+    return catalog, table
+
+
+def _published(root: str, folder: str, names: Sequence[str], form: str) -> Publication:
+    table = read_table(folder)
+    rows = table.rows(names, format_name=form).tolist() if table else [-1]
+    if table is None or min(rows, default=0) < 0:
+        raise IndexStale(f"the index in {folder!r} does not have all files any more; open the data again")
+    entries = table.entries()
+    mine = [entries[row] for row in dict.fromkeys(rows)]
+    target = PublishedFolder(root)
+    written = 0
+    for _ in range(_ATTEMPTS):
+        try:
+            catalog, old = published_table(target)
+        except (DataNotFound, IndexStale):
+            continue  # Another publisher replaces it in this moment.
+        known = {entry.key: entry for entry in old.entries()} if old else {}
+        fresh = [entry for entry in mine if not _is_same(entry, known.get(entry.key))]
+        if not fresh and old is not None:
+            return Publication(target.shown, len(mine), written)
+        written += _write_parts(folder, target, fresh)
+        generation = 1 + max((entry.generation for entry in known.values()), default=0)
+        renewed = {entry.key: replace(entry, generation=generation) for entry in fresh}
+        if _replace(target, in_order((known | renewed).values()), catalog):
+            _remove_replaced(target, catalog, old)
+            return Publication(target.shown, len(mine), written + 2)
+    raise IndexStale(f"others have published to {target.shown!r} {_ATTEMPTS} times meanwhile; try again")
+
+
+def _is_same(mine: Entry, known: Entry | None) -> bool:
+    """Return True if a published entry says the same of the same version of a file."""
+    return known is not None and _facts(mine) == _facts(known)
+
+
+def _facts(entry: Entry) -> tuple[int, ...]:
+    return entry.size, entry.mtime_ns, entry.head_tail, entry.content, entry.offsets, entry.schema
+
+
+def _write_parts(folder: str, target: PublishedFolder, entries: Iterable[Entry]) -> int:
+    """Write segments and companions, and return the number of files."""
+    names = {entry.segment.file_name for entry in entries} | companions_of(entries)
+    written = 0
+    for name in sorted(names):
+        path = os.path.join(folder, name)
+        # Page tables are made again from the data, and nobody believes those, or the digests, of others.
+        if os.path.exists(path) and not name.startswith(("pages-", "digests-")):
+            target.write(name, read_or_map(path))
+            written += 1
+    return written
+
+
+def _remove_replaced(target: PublishedFolder, catalog: Stat | None, old: Table | None) -> None:
+    """Remove tables that no reader can be about to read; a publisher that may not list or delete leaves them.
+
+    Args:
+        target: the folder, whose catalog was just replaced.
+        catalog: the catalog that was replaced.
+        old: the table that it named.
+    """
+    with contextlib.suppress(AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable):
+        newest, table = published_head(target)
+        if catalog is None or newest is None or table is None:
+            return
+        named = {table} | ({old.file_name} if old is not None else set())
+        tables = {stat.key.rpartition("/")[2]: stat.modified_ns for stat in target.between(*TABLE_NAMES)}
+        times = {"replaced_ns": catalog.modified_ns, "now_ns": newest.modified_ns}
+        for name in unread_tables(tables, named=named, **times):
+            target.delete(name)
+
+
+def unread_tables(
+    tables: Mapping[str, int], *, named: Container[str], replaced_ns: int, now_ns: int
+) -> list[str]:
+    """Return the tables that were named by no catalog for an hour and will be named by none. Pure.
+
+    All times are those of the store.
+
+    Args:
+        tables: the times at which the tables were written, by their names.
+        named: the table of the present catalog, and that of the one before it.
+        replaced_ns: the time at which the catalog before the present one was written. Since then no catalog
+            has named another table.
+        now_ns: the time at which the present catalog was written.
+
+    Example:
+        >>> hour = 3600 * 10**9
+        >>> old, new = "files-00000000000000aa.bin", "files-00000000000000bb.bin"
+        >>> unread_tables({old: 1, new: 2}, named={new}, replaced_ns=2, now_ns=3 * hour)
+        ['files-00000000000000aa.bin']
+    """
+    if not replaced_ns or now_ns - replaced_ns <= _GRACE_NS:
+        return []
+    # A young one may be of another publisher, whose catalog comes next.
+    return [
+        name
+        for name, written_ns in tables.items()
+        if name not in named and is_table_name(name) and 0 < written_ns < now_ns - _GRACE_NS
+    ]
+
+
+def _replace(target: PublishedFolder, entries: Sequence[Entry], old: Stat | None) -> bool:
+    data = encode_table(entries)
+    target.write(table_name(data), data)
+    listed = entries if len(entries) <= _MOST_LISTED else ()
+    return target.replace(CATALOG, b"".join(encode_catalog(listed, table=data)), old=old)
