@@ -175,8 +175,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             ``retries`` and others; what is left out is taken from the environment. They enter neither the
             fingerprint nor the index.
         storage: a file system of fsspec that reads the addresses, for stores that obstore does not read.
-        cache: of addresses, the most bytes that the cache on disk of all data of stores may take, False for
-            none. It counts for this process and those that it starts, like ``SEEKABLE_REMOTE_BYTES``.
+        cache: of addresses, the most bytes of a cache on disk that this dataset has for itself, False for
+            none. By default it shares the cache of the machine, whose limit is ``SEEKABLE_REMOTE_BYTES``.
         pin: of addresses, ``"version"`` to read the versions that objects have now, in buckets that keep
             versions; a rewrite does not disturb the dataset then. By default it raises ``IndexStale``.
         refresh: of addresses, False to take the listing that the last call kept instead of listing again.

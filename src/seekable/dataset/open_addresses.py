@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.remote import addresses, mounts
-    from seekable.remote.cache import disk_cache
+    from seekable.remote.cache import choice
     from seekable.remote.listing import known
     from seekable.storage.asked import Asked
 
     Source = Asked | Mapping[str, Asked]
 else:
-    disk_cache = lazy("seekable.remote.cache.disk_cache")
+    choice = lazy("seekable.remote.cache.choice")
     addresses = lazy("seekable.remote.addresses")
     mounts = lazy("seekable.remote.mounts")
     known = lazy("seekable.remote.listing.known")
@@ -74,10 +74,13 @@ def mounted(
             )
             raise InvalidArgument(message)
     if cache is not None:
-        disk_cache.choose_bytes(0 if cache is False else checked_count("cache", cache, least=0))
+        cache = 0 if cache is False else checked_count("cache", cache, least=0)
     refresh = checked_flag("refresh", refresh)
     renamed = _renamed(source, partial(_mount, storage_options=storage_options, storage=storage))
-    with known.listing_once(kept=listings_folder(index_dir), refresh=refresh):
+    with (
+        choice.choosing_cache(cache, _items(renamed)),
+        known.listing_once(kept=listings_folder(index_dir), refresh=refresh),
+    ):
         yield renamed
 
 
@@ -94,6 +97,17 @@ def _renamed(source: Source, rename: Callable[[str], str]) -> Source:
     if isinstance(source, str | os.PathLike):
         return _renamed_item(source, rename)
     return [_renamed_item(item, rename) for item in source]
+
+
+def _items(source: Source) -> Iterator[str]:
+    """Yield the items of a source."""
+    if isinstance(source, Mapping):
+        for asked in source.values():
+            yield from _items(asked)
+    elif isinstance(source, str | os.PathLike):
+        yield os.fspath(source)
+    else:
+        yield from (os.fspath(item) for item in source)
 
 
 def _renamed_item(item: str | os.PathLike[str], rename: Callable[[str], str]) -> str | os.PathLike[str]:

@@ -77,7 +77,7 @@ def open_unmapped(
         if part.by_version:
             version = object_versions.version_of(part.folder, path[len(part.root) + 1 :], mtime_ns)
         return object_file.ObjectFile(
-            path, size=size, mtime_ns=mtime_ns, kind=kind, points=points, version=version
+            path, size=size, mtime_ns=mtime_ns, kind=kind, points=points, version=version, cache=part.cache
         )
     if remote:
         return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)

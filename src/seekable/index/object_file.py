@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.held_ranges import Held, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.storage.compression import Compression
@@ -63,6 +64,7 @@ class ObjectFile(MappedFile):
         kind: Compression | None,
         points: SeekPoints | None,
         version: str | None = None,
+        cache: CacheChoice | None = None,
     ) -> None:
         """Send no request.
 
@@ -73,6 +75,7 @@ class ObjectFile(MappedFile):
             kind: the compression of the object, None if it is not compressed.
             points: the seek points of a compressed one.
             version: the version to read; None for the present one.
+            cache: the cache on disk that the dataset has chosen; None for the one that all others share.
         """
         self.path = path
         self.size = size
@@ -80,7 +83,8 @@ class ObjectFile(MappedFile):
         self.last_use = next_use()
         self.reader = None
         self._descriptor = _NO_DESCRIPTOR
-        self._source = ObjectRanges(object_ref(path, size=size, identity=mtime_ns, version=version))
+        ref = object_ref(path, size=size, identity=mtime_ns, version=version, cache=cache)
+        self._source = ObjectRanges(ref)
         self.name = self._source.path
         raw = _ObjectContent(self._source)
         self._content: CompressedContent | None = None

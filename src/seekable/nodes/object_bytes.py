@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 import numpy as np
 
 from seekable.index.object_file import wants_of
-from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants, by_place
 
@@ -165,7 +164,7 @@ class PlansAhead(Generic[Item, Read]):
         Without a cache on disk nothing but ranges is fetched: those at the edges of the blocks of a window
         would be left, and fetched in small pieces later, if a part of the window was planned.
         """
-        is_early = self._before == 0 and self._planned_rows < FIRST_ROWS and disk_cache() is None
+        is_early = self._before == 0 and self._planned_rows < FIRST_ROWS and not self._fetcher.has_disk
         return is_early and 0 < self._wanted_bytes < self._fetcher.budget_bytes()
 
     @property

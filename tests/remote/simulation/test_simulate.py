@@ -76,7 +76,7 @@ def real_run(
     """Read what a node reads, through fetchers of its ranks; return the store and the share of hits."""
     store, disk = CountingStore(), DiskCache(str(folder), most_bytes=cache) if cache else None
     made: Any = store
-    fetchers = [Fetcher(lambda path: (made, path), disk=lambda: disk) for _ in range(ranks)]
+    fetchers = [Fetcher(lambda path: (made, path), disk=lambda _: disk) for _ in range(ranks)]
     # What is under way goes on from stretch to stretch, as in a loader: a request that is given up counts.
     aheads = [own_fetcher.ahead() for own_fetcher in fetchers]
     numbers, world, size = FileNumbers(), nodes * ranks, len(dataset)

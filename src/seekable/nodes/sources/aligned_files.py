@@ -74,7 +74,10 @@ class AlignedFiles:
         path = self.path(file, array)
         size, mtime_ns = as_surveyed.size, as_surveyed.mtime_ns
         if "://" in path:
-            return object_file.ObjectFile(path, size=size, mtime_ns=mtime_ns, kind=None, points=None)
+            cache = self._files.cache(file)
+            return object_file.ObjectFile(
+                path, size=size, mtime_ns=mtime_ns, kind=None, points=None, cache=cache
+            )
         return MappedFile(path, size=size, mtime_ns=mtime_ns)
 
 

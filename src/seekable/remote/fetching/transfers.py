@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
     from typing import Any
 
+    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.flights import Flight
@@ -45,7 +46,7 @@ class Transfers:
     def __init__(
         self,
         store_of: Callable[[str], tuple[Store, str]],
-        disk: Callable[[], DiskCache | None],
+        disk: Callable[[CacheChoice | None], DiskCache | None],
         patience_of: Callable[[str], Patience],
         *,
         memory: HeldRanges,
@@ -56,7 +57,7 @@ class Transfers:
 
         Args:
             store_of: returns the store and the key of an address.
-            disk: returns the cache on disk, None without one.
+            disk: returns the cache on disk of a choice, None where none is wanted.
             patience_of: returns how long to try for a request to the store of an address.
             memory: takes what arrives.
             places: the requests at once.
@@ -105,7 +106,7 @@ class Transfers:
 
     def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest."""
-        return self._boarded(wanted, self._disk() if wanted.by_units else None, demanded=False)
+        return self._boarded(wanted, self._disk_of(wanted), demanded=False)
 
     def leave(self, flights: Sequence[Flight]) -> None:
         """Give flights of a look-ahead up."""
@@ -133,6 +134,10 @@ class Transfers:
         aheads = (ref() for ref in self._aheads)
         return sum(ahead.waiting_bytes for ahead in aheads if ahead is not None)
 
+    def _disk_of(self, wanted: PlannedRange) -> DiskCache | None:
+        """Return the cache that keeps a range, None if it is not to be kept."""
+        return self._disk(wanted.ref.cache) if wanted.by_units else None
+
     def _boarded(
         self, wanted: PlannedRange, disk: DiskCache | None, *, demanded: bool
     ) -> tuple[list[Block], list[Flight]]:
@@ -144,7 +149,7 @@ class Transfers:
 
     async def _fly(self, flight: Flight) -> list[Block]:
         wanted = flight.wanted
-        disk = self._disk() if wanted.by_units else None
+        disk = self._disk_of(wanted)
         if disk is None:
             return [await self._fetch(flight, wanted.start, wanted.stop)]
         blocks: list[Block] = []

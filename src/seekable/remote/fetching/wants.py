@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
+    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.stores.store import Pin
 
 __all__ = ["ObjectRef", "Wants", "by_place"]
@@ -30,6 +31,8 @@ class ObjectRef:
     """The address of the object, ``s3://bucket/corpus/a.jsonl`` for instance."""
     pin: Pin
     """The size and the version that each answer must have; the first answer fills in its etag."""
+    cache: CacheChoice | None = None
+    """The cache on disk that the dataset of the object has chosen; None for the one that all others share."""
 
     @cached
     def key(self) -> str:
