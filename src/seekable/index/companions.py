@@ -22,18 +22,20 @@ from seekable.storage.files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.index import object_file, object_versions, remote_file
+    from seekable.index import object_digests, object_file, object_versions, remote_file
     from seekable.index.entry import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import addresses, placeholder
+    from seekable.remote import addresses, object_ranges, placeholder
     from seekable.storage import compressed, seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
 else:
     addresses = lazy("seekable.remote.addresses")
     compressed = lazy("seekable.storage.compressed")
+    object_digests = lazy("seekable.index.object_digests")
     object_file = lazy("seekable.index.object_file")
     object_versions = lazy("seekable.index.object_versions")
+    object_ranges = lazy("seekable.remote.object_ranges")
     placeholder = lazy("seekable.remote.placeholder")
     remote_file = lazy("seekable.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
@@ -76,9 +78,16 @@ def open_unmapped(
         version = None
         if part.by_version:
             version = object_versions.version_of(part.folder, path[len(part.root) + 1 :], mtime_ns)
-        return object_file.ObjectFile(
-            path, size=size, mtime_ns=mtime_ns, kind=kind, points=points, version=version, cache=part.cache
+        digests = object_digests.ObjectDigests(part.folder, content, size)
+        ref = object_ranges.object_ref(
+            path,
+            size=size,
+            identity=mtime_ns,
+            version=version,
+            cache=part.cache,
+            digests=digests if object_digests.has_digests(size) else None,
         )
+        return object_file.ObjectFile(ref, kind=kind, points=points)
     if remote:
         return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     assert kind is not None

@@ -8,7 +8,7 @@ import numpy as np
 
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants
-from seekable.remote.object_ranges import ObjectRanges, object_ref
+from seekable.remote.object_ranges import ObjectRanges
 from seekable.storage.compressed import CompressedContent
 from seekable.storage.mapped import MappedFile, next_use
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.held_ranges import Held, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.storage.compression import Compression
@@ -55,42 +54,27 @@ class ObjectFile(MappedFile):
 
     __slots__ = ("_content", "_source")
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        size: int,
-        mtime_ns: int,
-        kind: Compression | None,
-        points: SeekPoints | None,
-        version: str | None = None,
-        cache: CacheChoice | None = None,
-    ) -> None:
+    def __init__(self, ref: ObjectRef, *, kind: Compression | None, points: SeekPoints | None) -> None:
         """Send no request.
 
         Args:
-            path: the address of the object.
-            size: its number of bytes.
-            mtime_ns: the number made of its etag.
+            ref: the address of the object, and its version.
             kind: the compression of the object, None if it is not compressed.
             points: the seek points of a compressed one.
-            version: the version to read; None for the present one.
-            cache: the cache on disk that the dataset has chosen; None for the one that all others share.
         """
-        self.path = path
-        self.size = size
-        self.mtime_ns = mtime_ns
+        self.path = ref.path
+        self.size = ref.pin.size
+        self.mtime_ns = ref.pin.identity
         self.last_use = next_use()
         self.reader = None
         self._descriptor = _NO_DESCRIPTOR
-        ref = object_ref(path, size=size, identity=mtime_ns, version=version, cache=cache)
         self._source = ObjectRanges(ref)
         self.name = self._source.path
         raw = _ObjectContent(self._source)
         self._content: CompressedContent | None = None
         self.view = raw
         if kind is not None and points is not None:
-            key = (mtime_ns, size)
+            key = (self.mtime_ns, self.size)
             self.view = self._content = CompressedContent(self.name, key, raw, kind=kind, points=points)
 
     @property

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.held_ranges import Held
+    from seekable.remote.fetching.wants import Digests
+
+    _Key = tuple[str, int, int, str | None, CacheChoice | None, Digests | None]
 
 __all__ = ["ObjectRanges", "object_ranges", "object_ref", "places_ahead"]
 
@@ -121,7 +124,13 @@ def places_ahead(starts: Sequence[int], size: int) -> list[int]:
 
 
 def object_ref(
-    path: str, *, size: int, identity: int, version: str | None = None, cache: CacheChoice | None = None
+    path: str,
+    *,
+    size: int,
+    identity: int,
+    version: str | None = None,
+    cache: CacheChoice | None = None,
+    digests: Digests | None = None,
 ) -> ObjectRef:
     """Return the reference to one version of an object; all readers of it in this process share its etag.
 
@@ -131,11 +140,12 @@ def object_ref(
         identity: the number made of its etag.
         version: the version to read, in a bucket that keeps versions; None for the present one.
         cache: the cache on disk that its dataset has chosen; None for the one that all others share.
+        digests: the digests of its units; None for no comparison.
     """
-    key = path, size, identity, version, cache
+    key = path, size, identity, version, cache, digests
     ref = _refs.get(key)
     if ref is None:
-        ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity, version=version), cache))
+        ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity, version=version), cache, digests))
     return ref
 
 
@@ -150,6 +160,4 @@ def object_ranges(path: str, version: _Version) -> ObjectRanges:
     return ObjectRanges(ref)
 
 
-_refs: WeakValueDictionary[tuple[str, int, int, str | None, CacheChoice | None], ObjectRef] = (
-    WeakValueDictionary()
-)
+_refs: WeakValueDictionary[_Key, ObjectRef] = WeakValueDictionary()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from seekable.index import object_file
-    from seekable.remote import addresses, paths
+    from seekable.remote import addresses, object_ranges, paths
     from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.listing import folder
     from seekable.remote.stores.store import Stat
@@ -29,6 +29,7 @@ else:
     addresses = lazy("seekable.remote.addresses")
     folder = lazy("seekable.remote.listing.folder")
     object_file = lazy("seekable.index.object_file")
+    object_ranges = lazy("seekable.remote.object_ranges")
     paths = lazy("seekable.remote.paths")
 
 __all__ = ["ObjectFiles"]
@@ -160,9 +161,8 @@ class ObjectFiles:
         raise AssertionError
 
     def _stored(self, path: str, size: int, identity: int) -> MappedFile:
-        return object_file.ObjectFile(
-            path, size=size, mtime_ns=identity, kind=None, points=None, cache=self._cache
-        )
+        ref = object_ranges.object_ref(path, size=size, identity=identity, cache=self._cache)
+        return object_file.ObjectFile(ref, kind=None, points=None)
 
     def _kept(self, path: str, make: Callable[[], MappedFile]) -> MappedFile:
         # A file that was changed gets a new number: the old one stays open until it is the oldest.

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenWords
     from seekable.index import object_file
     from seekable.index.fileset import FileSet
+    from seekable.remote import object_ranges
 else:
     object_file = lazy("seekable.index.object_file")
+    object_ranges = lazy("seekable.remote.object_ranges")
 
 __all__ = ["AlignedFiles", "OneAligned"]
 
@@ -75,9 +77,8 @@ class AlignedFiles:
         size, mtime_ns = as_surveyed.size, as_surveyed.mtime_ns
         if "://" in path:
             cache = self._files.cache(file)
-            return object_file.ObjectFile(
-                path, size=size, mtime_ns=mtime_ns, kind=None, points=None, cache=cache
-            )
+            ref = object_ranges.object_ref(path, size=size, identity=mtime_ns, cache=cache)
+            return object_file.ObjectFile(ref, kind=None, points=None)
         return MappedFile(path, size=size, mtime_ns=mtime_ns)
 
 

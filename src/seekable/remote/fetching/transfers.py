@@ -8,6 +8,7 @@ import weakref
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar, final
 
+from seekable.errors import IndexStale
 from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.flights import Flights
 from seekable.remote.fetching.kept_units import UnitWriter, blocks_here, claimed, kept_units
@@ -204,7 +205,19 @@ class Transfers:
             return view
 
         view = await self._sender.send(request, read)
+        if ref.digests is not None and ref.digests.difference(start, view) is not None:
+            view = await self._sender.send(request, read)
+            if (difference := ref.digests.difference(start, view)) is not None:
+                raise IndexStale(_differs(store.shown(key), difference))
         return self._memory.put(ref.key, start, view)
+
+
+def _differs(shown: str, difference: str) -> str:
+    return (
+        f"{shown}: {difference}; its etag is that of then, and they came so twice. Bits were flipped on the "
+        f"way or in the store, now or when the object was indexed: compare it with a copy, then write it "
+        f"again, or remove the index, and open the data again"
+    )
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
@@ -17,9 +17,18 @@ if TYPE_CHECKING:
     from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.stores.store import Pin
 
-__all__ = ["ObjectRef", "Wants", "by_place"]
+__all__ = ["Digests", "ObjectRef", "Wants", "by_place"]
 
 _MOST_KEY = 1 << 62
+
+
+class Digests(Protocol):
+    """The digests of the units of an object. It is a value: two of the same digests are equal."""
+
+    def __hash__(self) -> int: ...
+
+    def difference(self, start: int, data: memoryview, /) -> str | None:
+        """Return in what some bytes from an offset on differ from the indexed ones; None if they do not."""
 
 
 @final
@@ -33,6 +42,8 @@ class ObjectRef:
     """The size and the version that each answer must have; the first answer fills in its etag."""
     cache: CacheChoice | None = None
     """The cache on disk that the dataset of the object has chosen; None for the one that all others share."""
+    digests: Digests | None = None
+    """The digests of its units, as they were indexed; None if they are not known."""
 
     @cached
     def key(self) -> str:
