@@ -132,10 +132,9 @@ class RankMemory:
         return Requests(*np.array(found, np.int64).reshape(-1, 4).T.copy())
 
     def keep_spans(self, requests: Requests) -> None:
-        """Keep what requests have brought, and drop what was brought first and is not needed."""
+        """Keep what requests have brought, at least until the rank wants other ranges."""
         spans = np.stack([requests.files, requests.starts, requests.starts + requests.sizes])
         self._spans = np.concatenate([self._spans, spans], axis=1)
-        self._drop_spans()
 
     def _drop_spans(self) -> None:
         sizes = self._spans[2] - self._spans[1]
