@@ -26,8 +26,8 @@ class CacheChoice:
 
     Example:
         >>> CacheChoice.of(1000, ["s3://bucket/a"])
-        CacheChoice(most_bytes=1000, name='1000-6bd4a2fdc3e3b4ef')
-        >>> CacheChoice.named("1000-6bd4a2fdc3e3b4ef").most_bytes, CacheChoice.named("objects")
+        CacheChoice(most_bytes=1000, name='1000-6c9369593ecb5ae5')
+        >>> CacheChoice.named("1000-6c9369593ecb5ae5").most_bytes, CacheChoice.named("objects")
         (1000, None)
     """
 
