@@ -428,5 +428,5 @@ def test_a_key_that_hides_those_beside_it_from_a_listing_is_named() -> None:
     with stub_server(lambda _: (203, page)) as address:
         options = {"access_key_id": "key-id", "secret_access_key": PLANTED, "endpoint": f"http://{address}"}
         store, prefix = store_of(mount("s3://odd-keys/corpus", options))
-        with pytest.raises(InvalidArgument, match=r"the key 'corpus//b\.jsonl' has a part .*delete or rename it"):
+        with pytest.raises(InvalidArgument, match=r"the key .corpus//b\.jsonl. has a part .*rename it"):
             asyncio.run(store.list_folder(prefix))
