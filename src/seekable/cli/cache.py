@@ -97,7 +97,7 @@ def remove_objects(
     """
     from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
-    from seekable.facts.documents import in_words
+    from seekable.viewer.facts.documents import in_words
     from seekable.remote.cache.disk_cache import disk_caches
     from seekable.storage.memory import bytes_in_words
 
@@ -144,7 +144,7 @@ def _refuse_none(objects: list[CachedObject], addresses: list[str]) -> None:
 
 
 def _row(each: CachedObject, now: int) -> list[str]:
-    from seekable.facts.documents import json_safe
+    from seekable.viewer.facts.documents import json_safe
     from seekable.storage.memory import bytes_in_words
 
     share = 100 * each.kept_bytes / each.size if each.size else 100.0
@@ -161,7 +161,7 @@ def _time_in_words(seconds: int) -> str:
 
 
 def _as_json(each: CachedObject) -> dict[str, Any]:
-    from seekable.facts.documents import json_safe
+    from seekable.viewer.facts.documents import json_safe
 
     return {
         "address": json_safe(each.address),

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from seekable.dataset import open_addresses, shar, sibling_archives, specs
+    from seekable.remote import open_addresses
+    from seekable.formats.shar import shar_spec as shar
+    from seekable.formats.tar import sibling_archives
+    from seekable.dataset import specs
     from seekable.dataset.dataset import Dataset
     from seekable.formats.decoding import Decode
-    from seekable.formats.fields.field_decoder import AskedDecoder
+    from seekable.formats.tar.fields.field_decoder import AskedDecoder
     from seekable.formats.source_options import OnError
     from seekable.index.keys import hashes, keyed
-    from seekable.kaldi.files.pipes import Pipes
-    from seekable.kaldi.holders.holder import Holder
+    from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.holders.holder import Holder
     from seekable.nodes.columns import hive_folders
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.keys import key_index
@@ -37,9 +40,9 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.asked import Asked
 else:
-    open_addresses = lazy("seekable.dataset.open_addresses")
-    shar = lazy("seekable.dataset.shar")
-    sibling_archives = lazy("seekable.dataset.sibling_archives")
+    open_addresses = lazy("seekable.remote.open_addresses")
+    shar = lazy("seekable.formats.shar.shar_spec")
+    sibling_archives = lazy("seekable.formats.tar.sibling_archives")
     specs = lazy("seekable.dataset.specs")
     hashes = lazy("seekable.index.keys.hashes")
     keyed = lazy("seekable.index.keys.keyed")

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from seekable.remote import addresses
+from seekable.storage import addresses
 from seekable.remote.cache.choice import chosen_cache
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants

@@ -32,8 +32,8 @@ from tests.thrift import sample
 import seekable as sk
 import seekable.nodes
 from seekable.nodes.bases import InMemoryPlan
+from seekable.nodes.columns.decode_column import DECODED
 from seekable.nodes.graph import Plan
-from seekable.nodes.sources.decode import DECODED
 from seekable.storage.mapped import OpenFiles
 
 if TYPE_CHECKING:
@@ -277,10 +277,6 @@ def test_every_class_of_plan_is_read(tmp_path: Path) -> None:
         dataset = build(folder)
         seen |= plans_of(dataset.node.plan(np.arange(40)))
     # By name: a dataclass with slots is made twice, and the first of the two may still be there.
-    classes = {
-        kind.__qualname__
-        for kind in concrete_classes(seekable.nodes, Plan)
-        if not issubclass(kind, InMemoryPlan)
-    }
+    classes = {kind.__qualname__ for kind in concrete_classes(Plan) if not issubclass(kind, InMemoryPlan)}
     missing = classes - {kind.__qualname__ for kind in seen}
     assert not missing, f"put datasets with plans of {missing} into the table of this file"

@@ -12,9 +12,9 @@ import pytest
 from tests.cli.command import documents, output, run
 
 import seekable as sk
-from seekable.loader import simulated_run
-from seekable.loader.planned_reads import FileNumbers, reads_of
-from seekable.loader.simulated_run import stretches
+from seekable.remote.simulation import simulated_run
+from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
+from seekable.remote.simulation.simulated_run import stretches
 from seekable.remote.cache.disk_cache import DiskCache
 from seekable.remote.fetching import retention
 from seekable.remote.fetching.fetcher import Fetcher, fetcher

@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, IndexStale
-from seekable.kaldi.files.local_files import local_errors, missing_error
-from seekable.kaldi.files.stored_file import mounted_beside
+from seekable.formats.kaldi.files.local_files import local_errors, missing_error
+from seekable.formats.kaldi.files.stored_file import mounted_beside
 from seekable.remote.cache.choice import chosen_cache
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seekable.index import object_file
-    from seekable.remote import addresses, object_ranges, paths
+    from seekable.remote.index import object_file
+    from seekable.storage import addresses
+    from seekable.remote import object_ranges, paths
     from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.listing import folder
     from seekable.remote.stores.store import Stat
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     folder = lazy("seekable.remote.listing.folder")
-    object_file = lazy("seekable.index.object_file")
+    object_file = lazy("seekable.remote.index.object_file")
     object_ranges = lazy("seekable.remote.object_ranges")
     paths = lazy("seekable.remote.paths")
 
