@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from seekable.remote import open_addresses
-    from seekable.formats.shar import shar_spec as shar
-    from seekable.formats.tar import sibling_archives
     from seekable.dataset import specs
     from seekable.dataset.dataset import Dataset
     from seekable.formats.decoding import Decode
-    from seekable.formats.tar.fields.field_decoder import AskedDecoder
-    from seekable.formats.source_options import OnError
-    from seekable.index.keys import hashes, keyed
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.holder import Holder
+    from seekable.formats.shar import shar_spec as shar
+    from seekable.formats.source_options import OnError
+    from seekable.formats.tar import sibling_archives
+    from seekable.formats.tar.fields.field_decoder import AskedDecoder
+    from seekable.index.keys import hashes, keyed
     from seekable.nodes.columns import hive_folders
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
     from seekable.parallel.progress import ProgressHook
+    from seekable.remote import open_addresses
     from seekable.storage.asked import Asked
 else:
     open_addresses = lazy("seekable.remote.open_addresses")

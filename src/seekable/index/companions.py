@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.index import object_digests
-    from seekable.remote.index import object_file, object_versions, remote_file
     from seekable.index.entry import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.storage import addresses
     from seekable.remote import object_ranges, placeholder
-    from seekable.storage import compressed, seek_points
+    from seekable.remote.index import object_file, object_versions, remote_file
+    from seekable.storage import addresses, compressed, seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
 else:

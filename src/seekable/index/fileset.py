@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index import companions
-    from seekable.remote.index import object_file, remote_file
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
-    from seekable.storage import addresses
     from seekable.remote import mounts
     from seekable.remote.cache.choice import CacheChoice
+    from seekable.remote.index import object_file, remote_file
+    from seekable.storage import addresses
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")

@@ -33,15 +33,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.remote.index import object_versions, remote_file
     from seekable.index.build import build_index, parts, scan
-    from seekable.remote.index import publishing
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
     from seekable.remote.cache import choice
+    from seekable.remote.index import object_versions, publishing, remote_file
     from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from seekable.loader.lane_deltas import LaneDeltas
     from seekable.loader.steps import Cursor, Steps
-    from seekable.remote import object_bytes
+    from seekable.nodes.columns import record_batches as tables
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
-    from seekable.nodes.columns import record_batches as tables
+    from seekable.remote import object_bytes
     from seekable.remote.cache import disk_cache
 
     Int64s = NDArray[np.int64]

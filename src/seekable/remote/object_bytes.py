@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from seekable.remote.index.object_file import wants_of
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants, by_place
+from seekable.remote.index.object_file import wants_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

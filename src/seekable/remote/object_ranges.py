@@ -9,11 +9,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from seekable.storage import addresses
 from seekable.remote.cache.choice import chosen_cache
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
+from seekable.storage import addresses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,10 +18,10 @@ from seekable.storage.asked import address_of_path, has_addresses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.storage import addresses
     from seekable.remote import mounts
     from seekable.remote.cache import choice
     from seekable.remote.listing import known
+    from seekable.storage import addresses
     from seekable.storage.asked import Asked
 
     Source = Asked | Mapping[str, Asked]

@@ -20,12 +20,12 @@ from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seekable.remote.index import object_file
-    from seekable.storage import addresses
     from seekable.remote import object_ranges, paths
     from seekable.remote.cache.choice import CacheChoice
+    from seekable.remote.index import object_file
     from seekable.remote.listing import folder
     from seekable.remote.stores.store import Stat
+    from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
     folder = lazy("seekable.remote.listing.folder")

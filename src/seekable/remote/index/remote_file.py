@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable.remote.index.object_file import ObjectFile
 from seekable.remote.file_on_hub import hub_object, hub_ranges, local_copy
+from seekable.remote.index.object_file import ObjectFile
 from seekable.remote.object_ranges import ObjectRanges
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
 from seekable.storage.compressed import CompressedFile

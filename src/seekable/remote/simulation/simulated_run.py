@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
-from seekable.remote.object_bytes import BUDGETS, FIRST_ROWS, MOST_RANGES, chunk_rows, near_ranges
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.remote.fetching.appetite import AHEAD_SECONDS, AT_ONCE, CPU_SECONDS, MOST_GAP_BYTES
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES, MOST_AHEAD_BYTES, gap_worth
 from seekable.remote.fetching.fetcher import MOST_BYTES
+from seekable.remote.object_bytes import BUDGETS, FIRST_ROWS, MOST_RANGES, chunk_rows, near_ranges
 from seekable.remote.simulation.clock import Network, Times, run_clock
 from seekable.remote.simulation.figures import EpochTransfer, Simulation
+from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
 from seekable.remote.simulation.reads import Reads, UnitAxis, joined_reads, touched_units
 from seekable.remote.simulation.replay import Knobs, NodeCache, RankMemory, Requests, joined_requests
 

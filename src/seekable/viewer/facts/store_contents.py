@@ -9,12 +9,12 @@ import numpy as np
 
 from seekable.index.catalog import CATALOG
 from seekable.index.companions import shown_path
-from seekable.remote.object_bytes import wants
-from seekable.storage.addresses import is_address
 from seekable.remote.cache.contents import is_chosen
 from seekable.remote.cache.disk_cache import disk_caches, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
+from seekable.remote.object_bytes import wants
 from seekable.remote.published import PublishedFolder
+from seekable.storage.addresses import is_address
 from seekable.storage.memory import bytes_in_words
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, next
 
 if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenWords
-    from seekable.remote.index import object_file
     from seekable.index.fileset import FileSet
     from seekable.remote import object_ranges
+    from seekable.remote.index import object_file
 else:
     object_file = lazy("seekable.remote.index.object_file")
     object_ranges = lazy("seekable.remote.object_ranges")
