@@ -17,7 +17,7 @@ from benchmarks.records import BATCH, spans_of
 from benchmarks.streams import is_even
 
 import seekable as sk
-from seekable.nodes.sources.decode import DECODED
+from seekable.nodes.columns.decode_column import DECODED
 from seekable.stream.lane import LaneIterator
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.formats.parquet.pages import DICTIONARY, read_header
+from seekable.formats.tables.parquet.pages import DICTIONARY, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,7 +17,7 @@ from benchmarks.measure import Contestant, Row, Target, absolute, missing, race,
 from benchmarks.pages import Floor
 
 import seekable as sk
-from seekable.nodes.sources.decode import DECODED
+from seekable.nodes.columns.decode_column import DECODED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_core, race, relative, shown
 
 import seekable as sk
-from seekable.tokens.engines import engine_of
+from seekable.formats.tokens.tokenizing.engines import engine_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.rooms import room_of, tests_of
 from tests.run import OURS, ROOT
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Mutant:
     @property
     def room(self) -> str:
         """The room of the file."""
-        return self.path.partition("/")[0]
+        return room_of("seekable." + self.path.removesuffix(".py").replace("/", "."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,6 @@ class Found:
     output: str = ""
     """The end of what pytest printed, where no test failed."""
 
-
-# The rooms whose tests are in the folders of others, which call them.
-_FOLDERS = {"nodes": ("nodes", "dataset"), "writing": ("dataset", "stream")}
 
 MUTANTS = (
     Mutant(
@@ -154,33 +152,41 @@ MUTANTS = (
         tests=("index/test_changes.py",),
     ),
     Mutant(
-        *("an object of an indexed archive begins a byte too early", 10, "kaldi/tables/indexed_table.py"),
+        *(
+            "an object of an indexed archive begins a byte too early",
+            10,
+            "formats/kaldi/tables/indexed_table.py",
+        ),
         *('{start + found.end()}"', '{start + found.end() - 1}"'),
         tests=("kaldi/test_random_access.py",),
     ),
     Mutant(
-        *("a torn last line of a script is appended to", 6, "kaldi/tables/offset_lines.py"),
+        *("a torn last line of a script is appended to", 6, "formats/kaldi/tables/offset_lines.py"),
         *("== _FIELDS else None\n        if line is None or", "== _FIELDS else None\n        if line and"),
         tests=("kaldi/test_repair.py",),
     ),
     Mutant(
-        *("a forked process reads on in the stream of its parent", 11, "kaldi/tables/archive.py"),
+        *("a forked process reads on in the stream of its parent", 11, "formats/kaldi/tables/archive.py"),
         *("        if not self.can_seek:\n            self._check_process()\n", ""),
         tests=("kaldi/test_sequential.py",),
     ),
     Mutant(
-        *("EOS is written one token too early where there is BOS", 10, "tokens/encoding.py"),
+        *(
+            "EOS is written one token too early where there is BOS",
+            10,
+            "formats/tokens/tokenizing/encoding.py",
+        ),
         *("made[ends + added - 1] = after", "made[ends + added - extra] = after"),
         tests=("tokens/test_encoding.py",),
     ),
     Mutant(
-        *("an array file may hold pickles", 8, "formats/fields/values.py"),
+        *("an array file may hold pickles", 8, "formats/tar/fields/values.py"),
         "return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)",
         "return np.lib.format.read_array(io.BytesIO(data), allow_pickle=True)",
         tests=("formats/fields/test_field_decoder.py",),
     ),
     Mutant(
-        *("a column with nulls gives a neighbour's value", 10, "formats/parquet/point_read.py"),
+        *("a column with nulls gives a neighbour's value", 10, "formats/tables/parquet/point_read.py"),
         *("(np.cumsum(there) - 1)[places[valid]]", "(np.cumsum(there) - 1)[places[valid] - 1]"),
         tests=("formats/parquet/test_point_read.py",),
     ),
@@ -206,7 +212,7 @@ MUTANTS = (
         tests=("dataset/test_fingerprint.py",),
     ),
     Mutant(
-        *("the labels of a packed sample are its tokens", 6, "nodes/packed/sample_arrays.py"),
+        *("the labels of a packed sample are its tokens", 6, "packing/nodes/sample_arrays.py"),
         *("read[TOKENS][:, 1:].copy()", "read[TOKENS][:, :-1].copy()"),
         tests=("nodes/test_pack.py",),
     ),
@@ -284,7 +290,7 @@ MUTANTS = (
         tests=("loader/test_processes.py",),
     ),
     Mutant(
-        *("the last row of all is not searched", 6, "facts/search.py"),
+        *("the last row of all is not searched", 6, "viewer/facts/search.py"),
         "np.arange(first, min(first + _ROWS_AT_ONCE, size))",
         "np.arange(first, min(first + _ROWS_AT_ONCE, size - 1))",
         tests=("facts/test_search.py",),
@@ -319,8 +325,8 @@ def chosen(mutants: Iterable[Mutant], only: Sequence[str]) -> list[Mutant]:
 def targets(mutant: Mutant) -> list[list[str]]:
     """Return what pytest is given, call by call: the likely files, and then all tests of the room."""
     likely = [f"tests/{each}" for each in mutant.tests]
-    room = [f"tests/{each}" for each in _FOLDERS.get(mutant.room, (mutant.room,))]
-    return [likely, room]
+    folders = [f"tests/{each}" for each in tests_of(mutant.room)]
+    return [likely, [folder for folder in folders if (ROOT / folder).is_dir()]]
 
 
 def replaced(text: str, mutant: Mutant) -> str:

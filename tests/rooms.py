@@ -1,18 +1,45 @@
-"""The rooms of ``src/seekable`` in the order in which data flows through them.
+"""The rooms of ``src/seekable``: a core, and the subjects that plug into it.
 
-Imports point back along the flow: tests/test_architecture.py holds the code to this list, and ``make test
+Imports point back along this list: tests/test_architecture.py holds the code to it, and ``make test
 ROOM=...`` finds with it whom a change of a room can harm.
 """
 
 from __future__ import annotations
 
-# A room may import the rooms before it. Of these, the first four know as little of each other as `state`
-# does: errors alone.
-FLOW = (
-    *("errors", "order", "state", "storage", "remote", "parallel", "index", "sound", "kaldi", "tokens"),
-    *("formats", "nodes", "writing", "stream", "dataset", "resume", "loader", "charts", "facts", "viewer"),
-    *("integrations", "testing", "cli"),
+import functools
+from pathlib import Path
+
+# The core, in the order in which data flows through it: a room may import those before it.
+CORE = (
+    *("errors", "order", "state", "storage", "parallel", "index", "formats", "nodes", "writing", "stream"),
+    *("dataset", "resume", "loader"),
 )
+
+# Each subject may import the core, lines, and what stands after its name. Those that show or carry the others
+# may import them all.
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "lines": (),
+    "audio": (),
+    "tables": (),
+    "tar": (),
+    "shar": ("tar",),
+    "kaldi": (),
+    "tokens": (),
+    "packing": (),
+    "remote": (),
+    "viewer": ("audio", "tables", "tar", "shar", "kaldi", "tokens", "packing", "remote"),
+    "integrations": ("audio", "tables", "tar", "shar", "kaldi", "tokens", "packing", "remote", "viewer"),
+    "testing": ("audio", "tables", "tar", "shar", "kaldi", "tokens", "packing", "remote", "viewer"),
+    "cli": (
+        *("audio", "tables", "tar", "shar", "kaldi", "tokens", "packing", "remote", "viewer", "integrations"),
+        "testing",
+    ),
+}
+
+FLOW = (*CORE, *SUBJECTS)
+
+# Subjects that are folders of formats/; the other rooms are named as their folders.
+IN_FORMATS = frozenset({"lines", "audio", "tables", "tar", "shar", "kaldi", "tokens"})
 
 # Small modules beside the rooms, which every room may import; they themselves import errors alone.
 SHARED = frozenset(
@@ -30,32 +57,68 @@ SHARED = frozenset(
     }
 )
 
-MAY_IMPORT: dict[str, frozenset[str]] = {room: frozenset(FLOW[:number]) for number, room in enumerate(FLOW)}
+MAY_IMPORT: dict[str, frozenset[str]] = {room: frozenset(CORE[:number]) for number, room in enumerate(CORE)}
+MAY_IMPORT |= {room: frozenset({*CORE, "lines", *others}) for room, others in SUBJECTS.items()}
 MAY_IMPORT |= {
     "order": frozenset(),
     "state": frozenset({"errors"}),
-    "charts": frozenset({"errors"}),
     "storage": frozenset({"errors"}),
-    "remote": frozenset({"errors", "storage"}),
     "parallel": frozenset({"_version", "errors", "order", "storage"}),
-    "index": frozenset({"errors", "storage", "remote", "parallel"}),
-    "kaldi": frozenset({"errors", "storage", "remote", "index", "sound"}),
-    "sound": frozenset({"errors", "storage"}),
-    "tokens": frozenset({"errors", "state", "storage", "remote", "parallel"}),
-    "formats": frozenset({"errors", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"}),
-    "cli": frozenset(FLOW) | {"_version"},
+    "index": frozenset({"errors", "storage", "parallel"}),
+    "formats": frozenset({"errors", "storage", "parallel", "index"}),
+    "cli": MAY_IMPORT["cli"] | {"_version"},
     "__main__": frozenset({"cli"}),
     "_version": frozenset(),
 }
 MAY_IMPORT |= dict.fromkeys(SHARED, frozenset({"errors"}))
 
+# Folders of tests of rooms whose tests do not lie in a folder of the room's name.
+_TESTS: dict[str, tuple[str, ...]] = {
+    "nodes": ("nodes", "dataset"),
+    "writing": ("dataset", "stream"),
+    "lines": ("formats",),
+    "audio": ("sound", "formats/fields"),
+    "tables": ("formats/arrow", "formats/parquet", "formats", "dataset"),
+    "tar": ("formats/tar", "formats/fields", "formats", "dataset"),
+    "shar": ("formats/shar", "formats", "dataset"),
+    "kaldi": ("kaldi", "formats"),
+    "tokens": ("formats/tokens", "tokens", "nodes", "dataset"),
+    "packing": ("order/packing", "nodes", "loader", "dataset"),
+    "remote": ("remote", "dataset", "index"),
+    "viewer": ("viewer", "facts", "charts"),
+}
+
+EDGES = Path(__file__).with_name("core_edges.txt")
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module; of the package itself an empty string."""
+    parts = [*module.split("."), "", ""]
+    return parts[2] if parts[1] == "formats" and parts[2] in IN_FORMATS else parts[1]
+
+
+@functools.cache
+def known_edges() -> frozenset[tuple[str, str]]:
+    """Return the imports against the list that there still are, as pairs of modules.
+
+    An import that is not among them fails; one that is gone is taken off the list.
+    """
+    lines = EDGES.read_text(encoding="utf-8").splitlines()
+    return frozenset((line.split(" -> ")[0], line.split(" -> ")[1]) for line in lines if " -> " in line)
+
 
 def with_importers(room: str) -> list[str]:
-    """Return a room and those that may import it, in the order of the flow.
+    """Return a room and those that may import it, or still do, in the order of the list.
 
     Raises:
         ValueError: there is no such room.
     """
     if room not in FLOW:
         raise ValueError(f"there is no room {room!r}; the rooms are {', '.join(FLOW)}")
-    return [other for other in FLOW if other == room or room in MAY_IMPORT[other]]
+    still = {(room_of(importer), room_of(imported)) for importer, imported in known_edges()}
+    return [other for other in FLOW if other == room or room in MAY_IMPORT[other] or (other, room) in still]
+
+
+def tests_of(room: str) -> tuple[str, ...]:
+    """Return the folders below ``tests`` that have the tests of a room; they need not exist."""
+    return _TESTS.get(room, (room,))

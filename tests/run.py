@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.frameworks import FRAMEWORKS, framework_of, marker_name
-from tests.rooms import FLOW, with_importers
+from tests.rooms import FLOW, room_of, tests_of, with_importers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,8 +80,8 @@ def of_the_house() -> list[str]:
 
 def targets_of_room(room: str) -> list[str]:
     """Return the tests of a room and of those that import it, by the list of tests/rooms.py."""
-    folders = [f"tests/{each}" for each in with_importers(room) if (ROOT / "tests" / each).is_dir()]
-    return [*of_the_house(), *folders]
+    folders = {f"tests/{folder}" for each in with_importers(room) for folder in tests_of(each)}
+    return [*of_the_house(), *sorted(folder for folder in folders if (ROOT / folder).is_dir())]
 
 
 def targets_of_changes(changed: Iterable[str]) -> list[str]:
@@ -99,9 +99,10 @@ def targets_of_changes(changed: Iterable[str]) -> list[str]:
         if path in FOR_EVERY_ROOM or (parts[0] == "tests" and len(parts) == 2 and path not in of_the_house()):
             return ["tests"]
         if parts[:2] == ["src", "seekable"]:
-            if parts[2] not in FLOW:
+            room = room_of(".".join([*parts[1:-1], parts[-1].removesuffix(".py")]))
+            if room not in FLOW:
                 return ["tests"]
-            targets.update(targets_of_room(parts[2]))
+            targets.update(targets_of_room(room))
         elif parts[0] == "tests":
             targets.add("/".join(parts[:2]))
         elif parts[0] in {"docs", "README.md", "CHANGELOG.md"}:

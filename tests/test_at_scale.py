@@ -26,9 +26,10 @@ from seekable.index import file_columns, fileset
 from seekable.index.build.commit import add_entries, folder_lock, make_folder, write_segment
 from seekable.index.entry import Entry
 from seekable.index.index_location import find_index
-from seekable.loader import checkpoint_files, planned_reads, simulated_run
+from seekable.loader import checkpoint_files
 from seekable.nodes.saved_rows import keep_unnamed
 from seekable.remote import output_files
+from seekable.remote.simulation import planned_reads, simulated_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,7 @@ import pytest
 from tests.cli.command import run
 from tests.frameworks import FRAMEWORKS
 
-from seekable.kaldi.holders import registry
+from seekable.formats.kaldi.holders import registry
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet

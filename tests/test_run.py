@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests import minimum, run, seconds
-from tests.rooms import with_importers
+from tests.rooms import SUBJECTS, with_importers
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -106,7 +106,7 @@ def test_make_test_imports_no_file_of_a_framework() -> None:
 def test_a_room_is_tested_with_those_that_import_it() -> None:
     assert with_importers("cli") == ["cli"]
     assert with_importers("loader")[0] == "loader"
-    assert set(with_importers("loader")) == {"loader", "facts", "viewer", "integrations", "testing", "cli"}
+    assert set(with_importers("loader")) == {"loader", *SUBJECTS}
     assert {"tests/loader", "tests/cli", "tests/test_docs.py"} <= set(run.targets_of_room("loader"))
     assert not {"tests/order", "tests/stream"} & set(run.targets_of_room("loader"))
     with pytest.raises(ValueError, match="there is no room 'loaders'"):

@@ -21,7 +21,7 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 import seekable as sk
-from seekable.facts.loss_log import read_loss_log
+from seekable.viewer.facts.loss_log import read_loss_log
 from seekable.viewer.opened import OpenPipeline, opened_of
 from seekable.viewer.server import Server
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from seekable.dataset.load import load_dataset
     from seekable.dataset.open import open
     from seekable.dataset.position import Position
-    from seekable.dataset.tokenizing import tokenize
     from seekable.errors import (
         AccessDenied,
         AmbiguousKey,
@@ -64,24 +63,25 @@ if TYPE_CHECKING:
         WorkerHung,
         WrongType,
     )
+    from seekable.formats.audio.decoder import audio
+    from seekable.formats.audio.mix import audio_mix
+    from seekable.formats.lines.line_stream import open_stream
+    from seekable.formats.shar.shar_writer import SharWriter
+    from seekable.formats.tokens.tokenizing.parts import LossMask, Part
+    from seekable.formats.tokens.tokenizing.tokenize import tokenize
     from seekable.index.location import Location
     from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
     from seekable.loader.collate import FillCollate, collate
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
-    from seekable.loader.simulate import simulate
     from seekable.nodes.hole import HOLE
-    from seekable.order.packing.fill_in_middle import Fim
+    from seekable.packing.order.fill_in_middle import Fim
     from seekable.remote.simulation.figures import Simulation
-    from seekable.sound.decoder import audio
-    from seekable.sound.mix import audio_mix
+    from seekable.remote.simulation.simulate import simulate
     from seekable.stream.iterable import from_iterable
-    from seekable.stream.lines import open_stream
     from seekable.stream.stream import Stream
-    from seekable.tokens.parts import LossMask, Part
     from seekable.viewer.viewer import Viewer, view
-    from seekable.writing.shar_writer import SharWriter
 
 if sys.platform == "win32":
     raise ImportError("seekable does not run on Windows itself: run it in WSL, on Linux or on macOS")
@@ -164,19 +164,19 @@ __all__ = [
 _HOMES = {
     "Dataset": "dataset.dataset",
     "FillCollate": "loader.collate",
-    "Fim": "order.packing.fill_in_middle",
+    "Fim": "packing.order.fill_in_middle",
     "HOLE": "nodes.hole",
     "Loader": "loader.loader",
     "Location": "index.location",
-    "LossMask": "tokens.parts",
-    "Part": "tokens.parts",
+    "LossMask": "formats.tokens.tokenizing.parts",
+    "Part": "formats.tokens.tokenizing.parts",
     "Position": "dataset.position",
     "Simulation": "remote.simulation.figures",
-    "SharWriter": "writing.shar_writer",
+    "SharWriter": "formats.shar.shar_writer",
     "Stream": "stream.stream",
     "Viewer": "viewer.viewer",
-    "audio": "sound.decoder",
-    "audio_mix": "sound.mix",
+    "audio": "formats.audio.decoder",
+    "audio_mix": "formats.audio.mix",
     "collate": "loader.collate",
     "concat": "dataset.combine",
     "distributed": "loader.arguments",
@@ -187,12 +187,12 @@ _HOMES = {
     "load_state": "loader.checkpoints",
     "mix": "dataset.combine",
     "open": "dataset.open",
-    "open_stream": "stream.lines",
+    "open_stream": "formats.lines.line_stream",
     "save_state": "loader.checkpoints",
-    "simulate": "loader.simulate",
+    "simulate": "remote.simulation.simulate",
     "state_from_sample_index": "loader.positioned",
     "state_sources": "loader.positioned",
-    "tokenize": "dataset.tokenizing",
+    "tokenize": "formats.tokens.tokenizing.tokenize",
     "view": "viewer.viewer",
     "zip": "dataset.combine",
 }

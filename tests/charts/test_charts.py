@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from seekable.charts.areas import MOST_AREAS, areas
-from seekable.charts.bars import MOST_BARS, bars
-from seekable.charts.frame import Frame
-from seekable.charts.histogram import histogram
-from seekable.charts.lines import lines
-from seekable.charts.sheet import THEMES, Sheet
+from seekable.viewer.charts.areas import MOST_AREAS, areas
+from seekable.viewer.charts.bars import MOST_BARS, bars
+from seekable.viewer.charts.frame import Frame
+from seekable.viewer.charts.histogram import histogram
+from seekable.viewer.charts.lines import lines
+from seekable.viewer.charts.sheet import THEMES, Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.charts.sheet import Theme
+    from seekable.viewer.charts.sheet import Theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</title><script>alert(1)</script>\x0b\x00\ud800&\u202e]]>" + "long" * 30

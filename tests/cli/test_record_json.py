@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import seekable as sk
 from seekable.cli.output import write_document, write_line
 from seekable.cli.records import record_json, write_records
+from seekable.formats.lines.jsonl_writer import Unencodable, json_text
 from seekable.kaldi import Wave
-from seekable.writing.jsonl import Unencodable, json_text
 
 if TYPE_CHECKING:
     from pathlib import Path

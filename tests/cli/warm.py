@@ -46,9 +46,9 @@ ROOT = Path(__file__).parents[2]
 
 MODULES = (
     *("seekable.cli.data_argument", "seekable.cli.executors", "seekable.cli.machine_checks"),
-    *("seekable.cli.records", "seekable.dataset.verify_data", "seekable.facts.data_survey"),
-    *("seekable.facts.pipelines", "seekable.stream.stream", "seekable.writing.write"),
-    *("seekable.writing.jsonl", "rich.console", "rich.progress", "json", "tests.index.corpus"),
+    *("seekable.cli.records", "seekable.dataset.verify_data", "seekable.viewer.facts.data_survey"),
+    *("seekable.viewer.facts.pipelines", "seekable.stream.stream", "seekable.writing.write"),
+    *("seekable.formats.lines.jsonl_writer", "rich.console", "rich.progress", "json", "tests.index.corpus"),
 )
 """What most commands import when they need it."""
 

@@ -19,8 +19,8 @@ from tests.dataset.common import flow
 from tests.thrift import some
 
 import seekable as sk
+from seekable.formats.tables.tables import TableSource
 from seekable.nodes.contract import Leaf, Node
-from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.hub import Repo
 
+from seekable.formats.shar.other_indexes import write_index
 from seekable.remote.cache.object_key import UNIT_BYTES
-from seekable.writing.other_indexes import write_index
 
 if TYPE_CHECKING:
     from pathlib import Path

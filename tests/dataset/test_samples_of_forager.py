@@ -16,10 +16,10 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.thrift import wider
 
 import seekable as sk
-from seekable.tokens.settings import tokenizing
+from seekable.formats.tokens.tokenizing.settings import tokenizing
+from seekable.formats.tokens.writing.tokens_arguments import samples_of_dataset, tokens_of
+from seekable.formats.tokens.writing.tokens_types import AskedTypes
 from seekable.writing.earlier_files import WritePolicy
-from seekable.writing.tokens_arguments import samples_of_dataset, tokens_of
-from seekable.writing.tokens_types import AskedTypes
 from seekable.writing.write import write
 
 with warnings.catch_warnings(action="ignore"):  # The logging of data-forager warns when it is imported.

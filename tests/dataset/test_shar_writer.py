@@ -20,7 +20,7 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
 from seekable._optional import optional
-from seekable.writing.shar_audio import audio_form, encoded_audio, num_samples
+from seekable.formats.shar.shar_audio import audio_form, encoded_audio, num_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

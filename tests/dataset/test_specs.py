@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.thrift import ALL
 
 import seekable as sk
-from seekable.dataset.hub_files import HubSpec
 from seekable.dataset.specs import spec_of
 from seekable.errors import DataNotFound
+from seekable.remote.hub_files import HubSpec
 from seekable.remote.splits import shards_of
 from seekable.testing import assert_resumes_exactly
 

@@ -21,8 +21,8 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
-from seekable.formats.parquet.table import ParquetTable
-from seekable.nodes.sources.decode import DECODED, DECODERS, numpy_values, python_values
+from seekable.formats.tables.parquet.table import ParquetTable
+from seekable.nodes.columns.decode_column import DECODED, DECODERS, numpy_values, python_values
 from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.parallel.executors import Backwards, Inline
 from tests.tokens.trained import EOS, TEXTS, byte_encoding, trained, trained_json
 
 import seekable as sk
-from seekable.dataset import tokenizing
+from seekable.formats.tokens.tokenizing import tokenize as tokenize_module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +94,7 @@ def test_samples_of_a_file_whose_name_is_no_text(corpus: Path) -> None:
 def test_any_processes_and_any_order_write_the_same_bytes(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenizing, "_LEAST_BYTES", 1000)
+    monkeypatch.setattr(tokenize_module, "_LEAST_BYTES", 1000)
     tokenize(corpus)
     expected = contents(corpus.parent / "tokens")
     parts = len([name for name in expected if name.endswith(".bin")])
@@ -121,14 +121,14 @@ def test_processes_write_the_same_bytes(engine: str, corpus: Path) -> None:
 
 
 def test_parts_are_cut_by_the_bytes_in_the_index(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut, node = tokenizing._rows_per_part, sk.open(corpus).node
+    cut, node = tokenize_module._rows_per_part, sk.open(corpus).node
     assert cut(sk.from_sequence([{"text": "a"}]).node) is None
     assert cut(sk.from_sequence([]).node) is None
     size = sum(path.stat().st_size for path in corpus.glob("*.jsonl"))
     assert cut(node) == 80 * (8 << 20) // size
-    monkeypatch.setattr(tokenizing, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(tokenize_module, "_LEAST_BYTES", 1)
     assert cut(node) == size // 32 * 80 // size
-    monkeypatch.setattr(tokenizing, "_MOST_BYTES", 1)
+    monkeypatch.setattr(tokenize_module, "_MOST_BYTES", 1)
     assert cut(node) == 1
 
 
@@ -195,7 +195,7 @@ def test_an_engine_that_differs_writes_nothing(corpus: Path, monkeypatch: pytest
         lengths = np.full(len(texts), 1, np.int64)
         return np.zeros(len(texts), np.uint32), lengths
 
-    monkeypatch.setattr("seekable.tokens.gigatoken_engine.Gigatoken.encode", other)
+    monkeypatch.setattr("seekable.formats.tokens.tokenizing.gigatoken_engine.Gigatoken.encode", other)
     with pytest.raises(sk.InvalidArgument, match=r"gigatoken gives other ids .* document 0 of the 80"):
         tokenize(corpus, engine="gigatoken")
     assert not (corpus.parent / "tokens").exists()

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import seekable as sk
+from seekable.formats.tables.tables import TableSource
 from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.conditions import checked_where
-from seekable.nodes.sources.tables import TableSource
 from seekable.resume.from_description import rebuild
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from tests.nodes.token_data import write_pair
 from tests.tokens.trained import byte_encoding
 
 import seekable as sk
-from seekable.dataset import verify_tokens
 from seekable.dataset.verify_data import verify, verify_sources
+from seekable.formats.tokens import verify_tokens
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.writing.jsonl import Unencodable, json_text
+from seekable.formats.lines.jsonl_writer import Unencodable, json_text
 
 if TYPE_CHECKING:
     from pathlib import Path

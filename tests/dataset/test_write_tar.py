@@ -22,7 +22,7 @@ from tests.tar_readers import FOLDER, samples_by_energon
 from tests.thrift import ALL
 
 import seekable as sk
-from seekable.writing.tar_archive import archive, member_header
+from seekable.formats.tar.tar_archive import archive, member_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -250,7 +250,7 @@ def test_what_is_missing_or_damaged_is_made_again(noted: bool, tmp_path: Path) -
 
 def test_a_damaged_header_is_seen_wherever_it_is(tmp_path: Path) -> None:
     """Also in the last member, where tarfile ends without an error."""
-    from seekable.writing.tar import tar
+    from seekable.formats.tar.tar_writer import tar
 
     path = tmp_path / "a.tar"
     good = b"".join(archive([(f"{number}.{field}", b"x" * 600) for number in range(5) for field in "ab"]))

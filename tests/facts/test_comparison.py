@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.facts.comparison import LOOKED_AT, compare_pipelines, first_difference
-from seekable.facts.mixture import mixture
-from seekable.facts.pipelines import Batches, pipeline_of
 from seekable.loader.step_plan import reads_of
+from seekable.viewer.facts.comparison import LOOKED_AT, compare_pipelines, first_difference
+from seekable.viewer.facts.mixture import mixture
+from seekable.viewer.facts.pipelines import Batches, pipeline_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.facts.field import EMPTY, MISSING, Field, field
-from seekable.facts.key_paths import path_of, values_at
+from seekable.viewer.facts.field import EMPTY, MISSING, Field, field
+from seekable.viewer.facts.key_paths import path_of, values_at
 
 if TYPE_CHECKING:
     from pathlib import Path

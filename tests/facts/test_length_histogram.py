@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import seekable as sk
-from seekable.facts import length_histogram as room
-from seekable.facts.histogram import lengths_in_bins
-from seekable.facts.record_lengths import record_lengths
+from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
+from seekable.viewer.facts import length_histogram as room
+from seekable.viewer.facts.histogram import lengths_in_bins
+from seekable.viewer.facts.record_lengths import record_lengths
 
 if TYPE_CHECKING:
     from pathlib import Path

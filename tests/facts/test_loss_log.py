@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.facts.loss_log import ComparedLoss, LossLog, compared_loss, read_loss_log, spikes
+from seekable.viewer.facts.loss_log import ComparedLoss, LossLog, compared_loss, read_loss_log, spikes
 
 if TYPE_CHECKING:
     from pathlib import Path

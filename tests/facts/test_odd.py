@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.errors import InvalidArgument
-from seekable.facts.odd import MEASURES, Oddness, odd, usual
-from seekable.facts.source_counts import source_names
+from seekable.viewer.facts.odd import MEASURES, Oddness, odd, usual
+from seekable.viewer.facts.source_counts import source_names
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.facts import padding as room
-from seekable.facts.pace import Pace
-from seekable.facts.padding import padding
-from seekable.facts.position_lengths import index_unit, position_lengths
-from seekable.facts.record_measure import record_measure
+from seekable.viewer.facts import padding as room
+from seekable.viewer.facts.pace import Pace
+from seekable.viewer.facts.padding import padding
+from seekable.viewer.facts.position_lengths import index_unit, position_lengths
+from seekable.viewer.facts.record_measure import record_measure
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.facts.source_counts import SEVERAL, source_counts, source_names, sources_of
-from seekable.nodes.blend import MegatronBlend
+from seekable.packing.nodes.blend import MegatronBlend
+from seekable.viewer.facts.source_counts import SEVERAL, source_counts, source_names, sources_of
 
 
 def source(name: str, n: int) -> sk.Dataset:

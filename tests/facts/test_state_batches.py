@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.facts.pipelines import Batches, pipeline_of
-from seekable.facts.state_batches import StateBatches, batch_of, generation_at, state_batches
 from seekable.loader.checkpoint_files import Generation
 from seekable.loader.steps import Cursor, Steps
 from seekable.state.document import RunState
+from seekable.viewer.facts.pipelines import Batches, pipeline_of
+from seekable.viewer.facts.state_batches import StateBatches, batch_of, generation_at, state_batches
 
 if TYPE_CHECKING:
     from pathlib import Path

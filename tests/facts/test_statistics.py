@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.errors import EndlessDataset, InvalidArgument
-from seekable.facts.histogram import lengths_in_bins, numbers_in_bins
-from seekable.facts.key_paths import path_of, path_text, values_at
-from seekable.facts.statistics import Statistics, statistics
+from seekable.viewer.facts.histogram import lengths_in_bins, numbers_in_bins
+from seekable.viewer.facts.key_paths import path_of, path_text, values_at
+from seekable.viewer.facts.statistics import Statistics, statistics
 
 if TYPE_CHECKING:
     from pathlib import Path

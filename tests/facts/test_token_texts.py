@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.facts.token_texts import token_texts
-from seekable.tokens.engines import engine_of
+from seekable.formats.tokens.tokenizing.engines import engine_of
+from seekable.viewer.facts.token_texts import token_texts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.tokens.engine import Engine
+    from seekable.formats.tokens.tokenizing.engine import Engine
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.errors import BadValue
-from seekable.facts import waveform as room
-from seekable.facts.waveform import waveform
-from seekable.sound.wave_file import wave_file
+from seekable.formats.audio.wave_file import wave_file
+from seekable.viewer.facts import waveform as room
+from seekable.viewer.facts.waveform import waveform
 
 
 def model(samples: np.ndarray, places: int) -> tuple[list[float], list[float]]:

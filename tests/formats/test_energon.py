@@ -22,7 +22,7 @@ from seekable.errors import (
     SeekableError,
     UnsupportedFormat,
 )
-from seekable.formats import energon
+from seekable.formats.tar import energon
 
 if TYPE_CHECKING:
     from pathlib import Path

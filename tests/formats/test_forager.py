@@ -15,7 +15,7 @@ from tests.formats.forager import samples_of, write_data, write_index
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
-from seekable.formats.jsonl import JsonlScanner
+from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.index.build import other_index
 
 if TYPE_CHECKING:

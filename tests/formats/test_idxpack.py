@@ -15,8 +15,8 @@ from tests.formats.lhotse_indexes import OLD, index_of_lines, numbers
 
 import seekable as sk
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats.idxpack import read_pack
-from seekable.formats.jsonl import JsonlScanner
+from seekable.formats.lines.jsonl import JsonlScanner
+from seekable.formats.shar.idxpack import read_pack
 
 if TYPE_CHECKING:
     from pathlib import Path

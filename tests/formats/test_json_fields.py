@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.formats.decoding import Decoder, decoder_named, only_field, some_fields
-from seekable.formats.json_fields import JsonFields
+from seekable.formats.lines.json_fields import JsonFields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

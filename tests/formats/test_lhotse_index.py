@@ -15,8 +15,8 @@ from tests.formats.lhotse_indexes import OLD, index_of_lines, numbers, write_ind
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
-from seekable.formats import lhotse_index
-from seekable.formats.jsonl import JsonlScanner
+from seekable.formats.lines.jsonl import JsonlScanner
+from seekable.formats.shar import lhotse_index
 from seekable.index.build import other_index
 
 if TYPE_CHECKING:

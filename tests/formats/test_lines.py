@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.formats.splitter import BOM, split
 
-from seekable.formats import lines as lines_module
-from seekable.formats.lines import find_newlines, scan_lines
+from seekable.formats.lines import line_bounds as lines_module
+from seekable.formats.lines.line_bounds import find_newlines, scan_lines
 from seekable.index.digest import PieceHasher
 from seekable.index.scanner import ByteSource, Chunk
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.formats.splitter import BOM, split
 from tests.formats.test_lines import DATA
 
-from seekable.formats.lines import scan_lines
+from seekable.formats.lines.line_bounds import scan_lines
 from seekable.formats.registry import FORMATS
 from seekable.index import digest
 from seekable.index.digest import PieceHasher

@@ -8,8 +8,8 @@ import pytest
 from tests.formats.splitter import BOM
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.jsonl import JsonlScanner
-from seekable.formats.text import TextScanner
+from seekable.formats.lines.jsonl import JsonlScanner
+from seekable.formats.lines.text import TextScanner
 from seekable.index.digest import END_BYTES
 
 ENGLISH = '{"text": "good day, and good night"}\n'

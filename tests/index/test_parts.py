@@ -23,7 +23,7 @@ from tests.index.corpus import LONG_AGO_NS, check, fill, open_data, write
 from tests.parallel.executors import Backwards, Cancelling, Inline, Interfering
 
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
-from seekable.formats.jsonl import JsonlScanner
+from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.index import digest
 from seekable.index.build import build_index, build_progress, file_scan, parts
 from seekable.index.build.scan import PartScan

@@ -17,7 +17,7 @@ from lhotse.shar import SharWriter
 from lhotse.testing.dummies import dummy_cut
 
 import seekable as sk
-from seekable.formats.lhotse_cuts import cut_from_record, cut_to_record
+from seekable.formats.shar.lhotse_cuts import cut_from_record, cut_to_record
 
 RATE = 16_000
 SAMPLES = np.sin(np.arange(800) / 9).astype(np.float32)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.thrift import ALL
 
+from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor
+from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi import (
     HtkMatrix,
     SparseMatrix,
@@ -18,8 +20,6 @@ from seekable.kaldi import (
     compress,
     find_holder,
 )
-from seekable.kaldi.objects.cursor import Cursor, MemoryCursor
-from seekable.kaldi.objects.file_cursor import FileCursor
 
 F4 = np.float32
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.kaldi.holder_cases import dumped
 
 from seekable.errors import CorruptObject, CorruptTable
+from seekable.formats.kaldi.directory.segments import Segment, SegmentHolder, parse_segment
 from seekable.kaldi import FileCursor, MemoryCursor, Wave, find_holder
-from seekable.kaldi.directory.segments import Segment, SegmentHolder, parse_segment
 
 
 def cut_by_kaldi(start: float, end: float, rate: int, count: int) -> tuple[int, int] | None:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
+from seekable.formats.kaldi.files.filenames import check_rxfilename, check_wxfilename, command_of
 from seekable.kaldi import classify_rxfilename, classify_wxfilename, split_offset, split_range
-from seekable.kaldi.files.filenames import check_rxfilename, check_wxfilename, command_of
 
 KALDI: list[tuple[str, str, str]] = [
     ("", "stdin", "stdout"),

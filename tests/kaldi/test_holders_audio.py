@@ -11,9 +11,9 @@ from tests.kaldi.holder_cases import cursors, dumped, riff
 
 import seekable as sk
 from seekable.errors import CorruptObject, InvalidArgument, KaldiWarning
+from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi import HtkMatrix, RandomAccessReader, Wave, WaveInfo, find_holder
 from seekable.kaldi import read as kaldi_read
-from seekable.kaldi.objects.cursor import MemoryCursor
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ import pytest
 from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, f64, i32, plain
 
 from seekable.errors import CorruptObject
+from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi import find_holder, holder_names
-from seekable.kaldi.objects.file_cursor import FileCursor
 
 FORMS = [
     pytest.param(case, form, id=f"{number}-{case.holder}-{form}")

@@ -12,9 +12,9 @@ from tests.kaldi.holder_cases import cursors, dumped, f32
 from tests.thrift import sample
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
+from seekable.formats.kaldi.holders.compressed import compressed_bytes
+from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi import compress, find_holder, parse_range
-from seekable.kaldi.holders.compressed import compressed_bytes
-from seekable.kaldi.objects.cursor import MemoryCursor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

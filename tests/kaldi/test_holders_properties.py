@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from tests.kaldi.holder_cases import CASES, cursors, dumped, plain
 
 from seekable.errors import CorruptObject, KaldiWarning
+from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi import (
     HtkMatrix,
     SparseMatrix,
@@ -22,7 +23,6 @@ from seekable.kaldi import (
     find_holder,
     holder_names,
 )
-from seekable.kaldi.objects.cursor import MemoryCursor
 
 F4 = st.floats(width=32, allow_nan=False)
 WORDS = st.text(

@@ -11,9 +11,9 @@ import pytest
 from tests.kaldi.holder_cases import cursors, dumped, i32
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
+from seekable.formats.kaldi.holders import marked, posteriors
+from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi import SequentialReader, find_holder
-from seekable.kaldi.holders import marked, posteriors
-from seekable.kaldi.objects.cursor import MemoryCursor
 
 if TYPE_CHECKING:
     from pathlib import Path

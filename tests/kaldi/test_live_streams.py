@@ -9,8 +9,8 @@ import pytest
 from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, plain
 
 from seekable.errors import InvalidArgument
+from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi import FileCursor, MemoryCursor, find_holder
-from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 
 
 class Live(io.RawIOBase):

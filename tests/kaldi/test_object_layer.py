@@ -12,8 +12,7 @@ import pytest
 from tests.kaldi.holder_cases import Pipe, dumped
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
-from seekable.kaldi import find_holder
-from seekable.kaldi.objects.basic_types import (
+from seekable.formats.kaldi.objects.basic_types import (
     BASIC_TYPES,
     read_basic_type,
     read_integer_pairs,
@@ -22,10 +21,10 @@ from seekable.kaldi.objects.basic_types import (
     write_integer_pairs,
     write_integer_vector,
 )
-from seekable.kaldi.objects.cursor import MemoryCursor
-from seekable.kaldi.objects.file_cursor import FileCursor
-from seekable.kaldi.objects.header import read_header, write_header
-from seekable.kaldi.objects.tokens import (
+from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.objects.file_cursor import FileCursor
+from seekable.formats.kaldi.objects.header import read_header, write_header
+from seekable.formats.kaldi.objects.tokens import (
     expect_pretty,
     expect_token,
     is_token,
@@ -34,6 +33,7 @@ from seekable.kaldi.objects.tokens import (
     write_pretty,
     write_token,
 )
+from seekable.kaldi import find_holder
 
 if TYPE_CHECKING:
     from pathlib import Path

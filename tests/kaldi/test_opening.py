@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable import kaldi
+from seekable.formats.kaldi.files import opening
 from seekable.kaldi import RandomAccessReader, RxFile, SequentialReader, WxFile, open_rx, open_wx
-from seekable.kaldi.files import opening
 from seekable.storage.compression import inflated
 from seekable.storage.zstd_frames import write_frames
 
@@ -458,7 +458,7 @@ def test_files_that_this_user_may_not_open_are_errors(here: Path, monkeypatch: p
 
     (here / "a").write_bytes(b"")
     monkeypatch.setattr(io, "FileIO", refused)
-    monkeypatch.setattr("seekable.kaldi.files.opening.WrittenFile", refused)
+    monkeypatch.setattr("seekable.formats.kaldi.files.opening.WrittenFile", refused)
     with pytest.raises(sk.AccessDenied, match="'a' cannot be read by this user"):
         open_rx("a")
     with pytest.raises(sk.AccessDenied, match="'a' cannot be written by this user"):

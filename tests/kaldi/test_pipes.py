@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
+from seekable.formats.kaldi.files.file_commands import _PLAIN, FileCommand, file_command
+from seekable.formats.kaldi.files.pipes import Pipes, pipes_inside
 from seekable.kaldi import open_rx, open_wx
-from seekable.kaldi.files.file_commands import _PLAIN, FileCommand, file_command
-from seekable.kaldi.files.pipes import Pipes, pipes_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

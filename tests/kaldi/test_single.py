@@ -15,7 +15,7 @@ from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, plain
 
 import seekable as sk
 from seekable import kaldi
-from seekable.kaldi.files import opening
+from seekable.formats.kaldi.files import opening
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
+from seekable.formats.kaldi.files.specifiers import is_specifier
 from seekable.kaldi import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
-from seekable.kaldi.files.specifiers import is_specifier
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from tests.thrift import sample, some
 
 import seekable as sk
 from seekable import kaldi
+from seekable.formats.kaldi.files.local_files import LockedFile, WrittenFile
 from seekable.kaldi import Writer, repair
-from seekable.kaldi.files.local_files import LockedFile, WrittenFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.nodes.blend import MegatronBlend
-from seekable.order.packing.megatron_blend import blend_exhaustively, blend_weighted
+from seekable.packing.nodes.blend import MegatronBlend
+from seekable.packing.order.megatron_blend import blend_exhaustively, blend_weighted
 from seekable.resume.from_description import rebuild
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from tests.nodes.token_data import dataset_of, simple_source
 from tests.thrift import some
 
 import seekable as sk
-from seekable.order.packing import megatron
+from seekable.packing.order import megatron
 from seekable.storage.mapped import MappedFile
 from seekable.storage.memory import DiskActivity
 from seekable.testing.same import same

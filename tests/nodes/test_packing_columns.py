@@ -14,13 +14,13 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.nodes.token_data import write_pair
 
 import seekable as sk
-from seekable.nodes.packed.lengths.packing_columns import document_lengths, has_documents, packing_columns
-from seekable.order.packing.length_order import length_order
+from seekable.packing.lengths.packing_columns import document_lengths, has_documents, packing_columns
+from seekable.packing.order.length_order import length_order
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.order.packing.length_order import LengthOrder
+    from seekable.packing.order.length_order import LengthOrder
 
 COLUMNS = ("offsets", "by_length", "place", "coarse")
 

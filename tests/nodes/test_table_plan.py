@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seekable as sk
-from seekable.nodes.sources.decode import DECODED
-from seekable.nodes.sources.table_files import RowBlocks
-from seekable.nodes.sources.table_plan import blocks_to_decode
+from seekable.formats.tables.table_files import RowBlocks
+from seekable.formats.tables.table_plan import blocks_to_decode
+from seekable.nodes.columns.decode_column import DECODED
 
 if TYPE_CHECKING:
     from pathlib import Path

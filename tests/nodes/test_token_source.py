@@ -15,19 +15,19 @@ from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source,
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.formats.tokens.source.token_copies import copy_elements
 from seekable.formats.tokens.words import AlignedFile, TokenSchema
 from seekable.loader.checkpoint_files import read_saved
 from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.nodes.concat import Concat
-from seekable.nodes.sources.token_copies import copy_elements
 from seekable.writing.pipeline_code import origin_paths, paths_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from seekable.formats.tokens.source.token_reading import TokensPlan
+    from seekable.formats.tokens.source.token_source import TokenSource
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.token_reading import TokensPlan
-    from seekable.nodes.sources.token_source import TokenSource
 
 FORMS = {
     "plain": TokenSchema("<u2"),

@@ -15,9 +15,9 @@ import numpy as np
 import seekable as sk
 from seekable.formats.registry import Format
 from seekable.formats.source_options import SourceOptions
+from seekable.formats.tokens.source.token_source import TokenSource, token_source
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
 from seekable.index.opening import open_files
-from seekable.nodes.sources.token_source import TokenSource, token_source
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from seekable.dataset.spec import Spec
 from seekable.dataset.specs import spec_of
 from seekable.formats.registry import FORMATS
 from seekable.remote import mounts
-from seekable.remote.addresses import parse
 from seekable.remote.stores.obstore_clients import Client
 from seekable.remote.stores.obstore_store import ObstoreStore
+from seekable.storage.addresses import parse
 from seekable.storage.compression import COMPRESSED
 
 if TYPE_CHECKING:

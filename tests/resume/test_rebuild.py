@@ -16,13 +16,13 @@ from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
 from seekable.formats.registry import FORMATS
+from seekable.formats.shar.shar_source import SharSource
+from seekable.formats.tables.tables import TableSource
+from seekable.formats.tar.sample_source import SampleSource
+from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
-from seekable.nodes.sources.shar_source import SharSource
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
 from seekable.resume.from_description import (
     FORMATS_WITH_RUNS,
     REBUILT,

@@ -12,9 +12,9 @@ import soundfile
 from tests.sound.waves import encoded
 
 import seekable as sk
-from seekable.sound.completeness import check_complete
-from seekable.sound.mpeg import _frame
-from seekable.sound.payload import BufferPayload
+from seekable.formats.audio.completeness import check_complete
+from seekable.formats.audio.mpeg import _frame
+from seekable.formats.audio.payload import BufferPayload
 
 CHECKED = [
     *(("FLAC", "PCM_16"), ("MP3", None), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("AIFF", "PCM_16")),

@@ -15,8 +15,8 @@ import soundfile
 from tests.sound.waves import encoded, form, signal, wave
 
 import seekable as sk
-from seekable.formats.fields.decode_argument import checked_decode
-from seekable.sound.decoder import AudioDecoder
+from seekable.formats.audio.decoder import AudioDecoder
+from seekable.formats.tar.fields.decode_argument import checked_decode
 
 RATE = 16000
 SAMPLES = (signal(20000) * 32767).astype("<i2")
@@ -189,7 +189,7 @@ def test_the_name_audio_is_the_decoder_of_whole_files() -> None:
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     from seekable._optional import optional
-    from seekable.sound import soundfile_formats
+    from seekable.formats.audio import soundfile_formats
 
     monkeypatch.setattr(soundfile_formats, "soundfile", optional("soundfile", extra="audio"))
     monkeypatch.setitem(sys.modules, "soundfile", None)

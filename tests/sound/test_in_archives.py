@@ -13,7 +13,7 @@ from tests.sound.waves import encoded, signal, wave
 
 import seekable as sk
 from seekable._optional import optional
-from seekable.sound import soundfile_formats
+from seekable.formats.audio import soundfile_formats
 
 if TYPE_CHECKING:
     from pathlib import Path

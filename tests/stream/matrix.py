@@ -15,13 +15,13 @@ from typing import Any, Literal
 from tests.stream import functions
 
 import seekable as sk
+from seekable.formats.lines.line_stream import FromLines
 from seekable.stream.batch import BatchItems
 from seekable.stream.bucket import Bucket
 from seekable.stream.chain import Chain
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
 from seekable.stream.iterable import FromIterable
-from seekable.stream.lines import FromLines
 from seekable.stream.map import MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay

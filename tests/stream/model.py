@@ -18,6 +18,7 @@ import numpy as np
 from tests.order import models
 from tests.stream.documents import Unit, sequence, units
 
+from seekable.formats.lines.line_stream import FromLines
 from seekable.nodes.hole import HOLE
 from seekable.nodes.randomness import ItemRandomness
 from seekable.order.keys import derive, kind_key
@@ -27,7 +28,6 @@ from seekable.stream.chain import Chain
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
 from seekable.stream.iterable import FromIterable
-from seekable.stream.lines import FromLines
 from seekable.stream.map import MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay

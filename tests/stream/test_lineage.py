@@ -10,11 +10,11 @@ from tests.stream import functions
 from tests.stream.matrix import BUILDERS
 
 import seekable as sk
+from seekable.formats.lines.line_stream import FromLines
 from seekable.state.canonical import canonical_json
 from seekable.stream.iterable import FromIterable
 from seekable.stream.lane import LaneIterator
 from seekable.stream.lineage import described_lineage, lineage_of, rows_held
-from seekable.stream.lines import FromLines
 from seekable.stream.partly_delivered import PartlyDelivered, splitting_lineage
 from seekable.stream.repeat import RepeatItems
 

@@ -23,7 +23,7 @@ from tests.stream.common import check_cuts, delivered, resumed
 
 import seekable as sk
 from seekable.formats.decoding import line_span
-from seekable.stream.lines import _lines, open_stream
+from seekable.formats.lines.line_stream import _lines, open_stream
 
 ROWS = [b'{"id": %d, "text": "%s"}\n' % (number, b"x" * (number % 50)) for number in range(3000)]
 RECORDS = [json.loads(row) for row in ROWS]

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.tokens.trained import EOS, TEXTS, byte_encoding, eager, trained
 
 import seekable as sk
+from seekable.formats.tokens.tokenizing.engine import UnfitDocument
+from seekable.formats.tokens.tokenizing.settings import tokenizing
 from seekable.parallel.pickling import deserialized, serialized
-from seekable.tokens.engine import UnfitDocument
-from seekable.tokens.settings import tokenizing
 
 if TYPE_CHECKING:
-    from seekable.tokens.encoding import Tokenizing
+    from seekable.formats.tokens.tokenizing.encoding import Tokenizing
 
 
 def made_of(tokenizer: Any, **changed: Any) -> Tokenizing:

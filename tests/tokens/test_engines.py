@@ -15,9 +15,9 @@ from tests.tokens.trained import EOS, TEXTS, byte_encoding, eager, trained, trai
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 import seekable as sk
-from seekable.tokens import huggingface_engine
-from seekable.tokens.engine import Engine, UnfitDocument
-from seekable.tokens.engines import engine_of
+from seekable.formats.tokens.tokenizing import huggingface_engine
+from seekable.formats.tokens.tokenizing.engine import Engine, UnfitDocument
+from seekable.formats.tokens.tokenizing.engines import engine_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_named_encoding_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tiktoken, "get_encoding", get)
     monkeypatch.setattr(
-        "seekable.tokens.tiktoken_engine.tiktoken", tiktoken
+        "seekable.formats.tokens.tokenizing.tiktoken_engine.tiktoken", tiktoken
     )  # the proxy keeps what was looked up before
     assert engine_of("tiktoken:bytes").vocabulary == 257
     with pytest.raises(sk.InvalidArgument, match="no encoding 'gpt9'"):

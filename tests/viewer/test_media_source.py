@@ -12,9 +12,9 @@ import pytest
 import seekable as sk
 from seekable import kaldi
 from seekable.errors import AccessDenied, WrongType
-from seekable.facts.waveform import waveform
-from seekable.kaldi.holders.wave import Wave
-from seekable.sound.wave_file import wave_file
+from seekable.formats.audio.wave_file import wave_file
+from seekable.formats.kaldi.holders.wave import Wave
+from seekable.viewer.facts.waveform import waveform
 from seekable.viewer.media_roots import media_roots
 from seekable.viewer.media_source import decoded_audio, media_at
 

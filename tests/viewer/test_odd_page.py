@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 from tests.viewer.test_pages import twin
 
 import seekable as sk
-from seekable.facts.odd import odd, usual
-from seekable.facts.pipelines import Batches, pipeline_of
 from seekable.viewer.app import make_app
+from seekable.viewer.facts.odd import odd, usual
+from seekable.viewer.facts.pipelines import Batches, pipeline_of
 from seekable.viewer.opened import Opened, OpenPipeline, opened_of
 from seekable.viewer.pages.odd import can_rank
 

@@ -9,7 +9,7 @@ from tests.cli.command import documents, output
 from tests.viewer.viewed import pipeline
 
 import seekable as sk
-from seekable.facts.padding import padding
+from seekable.viewer.facts.padding import padding
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.testclient import TestClient
 
 import seekable as sk
-from seekable.facts.search import search_all
 from seekable.viewer.app import make_app
+from seekable.viewer.facts.search import search_all
 from seekable.viewer.opened import opened_of
 
 if TYPE_CHECKING:

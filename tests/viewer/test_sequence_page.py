@@ -12,8 +12,8 @@ from tests.tokens.trained import byte_encoding
 from tests.viewer.viewed import record
 
 import seekable as sk
-from seekable.facts.sequence import packed_node_at, packed_sequence
 from seekable.viewer.app import make_app
+from seekable.viewer.facts.sequence import packed_node_at, packed_sequence
 from seekable.viewer.opened import opened_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from tests.viewer.viewed import record
 
 import seekable as sk
-from seekable.facts.field import field
 from seekable.viewer.app import make_app
+from seekable.viewer.facts.field import field
 from seekable.viewer.opened import opened_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seekable as sk
-from seekable.facts.loss_log import read_loss_log
-from seekable.sound.wave_file import wave_file
+from seekable.formats.audio.wave_file import wave_file
+from seekable.viewer.facts.loss_log import read_loss_log
 from seekable.viewer.media_roots import media_roots
 from seekable.viewer.opened import OpenPipeline, opened_of
 from seekable.viewer.opening import OpeningPart

@@ -96,8 +96,8 @@ def remove_objects(
     """
     from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
-    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import in_words
 
     if bool(addresses) == all_objects:
         message = "name the objects to remove, or give --all, but not both"
@@ -136,8 +136,8 @@ def _refuse_none(objects: list[CachedObject], addresses: list[str], cache: DiskC
 
 
 def _row(each: CachedObject, now: int) -> list[str]:
-    from seekable.facts.documents import json_safe
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import json_safe
 
     share = 100 * each.kept_bytes / each.size if each.size else 100.0
     age = "never" if not each.used else "needed now" if each.is_needed else _time_in_words(now - each.used)
@@ -153,7 +153,7 @@ def _time_in_words(seconds: int) -> str:
 
 
 def _as_json(each: CachedObject) -> dict[str, Any]:
-    from seekable.facts.documents import json_safe
+    from seekable.viewer.facts.documents import json_safe
 
     return {
         "address": json_safe(each.address),

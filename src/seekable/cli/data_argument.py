@@ -13,10 +13,10 @@ from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, needed_names, read_pipeline
 from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
-from seekable.formats.fields.decode_argument import checked_decode
+from seekable.formats.tar.fields.decode_argument import checked_decode
+from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.indexed_sources import DataSource
-from seekable.nodes.sources.sample_source import SampleSource
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.cli.machine_checks import Finding, can_be_written, graded
 from seekable.cli.store_checks import range_findings, store_findings
-from seekable.dataset.open_addresses import mounted
 from seekable.dataset.source_kinds import spec_of_tokens
-from seekable.dataset.token_files import MEGATRON_SCHEME, TOKENS_SCHEME, tokens_spec
 from seekable.errors import SeekableError
 from seekable.formats.registry import find_data
 from seekable.formats.source_options import SourceOptions
+from seekable.formats.tokens.token_files import MEGATRON_SCHEME, TOKENS_SCHEME, tokens_spec
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.index_location import Place, find_index
-from seekable.remote.addresses import is_address, shown
+from seekable.remote.open_addresses import mounted
 from seekable.remote.paths import status
 from seekable.remote.published import PublishedFolder
+from seekable.storage.addresses import is_address, shown
 from seekable.storage.listing import Found
 from seekable.storage.memory import bytes_in_words
 

@@ -43,7 +43,7 @@ def doctor(
     """
     from seekable.cli.machine_checks import cache_findings, limit_findings, process_findings, version_findings
     from seekable.cli.output import write_document
-    from seekable.facts.documents import json_safe
+    from seekable.viewer.facts.documents import json_safe
 
     findings = [*version_findings(), *limit_findings(), *process_findings(), *cache_findings()]
     if path is not None:

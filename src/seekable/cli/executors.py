@@ -81,7 +81,7 @@ def _ray(name: str) -> Executor:
 
 def _of_function(name: str) -> Executor:
     from seekable.errors import WrongType
-    from seekable.facts.pipelines import made_by
+    from seekable.viewer.facts.pipelines import made_by
 
     made: Executor = made_by(name, "an executor")
     if not callable(getattr(made, "submit", None)) or not callable(getattr(made, "shutdown", None)):

@@ -139,7 +139,7 @@ def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **detail
     if not wants_json(arguments):
         typer.echo(f"seekable: {message}", err=True)
         return
-    from seekable.facts.documents import document
+    from seekable.viewer.facts.documents import document
 
     error = {"exit_code": int(code), "message": message, "type": kind, **details}
     typer.echo(document({"error": error}), err=True, nl=False)
@@ -148,7 +148,7 @@ def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **detail
 def _details(error: Exception) -> dict[str, Any]:
     if not isinstance(error, CorruptRecord):
         return {}
-    from seekable.facts.documents import json_safe
+    from seekable.viewer.facts.documents import json_safe
 
     where = {"path": json_safe(error.path), "row": error.row, "offset": error.offset, "length": error.length}
     return {"location": where}

@@ -191,8 +191,8 @@ def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:
 
     from seekable.dataset.dataset import Dataset
     from seekable.errors import WrongType
-    from seekable.facts.pipelines import made_by
     from seekable.stream.stream import Stream
+    from seekable.viewer.facts.pipelines import made_by
 
     source = opening.path
     if os.path.exists(source) or not re.fullmatch(r"[\w.]+:[\w.]+", source):
@@ -234,8 +234,8 @@ def _write(
 
 def _print(folder: str, written: Written, *, as_json: bool, quiet: bool) -> None:
     from seekable.cli.output import write_document, write_line
-    from seekable.facts.documents import in_words, json_safe
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import in_words, json_safe
 
     if as_json:
         write_document(

@@ -173,7 +173,7 @@ def _write_decoded(
 ) -> None:
     from seekable.cli.sample_pieces import write_samples
     from seekable.cli.token_texts import Decoder, write_texts
-    from seekable.nodes.packed.packed_node import PackedNode
+    from seekable.packing.nodes.packed_node import PackedNode
 
     decoder = Decoder(tokenizer)
     if isinstance(dataset.node, PackedNode):

@@ -206,11 +206,11 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
     """
     import time
 
-    from seekable.facts.data_survey import files_of
-    from seekable.facts.documents import json_safe
+    from seekable.formats.tables.tables import TableSource
     from seekable.index.companions import shown_path
-    from seekable.nodes.sources.tables import TableSource
     from seekable.storage.index_names import INDEX_FOLDER
+    from seekable.viewer.facts.data_survey import files_of
+    from seekable.viewer.facts.documents import json_safe
 
     begun = time.perf_counter()
     sources = opening.sources()
@@ -239,8 +239,8 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
 
 def indexed_in_words(path: str, document: dict[str, Any]) -> str:
     """Return the line about one dataset that is printed for people."""
-    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import in_words
 
     counts = f"{in_words(document['records'], 'record')} in {in_words(document['files'], 'file')}"
     built = f"{document['files_indexed']:,} indexed in {document['seconds']:.2f} s"

@@ -72,7 +72,7 @@ def info(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.data_argument import Opening
     from seekable.cli.output import write_document, write_facts
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
-    from seekable.facts.data_survey import data_survey, refuse_length
+    from seekable.viewer.facts.data_survey import data_survey, refuse_length
 
     opening = Opening(
         path,
@@ -109,7 +109,7 @@ def info(  # noqa: PLR0913 - an argument for each of its options
 
 def _print_histogram(found: dict[str, Any]) -> None:
     from seekable.cli.output import write_line, write_table
-    from seekable.facts.token_contents import histogram_rows
+    from seekable.viewer.facts.token_contents import histogram_rows
 
     if found.get("histogram"):
         write_line("")
@@ -118,8 +118,8 @@ def _print_histogram(found: dict[str, Any]) -> None:
 
 def _pipeline_survey(opening: Opening) -> dict[str, Any]:
     from seekable.dataset.pipeline.pipeline_file import needed_names
-    from seekable.facts.documents import json_safe
     from seekable.nodes.display import explained
+    from seekable.viewer.facts.documents import json_safe
 
     functions, sequences = needed_names(opening.path)
     node = opening.order()
@@ -157,10 +157,10 @@ def _print_pipeline(found: dict[str, Any]) -> None:
 
 
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
-    from seekable.facts.compression import compression_in_words
-    from seekable.facts.documents import in_words
-    from seekable.facts.store_contents import stores_in_words
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.compression import compression_in_words
+    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.store_contents import stores_in_words
 
     index, compression = found["index"], found["compression"]
     state = (
@@ -181,7 +181,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
 
 def _others_in_words(index: dict[str, Any]) -> str:
     """Return the note on files whose offsets another tool found, empty if there are none."""
-    from seekable.facts.documents import in_words
+    from seekable.viewer.facts.documents import in_words
 
     count = index.get("from_other_indexes", 0)
     return f"; the offsets of {in_words(count, 'file')} came from another index" if count else ""
@@ -189,7 +189,7 @@ def _others_in_words(index: dict[str, Any]) -> str:
 
 def _content_in_words(found: dict[str, Any]) -> dict[str, str]:
     if "documents" in found:
-        from seekable.facts.token_contents import token_contents_in_words
+        from seekable.viewer.facts.token_contents import token_contents_in_words
 
         return token_contents_in_words(found)
     if "fields" in found and "record_bytes" not in found:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seekable.writing.other_indexes import Tool
+    from seekable.formats.shar.other_indexes import Tool
 
 
 def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: bool, as_json: bool) -> None:
@@ -28,8 +28,8 @@ def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: b
 
     from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
-    from seekable.facts.documents import json_safe
-    from seekable.writing.other_indexes import files_to_index, one_path_twice, write_indexes
+    from seekable.formats.shar.other_indexes import files_to_index, one_path_twice, write_indexes
+    from seekable.viewer.facts.documents import json_safe
 
     for address in (path for path in (*paths, folder or "") if "://" in path):
         message = (
@@ -65,7 +65,7 @@ def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: b
 
 def _in_words(path: str, written: list[tuple[str, int]], packed: int, tool: Tool) -> str:
     """Return the line about one path."""
-    from seekable.facts.documents import in_words
+    from seekable.viewer.facts.documents import in_words
 
     records, name = in_words(sum(count for _, count in written), "record"), tool.capitalize()
     if len(written) == 1:

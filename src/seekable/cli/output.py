@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seekable.facts.documents import document, json_safe, text_bytes
+from seekable.viewer.facts.documents import document, json_safe, text_bytes
 
 
 def write_document(fields: Mapping[str, Any]) -> None:

@@ -171,9 +171,9 @@ def _print(
 def _survey(opening: Opening, asked: PackArguments, packed: Dataset) -> dict[str, Any]:
     import numpy as np
 
-    from seekable.facts.documents import json_safe
     from seekable.nodes.display import explained
-    from seekable.nodes.packed.packed_node import PackedNode
+    from seekable.packing.nodes.packed_node import PackedNode
+    from seekable.viewer.facts.documents import json_safe
 
     node = packed.node
     assert isinstance(node, PackedNode)
@@ -197,7 +197,7 @@ def _survey(opening: Opening, asked: PackArguments, packed: Dataset) -> dict[str
 
 
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
-    from seekable.facts.token_contents import percent
+    from seekable.viewer.facts.token_contents import percent
 
     places = found["samples"] * (found["length"] + found["extra"])
     full = f"{found['length'] + found['extra']:,} tokens"

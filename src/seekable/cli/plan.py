@@ -97,9 +97,9 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     MODULE:FUNCTION is imported, with the working folder on Python's path, and called.
     """
     from seekable.cli.output import write_document, write_line
-    from seekable.facts.pipelines import Batches, pipeline_of
-    from seekable.facts.step_document import step_document
-    from seekable.facts.store_contents import requests_of
+    from seekable.viewer.facts.pipelines import Batches, pipeline_of
+    from seekable.viewer.facts.step_document import step_document
+    from seekable.viewer.facts.store_contents import requests_of
 
     given = {
         "batch_size": batch_size,
@@ -124,8 +124,8 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
 
 
 def _requests_in_words(requests: dict[str, int]) -> str:
-    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import in_words
 
     count, sizes = in_words(requests["count"], "request"), bytes_in_words(requests["bytes"])
     return f"{count} to stores, {sizes}, where nothing of it is in the cache"
@@ -140,8 +140,8 @@ def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: 
 
 def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
     from seekable.cli.output import write_line, write_table
-    from seekable.facts.documents import in_words
     from seekable.loader.step_plan import places_of, reads_of
+    from seekable.viewer.facts.documents import in_words
 
     ranks = (
         f"rank {rank} of {planned.world_size}"
@@ -166,8 +166,8 @@ def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
 def _print_records(planned: StepPlan) -> None:
     """Print a line for each place; of documents of a token store also with the line that each was made of."""
     from seekable.cli.output import write_table
-    from seekable.facts.documents import place_as_json
     from seekable.loader.step_plan import places_of
+    from seekable.viewer.facts.documents import place_as_json
 
     header = ["position", "epoch", "rank", "record", "offset", "length", "file"]
     found = [

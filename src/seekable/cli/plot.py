@@ -117,8 +117,8 @@ def plot(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.output import write
     from seekable.cli.plotted import Plotted, Window, figure_of
     from seekable.errors import InvalidArgument
-    from seekable.facts.documents import document
-    from seekable.facts.pipelines import Batches
+    from seekable.viewer.facts.documents import document
+    from seekable.viewer.facts.pipelines import Batches
 
     if as_csv and as_json:
         raise InvalidArgument("--csv and --json are two forms of the same numbers: give one of them")

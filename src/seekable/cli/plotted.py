@@ -9,29 +9,29 @@ from seekable.cli.progress_output import StatusLine
 from seekable.cli.view_targets import loss_log_of, name_of
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
-from seekable.facts.as_in_files import as_in_files, sources_in_files
-from seekable.facts.file_sizes import file_sizes
-from seekable.facts.length_histogram import length_histogram
-from seekable.facts.loss_log import spikes
-from seekable.facts.mixture import mixture, usual_stop
-from seekable.facts.padding import padding
-from seekable.facts.pipelines import made_by, pipeline_of
-from seekable.facts.position_lengths import index_unit
-from seekable.facts.record_measure import record_measure
-from seekable.facts.schedule import schedule
-from seekable.facts.source_counts import source_names
-from seekable.facts.token_rates import token_rates
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.remote.paths import exists
 from seekable.viewer import figures
+from seekable.viewer.facts.as_in_files import as_in_files, sources_in_files
+from seekable.viewer.facts.file_sizes import file_sizes
+from seekable.viewer.facts.length_histogram import length_histogram
+from seekable.viewer.facts.loss_log import spikes
+from seekable.viewer.facts.mixture import mixture, usual_stop
+from seekable.viewer.facts.padding import padding
+from seekable.viewer.facts.pipelines import made_by, pipeline_of
+from seekable.viewer.facts.position_lengths import index_unit
+from seekable.viewer.facts.record_measure import record_measure
+from seekable.viewer.facts.schedule import schedule
+from seekable.viewer.facts.source_counts import source_names
+from seekable.viewer.facts.token_rates import token_rates
 from seekable.viewer.opened import OpenPipeline
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import Opening
-    from seekable.facts.mixture import Unit
-    from seekable.facts.pipelines import Batches
     from seekable.loader.loader import Loader
+    from seekable.viewer.facts.mixture import Unit
+    from seekable.viewer.facts.pipelines import Batches
     from seekable.viewer.figures import Figure
 
 __all__ = ["Plotted", "Window", "figure_of"]

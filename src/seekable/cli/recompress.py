@@ -67,10 +67,10 @@ def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dic
     """Write one file as frames of zstd, and return the document about it."""
     import time
 
-    from seekable.facts.documents import json_safe
     from seekable.storage.files import stat_file
     from seekable.storage.memory import bytes_in_words
     from seekable.storage.zstd_frames import recompress as write_frames
+    from seekable.viewer.facts.documents import json_safe
 
     begun, size, read = time.perf_counter(), stat_file(path).st_size, 0
 
@@ -92,8 +92,8 @@ def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dic
 
 
 def _in_words(document: dict[str, Any]) -> str:
-    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import in_words
 
     after, before, content = (
         bytes_in_words(document[key]) for key in ("bytes", "bytes_before", "content_bytes")

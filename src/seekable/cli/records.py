@@ -11,14 +11,14 @@ import numpy as np
 
 from seekable.cli.output import write, write_document
 from seekable.dataset.dataset import Dataset
-from seekable.facts.documents import place_as_json
-from seekable.facts.json_values import json_value
-from seekable.facts.raw_records import raw_source
+from seekable.formats.lines.jsonl_writer import Unencodable, json_text
+from seekable.formats.shar.shar_source import SharSource
+from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
-from seekable.nodes.sources.shar_source import SharSource
-from seekable.writing.jsonl import Unencodable, json_text
+from seekable.viewer.facts.documents import place_as_json
+from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.raw_records import raw_source
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node

@@ -8,10 +8,10 @@ import numpy as np
 
 from seekable.cli.output import write_document, write_line
 from seekable.cli.token_texts import ids_of
-from seekable.facts.documents import in_words, place_as_json
-from seekable.nodes.packed.packed_node import PackedNode
-from seekable.nodes.packed.sample_form import TOKENS
-from seekable.order.packing.pieces import LITERAL
+from seekable.packing.nodes.packed_node import PackedNode
+from seekable.packing.nodes.sample_form import TOKENS
+from seekable.packing.order.pieces import LITERAL
+from seekable.viewer.facts.documents import in_words, place_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

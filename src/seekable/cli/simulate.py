@@ -87,7 +87,7 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
 
     from seekable.cli.data_argument import Opening
     from seekable.cli.output import write_document
-    from seekable.loader.simulate import simulate as simulated
+    from seekable.remote.simulation.simulate import simulate as simulated
 
     order = {"window": window, "lanes": lanes, "block_rows": block_rows}
     opening = Opening(
@@ -131,8 +131,8 @@ def _dataset(opening: Opening, order: dict[str, int | None], *, shuffle: bool) -
     from seekable.dataset.dataset import Dataset
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.errors import InvalidArgument, WrongType
-    from seekable.facts.pipelines import made_by
-    from seekable.loader.simulate import DEFAULT_WINDOW, reshuffled
+    from seekable.remote.simulation.simulate import DEFAULT_WINDOW, reshuffled
+    from seekable.viewer.facts.pipelines import made_by
 
     target = opening.path
     if _is_function(target):

@@ -51,9 +51,9 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
     Of a checkpoint of another trainer, with resume_state, it shows the row at which each source goes on.
     """
     from seekable.cli.output import write_document
-    from seekable.facts.saved_state import state_document
     from seekable.loader.checkpoint_files import generations_in, read_saved
     from seekable.remote.output_files import output_path
+    from seekable.viewer.facts.saved_state import state_document
 
     if (offsets := _row_offsets(path)) is not None:
         _write_row_offsets(path, offsets, as_json=as_json)
@@ -77,8 +77,8 @@ def diff(
     The exit code is 0 where they are the same and 3 where they are not.
     """
     from seekable.cli.output import write_document, write_line
-    from seekable.facts.saved_state import pipeline_differences, place_differences
     from seekable.loader.checkpoint_files import read_saved
+    from seekable.viewer.facts.saved_state import pipeline_differences, place_differences
 
     was, now = read_saved(old), read_saved(new)
     pipeline, place = pipeline_differences(was, now), place_differences(was, now)
@@ -105,7 +105,7 @@ def _row_offsets(path: str) -> list[RowOffset] | None:
 
 def _write_row_offsets(path: str, offsets: list[RowOffset], *, as_json: bool) -> None:
     from seekable.cli.output import write_document, write_facts
-    from seekable.facts.documents import json_safe
+    from seekable.viewer.facts.documents import json_safe
 
     if as_json:
         progress = [
@@ -123,8 +123,8 @@ def _write_row_offsets(path: str, offsets: list[RowOffset], *, as_json: bool) ->
 
 def _tell(found: dict[str, Any], saved: Saved) -> None:
     from seekable.cli.output import write_facts, write_line
-    from seekable.facts.documents import in_words
     from seekable.state.descriptions import outline
+    from seekable.viewer.facts.documents import in_words
 
     facts = {"path": found["path"]}
     if "step" in found:

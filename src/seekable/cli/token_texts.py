@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.cli.output import write_document, write_line
 from seekable.errors import InvalidArgument
-from seekable.facts.documents import place_as_json
-from seekable.facts.store_tokenizer import engine_of_store
+from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.loader.step_plan import places_of
-from seekable.tokens.engines import engine_of
+from seekable.viewer.facts.documents import place_as_json
+from seekable.viewer.facts.store_tokenizer import engine_of_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -145,8 +145,8 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.executors import executor_of
     from seekable.cli.progress_output import BuildWatch
     from seekable.dataset.open import open as open_dataset
-    from seekable.dataset.tokenizing import tokenize as write_tokens
-    from seekable.writing.tokens_progress import tokens_in
+    from seekable.formats.tokens.tokenizing.tokenize import tokenize as write_tokens
+    from seekable.formats.tokens.writing.tokens_progress import tokens_in
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     try:
@@ -196,9 +196,9 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         seconds: the time that the writing took.
         before: the number of tokens that an earlier call had written.
     """
-    from seekable.facts.documents import json_safe
+    from seekable.formats.tokens.tokenizing.store_document import document_of
     from seekable.remote.output_files import output_path
-    from seekable.tokens.store_document import document_of
+    from seekable.viewer.facts.documents import json_safe
 
     store = document_of(output_path(folder))
     assert store is not None
@@ -241,8 +241,8 @@ def _bytes_below(folder: str) -> int:
 
 def _print(report: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
     from seekable.cli.output import write_document, write_line
-    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import in_words
 
     if as_json:
         write_document(report)

@@ -76,7 +76,7 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.dataset.verify_data import verify as verify_data
     from seekable.dataset.verify_data import verify_sources
-    from seekable.facts.verification_document import verification_document
+    from seekable.viewer.facts.verification_document import verification_document
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     types: dict[str, Any] = {"dtype": dtype, "eos": eos, "bos": bos}
@@ -103,8 +103,8 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
 
 def _tell(path: str, found: Verification, *, deep: bool, decode: bool, quiet: bool) -> None:
     from seekable.cli.output import printable, write_line
-    from seekable.facts.documents import in_words
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import in_words
 
     for problem in found.problems[:_MOST_SHOWN]:
         row = "" if problem.row is None else f", record {problem.row:,}"

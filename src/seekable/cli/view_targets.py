@@ -11,18 +11,18 @@ from seekable.cli.data_argument import Opening
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
 from seekable.errors import InvalidArgument, SeekableError
-from seekable.facts.loss_log import read_loss_log
-from seekable.facts.pipelines import Batches, made_by, pipeline_of
 from seekable.loader.checkpoint_files import generations_in
 from seekable.remote.paths import exists
+from seekable.viewer.facts.loss_log import read_loss_log
+from seekable.viewer.facts.pipelines import Batches, made_by, pipeline_of
 from seekable.viewer.opened import Opened, OpenPipeline, free_name, opened_of, safe_name
 from seekable.viewer.opening import open_soon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.facts.loss_log import LossLog
     from seekable.parallel.progress import ProgressHook
+    from seekable.viewer.facts.loss_log import LossLog
 
 __all__ = ["loss_log_of", "name_of", "opened_targets", "place_of"]
 

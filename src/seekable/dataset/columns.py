@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from seekable.dataset import summary, union
     from seekable.nodes.columns import alias, cast, choose, rename
     from seekable.nodes.columns import names as column_names
+    from seekable.nodes.columns import record_batches as tables
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.columns import types as column_types
     from seekable.nodes.columns.choose import Missing
     from seekable.nodes.contract import BatchForm
-    from seekable.nodes.sources import table_batches as tables
 else:
     summary = lazy("seekable.dataset.summary")
     union = lazy("seekable.dataset.union")
@@ -38,7 +38,7 @@ else:
     column_types = lazy("seekable.nodes.columns.types")
     columns_schema = lazy("seekable.nodes.columns.schema")
     rename = lazy("seekable.nodes.columns.rename")
-    tables = lazy("seekable.nodes.sources.table_batches")
+    tables = lazy("seekable.nodes.columns.record_batches")
 
 __all__ = ["ColumnTools"]
 

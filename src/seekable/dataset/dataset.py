@@ -29,26 +29,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes import entry_shapes, row_positions
-    from seekable.nodes import store_reads as reads
+    from seekable.formats.kaldi import entry_shapes
+    from seekable.nodes import row_positions
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.graph import Plan
     from seekable.nodes.keys import key as keys
     from seekable.nodes.keys import key_sequence, lookup
     from seekable.nodes.keys.key_sequence import KeySequence
-    from seekable.nodes.packed.lengths import packing_columns
+    from seekable.packing.lengths import packing_columns
+    from seekable.remote import store_reads as reads
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
 else:
     columns_schema = lazy("seekable.nodes.columns.schema")
     keys = lazy("seekable.nodes.keys.key")
-    entry_shapes = lazy("seekable.nodes.entry_shapes")
+    entry_shapes = lazy("seekable.formats.kaldi.entry_shapes")
     row_positions = lazy("seekable.nodes.row_positions")
-    reads = lazy("seekable.nodes.store_reads")
+    reads = lazy("seekable.remote.store_reads")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
-    packing_columns = lazy("seekable.nodes.packed.lengths.packing_columns")
+    packing_columns = lazy("seekable.packing.lengths.packing_columns")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
 

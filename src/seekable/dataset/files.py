@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset.pipeline import pipeline_file
+    from seekable.formats.lines import jsonl_writer
+    from seekable.formats.shar import shar_format
+    from seekable.formats.tables import parquet_writer
+    from seekable.formats.tar import tar_writer
     from seekable.parallel.progress import ProgressHook
-    from seekable.writing import earlier_files, jsonl, parquet, shar, tar, write
+    from seekable.writing import earlier_files, write
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
-    jsonl = lazy("seekable.writing.jsonl")
-    parquet = lazy("seekable.writing.parquet")
-    shar = lazy("seekable.writing.shar")
-tar = lazy("seekable.writing.tar")
+    jsonl_writer = lazy("seekable.formats.lines.jsonl_writer")
+    parquet_writer = lazy("seekable.formats.tables.parquet_writer")
+    shar_format = lazy("seekable.formats.shar.shar_format")
+    tar_writer = lazy("seekable.formats.tar.tar_writer")
 write = lazy("seekable.writing.write")
 
 __all__ = ["Files"]
@@ -135,7 +139,7 @@ class Files(Face):
         return write.write(
             self._node,
             folder,
-            parquet.parquet(schema, compression=compression, row_group_rows=rows),
+            parquet_writer.parquet(schema, compression=compression, row_group_rows=rows),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
@@ -193,7 +197,7 @@ class Files(Face):
         return write.write(
             self._node,
             folder,
-            jsonl.json_lines(compression),
+            jsonl_writer.json_lines(compression),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
@@ -259,7 +263,7 @@ class Files(Face):
         written = write.write(
             self._node,
             folder,
-            tar.tar(compression),
+            tar_writer.tar(compression),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
@@ -267,7 +271,7 @@ class Files(Face):
             progress=progress,
             storage_options=storage_options,
         )
-        return tar.indexed(folder, written, jobs=jobs, executor=executor)
+        return tar_writer.indexed(folder, written, jobs=jobs, executor=executor)
 
     def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
@@ -326,7 +330,7 @@ class Files(Face):
         return write.write(
             self._node,
             folder,
-            shar.shar(fields, compress_jsonl=compress_jsonl, create_index=create_index),
+            shar_format.shar(fields, compress_jsonl=compress_jsonl, create_index=create_index),
             rows_per_file=size,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from seekable.dataset import open_addresses, shar, sibling_archives, specs
+    from seekable.dataset import specs
     from seekable.formats.registry import Format
+    from seekable.formats.shar import shar_spec
     from seekable.formats.shar.discovery import SharFiles
     from seekable.formats.source_options import SourceOptions
+    from seekable.formats.tar import other_fields, sibling_archives
     from seekable.index.fileset import FileSet
     from seekable.index.keys import hashes, keyed
     from seekable.index.opening import Indexing
@@ -33,20 +35,20 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
-    from seekable.nodes.sources import other_fields
     from seekable.parallel import map_ranges
+    from seekable.remote import open_addresses
     from seekable.storage.asked import Asked
 else:
-    open_addresses = lazy("seekable.dataset.open_addresses")
-    shar = lazy("seekable.dataset.shar")
-    sibling_archives = lazy("seekable.dataset.sibling_archives")
+    open_addresses = lazy("seekable.remote.open_addresses")
+    shar_spec = lazy("seekable.formats.shar.shar_spec")
+    sibling_archives = lazy("seekable.formats.tar.sibling_archives")
     specs = lazy("seekable.dataset.specs")
     hashes = lazy("seekable.index.keys.hashes")
     keyed = lazy("seekable.index.keys.keyed")
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
-    other_fields = lazy("seekable.nodes.sources.other_fields")
+    other_fields = lazy("seekable.formats.tar.other_fields")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["Opening"]
@@ -85,7 +87,7 @@ class Opening:
         format_name, partitions = self.format_name, self.partitions
         if (
             may_be_shar(source)
-            and (found_shar := shar.shar_files(source, format_name=format_name)) is not None
+            and (found_shar := shar_spec.shar_files(source, format_name=format_name)) is not None
         ):
             return self._of_shar(found_shar)
         if isinstance(source, Mapping):
@@ -127,7 +129,7 @@ class Opening:
         self.options.refuse_those_of_tokens("a Shar")
         self.options.refuse_those_of_csv("a Shar")
         self._refuse_sample()
-        opening = shar.SharOpening(found, self.key, self.indexing)
+        opening = shar_spec.SharOpening(found, self.key, self.indexing)
         return Dataset(opening.source(self.options, with_keys=_with_keys, partitions=self.partitions))
 
     def _of_siblings(self, archives: Mapping[str, Asked]) -> Dataset:

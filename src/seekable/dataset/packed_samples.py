@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.nodes.columns import names as column_names
-    from seekable.nodes.packed import pack as packs
-    from seekable.nodes.packed import sample_cut, sample_form
-    from seekable.nodes.packed import windows as fixed_windows
-    from seekable.nodes.packed.lengths import packing_columns, row_lengths
-    from seekable.nodes.packed.packed_node import PackedNode
-    from seekable.order.packing.fill_in_middle import Fim
+    from seekable.packing.lengths import packing_columns, row_lengths
+    from seekable.packing.nodes import pack as packs
+    from seekable.packing.nodes import sample_cut, sample_form
+    from seekable.packing.nodes import windows as fixed_windows
+    from seekable.packing.nodes.packed_node import PackedNode
+    from seekable.packing.order.fill_in_middle import Fim
     from seekable.parallel.progress import ProgressHook
 else:
     column_names = lazy("seekable.nodes.columns.names")
-    packing_columns = lazy("seekable.nodes.packed.lengths.packing_columns")
-    packs = lazy("seekable.nodes.packed.pack")
-    row_lengths = lazy("seekable.nodes.packed.lengths.row_lengths")
-    sample_cut = lazy("seekable.nodes.packed.sample_cut")
-    sample_form = lazy("seekable.nodes.packed.sample_form")
-    fixed_windows = lazy("seekable.nodes.packed.windows")
+    packing_columns = lazy("seekable.packing.lengths.packing_columns")
+    packs = lazy("seekable.packing.nodes.pack")
+    row_lengths = lazy("seekable.packing.lengths.row_lengths")
+    sample_cut = lazy("seekable.packing.nodes.sample_cut")
+    sample_form = lazy("seekable.packing.nodes.sample_form")
+    fixed_windows = lazy("seekable.packing.nodes.windows")
 
 __all__ = ["PackedSamples"]
 

@@ -12,24 +12,26 @@ from seekable._lazy import lazy
 from seekable.nodes.display import listed
 
 if TYPE_CHECKING:
-    from seekable.dataset import open_addresses, specs, token_files
+    from seekable.dataset import specs
     from seekable.dataset.spec import Spec
     from seekable.formats import folders, unopened
     from seekable.formats.source_options import SourceOptions
-    from seekable.remote import addresses, paths
+    from seekable.formats.tokens import token_files
+    from seekable.formats.tokens.tokenizing import store_document
+    from seekable.remote import open_addresses, paths
     from seekable.remote.listing import find
+    from seekable.storage import addresses
     from seekable.storage.asked import Asked
-    from seekable.tokens import store_document
 else:
-    open_addresses = lazy("seekable.dataset.open_addresses")
+    open_addresses = lazy("seekable.remote.open_addresses")
     specs = lazy("seekable.dataset.specs")
-    token_files = lazy("seekable.dataset.token_files")
+    token_files = lazy("seekable.formats.tokens.token_files")
     find = lazy("seekable.remote.listing.find")
     folders = lazy("seekable.formats.folders")
     unopened = lazy("seekable.formats.unopened")
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     paths = lazy("seekable.remote.paths")
-    store_document = lazy("seekable.tokens.store_document")
+    store_document = lazy("seekable.formats.tokens.tokenizing.store_document")
 
 __all__ = ["has_spec", "may_be_shar", "shown_source", "spec_of_tokens"]
 

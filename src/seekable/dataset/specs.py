@@ -22,26 +22,29 @@ from seekable.storage.listing import Found
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.dataset import energon_files, hub_files, idxpack_files, token_files, wids_files
-    from seekable.dataset.energon_files import EnergonSpec
-    from seekable.dataset.hub_files import HubSpec
-    from seekable.dataset.idxpack_files import IdxpackSpec
-    from seekable.dataset.token_files import TokensSpec
-    from seekable.dataset.wids_files import WidsSpec
+    from seekable.formats.kaldi.directory import validation
+    from seekable.formats.kaldi.files import filenames, specifiers
+    from seekable.formats.kaldi.files.specifiers import Rspecifier
     from seekable.formats.registry import Format
+    from seekable.formats.shar import idxpack_files
+    from seekable.formats.shar.idxpack_files import IdxpackSpec
     from seekable.formats.source_options import SourceOptions
-    from seekable.kaldi.directory import validation
-    from seekable.kaldi.files import filenames, specifiers
-    from seekable.kaldi.files.specifiers import Rspecifier
+    from seekable.formats.tar import energon_files, wids_files
+    from seekable.formats.tar.energon_files import EnergonSpec
+    from seekable.formats.tar.wids_files import WidsSpec
+    from seekable.formats.tokens import token_files
+    from seekable.formats.tokens.token_files import TokensSpec
+    from seekable.remote import hub_files
+    from seekable.remote.hub_files import HubSpec
 else:
-    energon_files = lazy("seekable.dataset.energon_files")
-    hub_files = lazy("seekable.dataset.hub_files")
-    idxpack_files = lazy("seekable.dataset.idxpack_files")
-    validation = lazy("seekable.kaldi.directory.validation")
-    filenames = lazy("seekable.kaldi.files.filenames")
-    specifiers = lazy("seekable.kaldi.files.specifiers")
-    token_files = lazy("seekable.dataset.token_files")
-    wids_files = lazy("seekable.dataset.wids_files")
+    energon_files = lazy("seekable.formats.tar.energon_files")
+    hub_files = lazy("seekable.remote.hub_files")
+    idxpack_files = lazy("seekable.formats.shar.idxpack_files")
+    validation = lazy("seekable.formats.kaldi.directory.validation")
+    filenames = lazy("seekable.formats.kaldi.files.filenames")
+    specifiers = lazy("seekable.formats.kaldi.files.specifiers")
+    token_files = lazy("seekable.formats.tokens.token_files")
+    wids_files = lazy("seekable.formats.tar.wids_files")
 
 
 __all__ = [
@@ -60,7 +63,7 @@ _WIDS, _TOKENS = "wids:", ("megatron:", "tokens:")
 _PACK_SUFFIX = ".idxpack"
 
 _SHAR = "shar:"
-"""The beginning of the specs of Shar, which `seekable.dataset.shar` opens."""
+"""The beginning of the specs of Shar, which `seekable.formats.shar.shar_spec` opens."""
 
 _HUB_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
 

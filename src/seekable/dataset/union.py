@@ -14,6 +14,8 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, MissingColumn, WrongType
+from seekable.formats.tables.tables import TableSource
+from seekable.nodes.columns.arrow_types import UnsupportedType, type_of
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.columns.rename import MapColumns
@@ -25,8 +27,6 @@ from seekable.nodes.graph import with_children
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.tables import TableSource
-from seekable.writing.arrow_types import UnsupportedType, type_of
 from seekable.writing.preview import looked_at
 
 if TYPE_CHECKING:

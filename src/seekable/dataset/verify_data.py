@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._lazy import lazy
-from seekable.dataset.shar import shar_files
 from seekable.dataset.source_kinds import spec_of_tokens
 from seekable.dataset.specs import spec_of
-from seekable.dataset.verify_tokens import store_problems, wrong_ids_in
 from seekable.errors import CorruptRecord
 from seekable.formats.registry import find_data, format_named, format_of_all
+from seekable.formats.shar.shar_opening import format_of_field, open_shar, unequal_files
+from seekable.formats.shar.shar_spec import shar_files
 from seekable.formats.source_options import SourceOptions
+from seekable.formats.tables.tables import TableSource
 from seekable.formats.tokens.options import TOKENS
+from seekable.formats.tokens.source.token_source import TokenSource
+from seekable.formats.tokens.verify_tokens import store_problems, wrong_ids_in
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
@@ -27,9 +30,6 @@ from seekable.nodes.bases import leaves_of
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.indexed_sources import DataSource, IndexedSource
-from seekable.nodes.sources.shar_opening import format_of_field, open_shar, unequal_files
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found

@@ -20,14 +20,14 @@ from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
-    from seekable.formats import csv, csv_dialect, json_fields
     from seekable.formats.kaldi import named_objects
+    from seekable.formats.kaldi.directory.utterances import Utterances
     from seekable.formats.kaldi.entry_reader import EntryReader
-    from seekable.formats.kaldi_directory.utterances import Utterances
+    from seekable.formats.lines import csv, csv_dialect, json_fields
 else:
-    csv = lazy("seekable.formats.csv")
-    csv_dialect = lazy("seekable.formats.csv_dialect")
-    json_fields = lazy("seekable.formats.json_fields")
+    csv = lazy("seekable.formats.lines.csv")
+    csv_dialect = lazy("seekable.formats.lines.csv_dialect")
+    json_fields = lazy("seekable.formats.lines.json_fields")
     named_objects = lazy("seekable.formats.kaldi.named_objects")
 
 Decode = str | Callable[[bytes], Any] | Mapping[str, Any]

@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING
 
 from seekable._lazy import lazy
 from seekable.errors import SeekableError, UnsupportedFormat
-from seekable.formats import forager
+from seekable.formats.lines import forager
 from seekable.formats.shar import discovery
+from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, FACTS, TOKENIZER
 from seekable.formats.unopened import unopened_suffix
 from seekable.storage.compression import uncompressed_name
-from seekable.tokens.store_document import DOCUMENT, FACTS, TOKENIZER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from seekable.formats import energon
+    from seekable.formats.tar import energon
     from seekable.formats.tokens import token_folders
     from seekable.remote import paths
     from seekable.storage.listing import Listing
 else:
-    energon = lazy("seekable.formats.energon")
+    energon = lazy("seekable.formats.tar.energon")
     paths = lazy("seekable.remote.paths")
     token_folders = lazy("seekable.formats.tokens.token_folders")
 

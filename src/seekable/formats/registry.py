@@ -22,17 +22,18 @@ from seekable.storage.compression import COMPRESSED, compression_of, uncompresse
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.formats import folders, huggingface, unopened
-    from seekable.formats.table_format import TableFormat
+    from seekable.formats import folders, unopened
+    from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.holders.holder import Holder
+    from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
-    from seekable.kaldi.files.pipes import Pipes
-    from seekable.kaldi.holders.holder import Holder
+    from seekable.remote import hub_folders
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Found, Listing
 else:
     folders = lazy("seekable.formats.folders")
-    huggingface = lazy("seekable.formats.huggingface")
+    hub_folders = lazy("seekable.remote.hub_folders")
     unopened = lazy("seekable.formats.unopened")
 
 __all__ = [
@@ -189,42 +190,43 @@ def _imported(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-_CSV = "seekable.formats.csv:CsvScanner"
-_DIALECTS = "seekable.formats.csv_dialect:csv_variant"
-_LINES = "seekable.nodes.sources.line_source:line_source"
-_TABLES = "seekable.nodes.sources.tables:table_source"
-_ENTRIES = "seekable.nodes.sources.entry_source:entry_source"
+_CSV = "seekable.formats.lines.csv:CsvScanner"
+_DIALECTS = "seekable.formats.lines.csv_dialect:csv_variant"
+_LINES = "seekable.formats.lines.line_source:line_source"
+_TABLES = "seekable.formats.tables.tables:table_source"
+_ENTRIES = "seekable.formats.kaldi.entry_source:entry_source"
 _HOLDER = "seekable.formats.kaldi.holder_detection:with_holder"
 
 FORMATS = MappingProxyType(
     {
         form.name: form
         for form in (
-            Format("jsonl", (".jsonl", ".ndjson", ".json"), "seekable.formats.jsonl:JsonlScanner", _LINES,
-                   "json", compressible=True),
-            Format("text", (".txt",), "seekable.formats.text:TextScanner", _LINES, "text", compressible=True),
+            Format("jsonl", (".jsonl", ".ndjson", ".json"), "seekable.formats.lines.jsonl:JsonlScanner",
+                   _LINES, "json", compressible=True),
+            Format("text", (".txt",), "seekable.formats.lines.text:TextScanner", _LINES, "text",
+                   compressible=True),
             Format("csv", (".csv",), _CSV, _LINES, "csv", compressible=True, multiline=True,
                    variants=_DIALECTS),
             Format("tsv", (".tsv",), _CSV, _LINES, "tsv", compressible=True, multiline=True,
                    variants=_DIALECTS),
             Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True,
                    multiline=True, variants=_DIALECTS),
-            Format("parquet", (".parquet", ".pq"), "seekable.formats.parquet.format:ParquetFormat", _TABLES,
-                   "python"),
-            Format("arrow", (".arrow", ".feather", ".ipc"), "seekable.formats.arrow.format:ArrowFormat",
+            Format("parquet", (".parquet", ".pq"), "seekable.formats.tables.parquet.format:ParquetFormat",
                    _TABLES, "python"),
+            Format("arrow", (".arrow", ".feather", ".ipc"),
+                   "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python"),
             Format("ark", (".ark",), "seekable.formats.kaldi.archive_scanner:ArchiveScanner", _ENTRIES,
                    "kaldi", compressible=True, holder_finder=_HOLDER),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
                    compressible=True, holder_finder=_HOLDER),
-            Format("kaldi-directory", (), "seekable.formats.text:TextScanner",
-                   "seekable.nodes.sources.utterance_source:utterance_source", "kaldi-directory", key="key",
+            Format("kaldi-directory", (), "seekable.formats.lines.text:TextScanner",
+                   "seekable.formats.kaldi.utterance_source:utterance_source", "kaldi-directory", key="key",
                    names_commands=True),
             Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
-                   "seekable.nodes.sources.sample_source:sample_source", "fields", compressible=True,
+                   "seekable.formats.tar.sample_source:sample_source", "fields", compressible=True,
                    key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),
-            Format("tokens", (), "seekable.formats.tokens.families:TokenSurveyor",
-                   "seekable.nodes.sources.token_source:token_source", "arrays",
+            Format("tokens", (), "seekable.formats.tokens.families.by_family:TokenSurveyor",
+                   "seekable.formats.tokens.source.token_source:token_source", "arrays",
                    variants="seekable.formats.tokens.options:token_variant",
                    named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors")),
         )
@@ -258,7 +260,7 @@ def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[Found, .
     inspect = without_other_tools if format_name is None else without_their_files
 
     def arranged(folder: str, names: Sequence[str]) -> Sequence[str]:
-        return huggingface.data_files(folder, folders.of_one_kind(names, format_name))
+        return hub_folders.data_files(folder, folders.of_one_kind(names, format_name))
 
     return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=arranged, kind=format_name or PLAIN)
 

@@ -12,7 +12,7 @@ from seekable.storage.mapped import MOST_OPEN_FILES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 __all__ = ["OnError", "SourceOptions"]
 

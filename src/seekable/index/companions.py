@@ -22,20 +22,20 @@ from seekable.storage.files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.index import object_file, object_versions, remote_file
     from seekable.index.entry import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import addresses, placeholder
-    from seekable.storage import compressed, seek_points
+    from seekable.remote import placeholder
+    from seekable.remote.index import object_file, object_versions, remote_file
+    from seekable.storage import addresses, compressed, seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     compressed = lazy("seekable.storage.compressed")
-    object_file = lazy("seekable.index.object_file")
-    object_versions = lazy("seekable.index.object_versions")
+    object_file = lazy("seekable.remote.index.object_file")
+    object_versions = lazy("seekable.remote.index.object_versions")
     placeholder = lazy("seekable.remote.placeholder")
-    remote_file = lazy("seekable.index.remote_file")
+    remote_file = lazy("seekable.remote.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
 
 __all__ = [

@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index import companions, object_file, remote_file
+    from seekable.index import companions
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
-    from seekable.remote import addresses, mounts
+    from seekable.remote import mounts
+    from seekable.remote.index import object_file, remote_file
+    from seekable.storage import addresses
     from seekable.storage.ranges import RangeSource
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     companions = lazy("seekable.index.companions")
     mounts = lazy("seekable.remote.mounts")
-    object_file = lazy("seekable.index.object_file")
-    remote_file = lazy("seekable.index.remote_file")
+    object_file = lazy("seekable.remote.index.object_file")
+    remote_file = lazy("seekable.remote.index.remote_file")
 
 __all__ = ["FileSet", "combine"]
 

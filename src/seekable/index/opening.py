@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index import object_versions, remote_file
-    from seekable.index.build import build_index, parts, publishing, scan
+    from seekable.index.build import build_index, parts, scan
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
+    from seekable.remote.index import object_versions, publishing, remote_file
     from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
     cluster = lazy("seekable.parallel.cluster")
     find = lazy("seekable.remote.listing.find")
-    object_versions = lazy("seekable.index.object_versions")
-    remote_file = lazy("seekable.index.remote_file")
+    object_versions = lazy("seekable.remote.index.object_versions")
+    remote_file = lazy("seekable.remote.index.remote_file")
     parts = lazy("seekable.index.build.parts")
-    publishing = lazy("seekable.index.build.publishing")
+    publishing = lazy("seekable.remote.index.publishing")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["Indexing", "find_indexed", "open_files"]

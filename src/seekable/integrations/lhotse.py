@@ -7,7 +7,7 @@ from typing import Any
 from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
-from seekable.formats.lhotse_cuts import cut_from_record, cut_to_record
+from seekable.formats.shar.lhotse_cuts import cut_from_record, cut_to_record
 from seekable.stream.stream import Stream
 
 try:

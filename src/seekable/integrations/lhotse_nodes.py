@@ -33,7 +33,7 @@ from seekable.errors import (
     StateMismatch,
     WrongType,
 )
-from seekable.formats.lhotse_cuts import cut_from_record
+from seekable.formats.shar.lhotse_cuts import cut_from_record
 from seekable.nodes.readahead import reads_ahead
 from seekable.stream.iterator import StreamIterator
 

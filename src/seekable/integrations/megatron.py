@@ -26,13 +26,13 @@ from seekable.integrations.megatron_arguments import (
 )
 from seekable.integrations.megatron_cache import CachedOrders
 from seekable.integrations.megatron_items import ItemOptions
-from seekable.nodes.blend import MegatronBlend
-from seekable.nodes.packed.lengths.packing_columns import has_documents
-from seekable.nodes.packed.lengths.row_lengths import row_lengths
-from seekable.nodes.packed.pack import Pack
-from seekable.nodes.packed.sample_cut import SampleCut
-from seekable.nodes.packed.sample_form import checked_form
-from seekable.order.packing.megatron_blend import normalized, split_bounds, wanted_samples
+from seekable.packing.lengths.packing_columns import has_documents
+from seekable.packing.lengths.row_lengths import row_lengths
+from seekable.packing.nodes.blend import MegatronBlend
+from seekable.packing.nodes.pack import Pack
+from seekable.packing.nodes.sample_cut import SampleCut
+from seekable.packing.nodes.sample_form import checked_form
+from seekable.packing.order.megatron_blend import normalized, split_bounds, wanted_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from seekable.dataset.combine import concat
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import CorruptTokens, DataNotFound, IndexStale, InvalidArgument, WrongType
-from seekable.nodes.packed.windows import Windows
+from seekable.packing.nodes.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,26 +14,31 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seekable.kaldi.directory.problem import Problem
-    from seekable.kaldi.directory.validation import validate_directory
-    from seekable.kaldi.files.filenames import (
+    from seekable.formats.kaldi.directory.problem import Problem
+    from seekable.formats.kaldi.directory.validation import validate_directory
+    from seekable.formats.kaldi.files.filenames import (
         classify_rxfilename,
         classify_wxfilename,
         split_offset,
         split_range,
     )
-    from seekable.kaldi.files.opening import open_rx, open_wx
-    from seekable.kaldi.files.rx_file import RxFile
-    from seekable.kaldi.files.specifiers import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
-    from seekable.kaldi.files.wx_file import WxFile
-    from seekable.kaldi.holders.feature_files import HtkMatrix
-    from seekable.kaldi.holders.holder import Holder, SupportsRange
-    from seekable.kaldi.holders.matrix_coding import CompressedMatrix, compress
-    from seekable.kaldi.holders.ranges import Range, parse_range
-    from seekable.kaldi.holders.registry import find_holder, holder_names, register_holder
-    from seekable.kaldi.holders.sparse import SparseMatrix, SparseVector
-    from seekable.kaldi.holders.wave import Wave, WaveInfo
-    from seekable.kaldi.objects.basic_types import (
+    from seekable.formats.kaldi.files.opening import open_rx, open_wx
+    from seekable.formats.kaldi.files.rx_file import RxFile
+    from seekable.formats.kaldi.files.specifiers import (
+        Rspecifier,
+        Wspecifier,
+        parse_rspecifier,
+        parse_wspecifier,
+    )
+    from seekable.formats.kaldi.files.wx_file import WxFile
+    from seekable.formats.kaldi.holders.feature_files import HtkMatrix
+    from seekable.formats.kaldi.holders.holder import Holder, SupportsRange
+    from seekable.formats.kaldi.holders.matrix_coding import CompressedMatrix, compress
+    from seekable.formats.kaldi.holders.ranges import Range, parse_range
+    from seekable.formats.kaldi.holders.registry import find_holder, holder_names, register_holder
+    from seekable.formats.kaldi.holders.sparse import SparseMatrix, SparseVector
+    from seekable.formats.kaldi.holders.wave import Wave, WaveInfo
+    from seekable.formats.kaldi.objects.basic_types import (
         read_basic_type,
         read_integer_pairs,
         read_integer_vector,
@@ -41,10 +46,10 @@ if TYPE_CHECKING:
         write_integer_pairs,
         write_integer_vector,
     )
-    from seekable.kaldi.objects.cursor import Cursor, MemoryCursor, Output
-    from seekable.kaldi.objects.file_cursor import FileCursor
-    from seekable.kaldi.objects.header import read_header, write_header
-    from seekable.kaldi.objects.tokens import (
+    from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor, Output
+    from seekable.formats.kaldi.objects.file_cursor import FileCursor
+    from seekable.formats.kaldi.objects.header import read_header, write_header
+    from seekable.formats.kaldi.objects.tokens import (
         expect_pretty,
         expect_token,
         is_token,
@@ -53,13 +58,13 @@ if TYPE_CHECKING:
         write_pretty,
         write_token,
     )
-    from seekable.kaldi.tables.mapped_reader import MappedReader
-    from seekable.kaldi.tables.random_access import RandomAccessReader
-    from seekable.kaldi.tables.repair import Repair, repair
-    from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
-    from seekable.kaldi.tables.sequential import SequentialReader
-    from seekable.kaldi.tables.single import read, write
-    from seekable.kaldi.tables.writer import Writer
+    from seekable.formats.kaldi.tables.mapped_reader import MappedReader
+    from seekable.formats.kaldi.tables.random_access import RandomAccessReader
+    from seekable.formats.kaldi.tables.repair import Repair, repair
+    from seekable.formats.kaldi.tables.script import ScriptEntry, iter_script, read_script
+    from seekable.formats.kaldi.tables.sequential import SequentialReader
+    from seekable.formats.kaldi.tables.single import read, write
+    from seekable.formats.kaldi.tables.writer import Writer
 
 __all__ = [
     "CompressedMatrix",
@@ -182,7 +187,7 @@ _HOMES = {
     "write_pretty": "objects.tokens",
     "write_token": "objects.tokens",
 }
-"""The module of each public name, below ``seekable.kaldi``."""
+"""The module of each public name, below ``seekable.formats.kaldi``."""
 
 
 def __getattr__(name: str) -> object:
@@ -190,7 +195,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         message = f"module 'seekable.kaldi' has no attribute {name!r}"
         raise AttributeError(message)
-    value: object = getattr(importlib.import_module(f"seekable.kaldi.{_HOMES[name]}"), name)
+    value: object = getattr(importlib.import_module(f"seekable.formats.kaldi.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

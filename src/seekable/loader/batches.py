@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from seekable.loader.lane_deltas import LaneDeltas
     from seekable.loader.steps import Cursor, Steps
-    from seekable.nodes import object_bytes
+    from seekable.nodes.columns import record_batches as tables
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
-    from seekable.nodes.sources import table_batches as tables
+    from seekable.remote import object_bytes
     from seekable.remote.cache import disk_cache
 
     Int64s = NDArray[np.int64]
     Collate = Callable[[list[Any]], Any] | None
 else:
-    object_bytes = lazy("seekable.nodes.object_bytes")
+    object_bytes = lazy("seekable.remote.object_bytes")
     disk_cache = lazy("seekable.remote.cache.disk_cache")
-    tables = lazy("seekable.nodes.sources.table_batches")
+    tables = lazy("seekable.nodes.columns.record_batches")
 
 __all__ = [
     "Batch",

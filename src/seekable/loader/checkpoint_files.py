@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
-from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import file_size, folder_exists, list_names, output_path, read_file
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
 from seekable.state.stream_document import State, StreamState, merged, parse_state
 from seekable.storage.abandoned import abandoned_at_errors
+from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:

@@ -34,7 +34,6 @@ from seekable.loader.checkpoint_files import (
 from seekable.loader.compatibility import described
 from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
-from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import (
     delete_file,
     file_size,
@@ -48,6 +47,7 @@ from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
 from seekable.state.stream_document import parse_state
+from seekable.storage.addresses import is_address, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
     from seekable.loader.resumed import Resumed
     from seekable.nodes import evaluated
     from seekable.nodes.sources import indexed_sources
-    from seekable.remote import addresses
     from seekable.resume import report
     from seekable.state.stream_document import State
+    from seekable.storage import addresses
     from seekable.stream import description as stream_description
     from seekable.stream.stream import Stream
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     evaluated = lazy("seekable.nodes.evaluated")
     indexed_sources = lazy("seekable.nodes.sources.indexed_sources")
     report = lazy("seekable.resume.report")

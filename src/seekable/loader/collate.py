@@ -22,9 +22,9 @@ from seekable._lazy import lazy
 from seekable.errors import BadValue, InvalidArgument, NothingPassed, WrongType
 
 if TYPE_CHECKING:
-    from seekable.loader import varlen as varlen_batches
+    from seekable.packing import varlen as varlen_batches
 else:
-    varlen_batches = lazy("seekable.loader.varlen")
+    varlen_batches = lazy("seekable.packing.varlen")
 
 __all__ = ["FillCollate", "collate", "takes_columns"]
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.table_format import Bounds
+from seekable.formats.tables.table_format import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

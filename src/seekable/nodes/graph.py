@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from seekable._typing import Int64s
-    from seekable.nodes import object_bytes
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
+    from seekable.remote import object_bytes
 else:
-    object_bytes = lazy("seekable.nodes.object_bytes")
+    object_bytes = lazy("seekable.remote.object_bytes")
 
 
 __all__ = [

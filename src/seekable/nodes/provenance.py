@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
-    from seekable.remote import addresses
+    from seekable.storage import addresses
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
 
 
 __all__ = ["Origins", "file_matches", "gathered", "of_files", "of_places"]

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.nodes import object_bytes
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.remote import object_bytes
 else:
-    object_bytes = lazy("seekable.nodes.object_bytes")
+    object_bytes = lazy("seekable.remote.object_bytes")
 
 __all__ = [
     "STREAK",

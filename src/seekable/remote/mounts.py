@@ -18,7 +18,6 @@ import msgspec
 import xxhash
 
 from seekable._secrets import may_send_secrets, seal, unseal
-from seekable.remote.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of
 from seekable.remote.stores.fsspec_store import FsspecStore, protocol_of
 from seekable.remote.stores.hub_store import HubStore, is_on_hub
 from seekable.remote.stores.obstore_clients import client_of
@@ -26,6 +25,7 @@ from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.options import StorageOptions, checked_options
 from seekable.remote.stores.whole_urls import WholeUrls
 from seekable.remote.url_keys import is_sent_as_written
+from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of
 from seekable.storage.braces import expanded, has_braces
 
 if TYPE_CHECKING:

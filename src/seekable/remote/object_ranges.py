@@ -9,10 +9,10 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from seekable.remote import addresses
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
+from seekable.storage import addresses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, Unreachable
-from seekable.remote.addresses import is_address, parse
 from seekable.remote.scratch_folders import scratch_folder
+from seekable.storage.addresses import is_address, parse
 from seekable.storage.asked import address_of_path
 from seekable.storage.files import create_new, put_in_place, write_atomically
 from seekable.storage.map_file import map_file

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
-from seekable.remote import addresses
 from seekable.remote.listing.known import known_listings, listing_once
+from seekable.storage import addresses
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:

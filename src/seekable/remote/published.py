@@ -10,10 +10,10 @@ from collections import deque
 from typing import TYPE_CHECKING, final
 
 from seekable.errors import DataNotFound, IndexStale
-from seekable.remote.addresses import parse, shown
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.stores.store import Pin
 from seekable.storage.abandoned import awaited
+from seekable.storage.addresses import parse, shown
 from seekable.storage.index_names import INDEX_FOLDER
 
 if TYPE_CHECKING:

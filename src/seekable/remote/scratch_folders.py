@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import xxhash
 
 from seekable._lazy import lazy
-from seekable.remote.addresses import is_address, parse
+from seekable.storage.addresses import is_address, parse
 from seekable.storage.files import cache_folder, make_private_folder
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, SeekableError, Unreachable
-from seekable.remote.addresses import secrets_of, shown
+from seekable.storage.addresses import secrets_of, shown
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -14,19 +14,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
-from seekable.formats.csv_dialect import is_csv
+from seekable.formats.lines.csv_dialect import is_csv
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.batch import Batch
-from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.mix import Mix
-from seekable.nodes.packed.lengths.packing_columns import has_documents
-from seekable.nodes.packed.pack import Pack
-from seekable.nodes.packed.sample_cut import SampleCut
-from seekable.nodes.packed.sample_form import SampleForm
-from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample
 from seekable.nodes.shuffle import Shuffle
@@ -35,6 +29,12 @@ from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
+from seekable.packing.lengths.packing_columns import has_documents
+from seekable.packing.nodes.blend import MegatronBlend
+from seekable.packing.nodes.pack import Pack
+from seekable.packing.nodes.sample_cut import SampleCut
+from seekable.packing.nodes.sample_form import SampleForm
+from seekable.packing.nodes.windows import Windows
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.state.canonical import canonical_json
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.nodes.contract import Node
-    from seekable.nodes.packed.packed_node import PackedNode
     from seekable.nodes.sources.indexed_sources import IndexedSource
+    from seekable.packing.nodes.packed_node import PackedNode
 
     Tree = Mapping[str, Any]
     Children = tuple[Node, ...]

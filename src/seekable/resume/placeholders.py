@@ -14,10 +14,10 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
+from seekable.formats.tables.tables import TableSource
 from seekable.nodes.bases import ElementwiseNode, InMemoryPlan, PassOn, UnaryNode
 from seekable.nodes.contract import Leaf, Node, OrderNode
 from seekable.nodes.graph import Plan, Reader, Router
-from seekable.nodes.sources.tables import TableSource
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 

@@ -11,8 +11,11 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.decoding import decoder_named
-from seekable.formats.fields.decode_argument import checked_decode
 from seekable.formats.registry import format_named
+from seekable.formats.tables.tables import TableSource
+from seekable.formats.tar.fields.decode_argument import checked_decode
+from seekable.formats.tar.sample_source import SampleSource
+from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
@@ -21,10 +24,7 @@ from seekable.index.indexed_files import indexed_files
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
-from seekable.remote.addresses import is_web, plain_name
+from seekable.storage.addresses import is_web, plain_name
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.formats.tables.tables import TableSource
+from seekable.formats.tar.siblings import Siblings
 from seekable.nodes.bases import Ascending, ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
@@ -21,16 +23,14 @@ from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.join import Join
-from seekable.nodes.packed.packed_node import PackedNode
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
 from seekable.nodes.sources.indexed_sources import IndexedSource
 from seekable.nodes.sources.sequence_source import SequenceSource
-from seekable.nodes.sources.siblings import Siblings
-from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
+from seekable.packing.nodes.packed_node import PackedNode
 from seekable.resume.from_description import UNKNOWN_ROWS
 from seekable.resume.placeholders import PlaceholderSource
 

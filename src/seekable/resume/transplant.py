@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from seekable.errors import StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
-from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.flatten import Flatten
-from seekable.nodes.packed.lengths.row_lengths import row_lengths
-from seekable.nodes.packed.pack import Pack
-from seekable.nodes.packed.packed_node import PackedNode
-from seekable.nodes.packed.sample_cut import SampleCut
-from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.zip import Zip
+from seekable.packing.lengths.row_lengths import row_lengths
+from seekable.packing.nodes.blend import MegatronBlend
+from seekable.packing.nodes.pack import Pack
+from seekable.packing.nodes.packed_node import PackedNode
+from seekable.packing.nodes.sample_cut import SampleCut
+from seekable.packing.nodes.windows import Windows
 from seekable.resume.from_description import UNKNOWN_ROWS, rebuild_loosely
 from seekable.resume.match_rows import matching_rows, selected_rows
 from seekable.resume.placeholders import PlaceholderSource

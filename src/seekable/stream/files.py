@@ -14,18 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Executor
 
+    from seekable.formats.lines import jsonl_writer
+    from seekable.formats.shar import shar_format
+    from seekable.formats.tables import parquet_writer
+    from seekable.formats.tar import tar_writer
     from seekable.parallel.progress import ProgressHook
     from seekable.stream import lane_items
     from seekable.stream.stage import Stage
-    from seekable.writing import earlier_files, jsonl, parquet, shar, tar, write_stream
+    from seekable.writing import earlier_files, write_stream
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
-    jsonl = lazy("seekable.writing.jsonl")
+    jsonl_writer = lazy("seekable.formats.lines.jsonl_writer")
     lane_items = lazy("seekable.stream.lane_items")
-    parquet = lazy("seekable.writing.parquet")
-    shar = lazy("seekable.writing.shar")
-tar = lazy("seekable.writing.tar")
+    parquet_writer = lazy("seekable.formats.tables.parquet_writer")
+    shar_format = lazy("seekable.formats.shar.shar_format")
+    tar_writer = lazy("seekable.formats.tar.tar_writer")
 write_stream = lazy("seekable.writing.write_stream")
 
 __all__ = ["StreamFiles"]
@@ -115,7 +119,7 @@ class StreamFiles:
         return write_stream.write_stream(
             self._checked_items("write_parquet()"),
             folder,
-            parquet.parquet(schema, compression=compression, row_group_rows=rows),
+            parquet_writer.parquet(schema, compression=compression, row_group_rows=rows),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
@@ -173,7 +177,7 @@ class StreamFiles:
         return write_stream.write_stream(
             self._checked_items("write_jsonl()"),
             folder,
-            jsonl.json_lines(compression),
+            jsonl_writer.json_lines(compression),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
@@ -241,7 +245,7 @@ class StreamFiles:
         written = write_stream.write_stream(
             self._checked_items("write_tar()"),
             folder,
-            tar.tar(compression),
+            tar_writer.tar(compression),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
@@ -249,7 +253,7 @@ class StreamFiles:
             progress=progress,
             storage_options=storage_options,
         )
-        return tar.indexed(folder, written, jobs=jobs, executor=executor)
+        return tar_writer.indexed(folder, written, jobs=jobs, executor=executor)
 
     def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
@@ -310,7 +314,7 @@ class StreamFiles:
         return write_stream.write_stream(
             self._checked_items("write_shar()"),
             folder,
-            shar.shar(fields, compress_jsonl=compress_jsonl, create_index=create_index),
+            shar_format.shar(fields, compress_jsonl=compress_jsonl, create_index=create_index),
             rows_per_file=size,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,

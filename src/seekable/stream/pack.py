@@ -11,7 +11,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import BadToken, InvalidArgument, WrongType
-from seekable.order.packing.open_bins import OpenBins
+from seekable.order.open_bins import OpenBins
 from seekable.stream.rebuild import add_token, rebuilt
 from seekable.stream.shapes import OneInput
 from seekable.stream.stall import CHECK_EVERY, StallDetector

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Executor
 
+    from seekable.formats.tokens.writing import tokens_arguments
     from seekable.parallel.progress import ProgressHook
-    from seekable.writing import earlier_files, tokens_arguments, write_stream
+    from seekable.writing import earlier_files, write_stream
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
-    tokens_arguments = lazy("seekable.writing.tokens_arguments")
+    tokens_arguments = lazy("seekable.formats.tokens.writing.tokens_arguments")
     write_stream = lazy("seekable.writing.write_stream")
 
 __all__ = ["StreamTokenWriting"]

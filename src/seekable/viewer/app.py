@@ -16,9 +16,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as WebRoute
 
 from seekable.errors import InvalidArgument, KeyNotFound
-from seekable.facts.documents import SCHEMA
 from seekable.storage.memory import bytes_in_words
 from seekable.viewer.error_page import error_page
+from seekable.viewer.facts.documents import SCHEMA
 from seekable.viewer.identity import identity_of
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, Redirect, Svg, Table

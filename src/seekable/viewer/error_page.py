@@ -19,10 +19,10 @@ from seekable.errors import (
     SeekableError,
     WrongType,
 )
-from seekable.facts.as_in_files import data_of
-from seekable.facts.documents import json_safe
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
+from seekable.viewer.facts.as_in_files import data_of
+from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.page import Page
 from seekable.viewer.stale import changed_files
 

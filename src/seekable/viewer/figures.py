@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.charts.areas import areas
-from seekable.charts.bars import bars
-from seekable.charts.histogram import histogram
-from seekable.charts.lines import lines
-from seekable.facts.documents import in_words, json_safe
+from seekable.viewer.charts.areas import areas
+from seekable.viewer.charts.bars import bars
+from seekable.viewer.charts.histogram import histogram
+from seekable.viewer.charts.lines import lines
+from seekable.viewer.facts.documents import in_words, json_safe
 from seekable.viewer.page import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.charts.sheet import Theme
-    from seekable.facts.file_sizes import FileSizes
-    from seekable.facts.length_histogram import LengthHistogram
-    from seekable.facts.loss_log import ComparedLoss, LossLog
-    from seekable.facts.mixture import Mixture
-    from seekable.facts.padding import Padding
-    from seekable.facts.schedule import Schedule
+    from seekable.viewer.charts.sheet import Theme
+    from seekable.viewer.facts.file_sizes import FileSizes
+    from seekable.viewer.facts.length_histogram import LengthHistogram
+    from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
+    from seekable.viewer.facts.mixture import Mixture
+    from seekable.viewer.facts.padding import Padding
+    from seekable.viewer.facts.schedule import Schedule
 
 __all__ = [
     "Figure",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import SeekableError
-from seekable.facts.as_in_files import data_of
-from seekable.facts.data_survey import files_of
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
+from seekable.viewer.facts.as_in_files import data_of
+from seekable.viewer.facts.data_survey import files_of
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node

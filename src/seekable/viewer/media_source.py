@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import WrongType
-from seekable.kaldi.holders.wave import Wave
-from seekable.sound.payload import BufferPayload, FilePayload, RangePayload
-from seekable.sound.wave_file import wave_file
+from seekable.formats.audio.payload import BufferPayload, FilePayload, RangePayload
+from seekable.formats.audio.wave_file import wave_file
+from seekable.formats.kaldi.holders.wave import Wave
 from seekable.viewer.places import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.sound.payload import Payload
+    from seekable.formats.audio.payload import Payload
     from seekable.viewer.media_roots import MediaRoots
 
 __all__ = ["decoded_audio", "media_at"]

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, KeyNotFound, WrongType
-from seekable.facts.as_in_files import data_of
-from seekable.facts.source_counts import source_names, source_nodes
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.contract import Leaf
 from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.stream.stream import Stream
+from seekable.viewer.facts.as_in_files import data_of
+from seekable.viewer.facts.source_counts import source_names, source_nodes
 from seekable.viewer.jobs import Jobs
 from seekable.viewer.media_roots import MediaRoots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.facts.loss_log import LossLog
     from seekable.parallel.progress import ProgressHook
+    from seekable.viewer.facts.loss_log import LossLog
     from seekable.viewer.jobs import Job
 
 __all__ = ["OpenPipeline", "Opened", "StillOpening", "free_name", "opened_of", "safe_name"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import SeekableError
-from seekable.facts.documents import json_safe
 from seekable.formats.registry import find_data
+from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.hooked_work import hooked
 
 if TYPE_CHECKING:

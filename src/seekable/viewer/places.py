@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from seekable.errors import InvalidArgument, KeyNotFound
-from seekable.facts.key_paths import RECORD
+from seekable.viewer.facts.key_paths import RECORD
 
 __all__ = ["child_place", "value_at"]
 

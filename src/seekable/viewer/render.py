@@ -17,10 +17,10 @@ from urllib.parse import quote
 import numpy as np
 from markupsafe import Markup, escape
 
-from seekable.charts.waveform import clock
 from seekable.errors import CorruptRecord, SeekableError
-from seekable.facts.key_paths import RECORD
 from seekable.nodes.hole import HOLE
+from seekable.viewer.charts.waveform import clock
+from seekable.viewer.facts.key_paths import RECORD
 from seekable.viewer.media_source import decoded_audio
 from seekable.viewer.media_types import HEAD_BYTES, media_type
 from seekable.viewer.places import child_place

@@ -6,8 +6,8 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from seekable.facts.data_survey import files_of
-from seekable.facts.documents import json_safe
+from seekable.viewer.facts.data_survey import files_of
+from seekable.viewer.facts.documents import json_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

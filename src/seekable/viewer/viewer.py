@@ -12,7 +12,7 @@ from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable._optional import is_installed
 from seekable.errors import ForkUnsafe, MissingDependency
-from seekable.facts.loss_log import read_loss_log
+from seekable.viewer.facts.loss_log import read_loss_log
 from seekable.viewer.media_roots import media_roots
 from seekable.viewer.opened import opened_of, safe_name
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, StateMismatch
-from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import delete_file, file_size, list_names
+from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
 from seekable.writing.ending import unend
 from seekable.writing.finished_files import recorded

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from seekable.errors import CorruptState, IndexStale, InvalidArgument
-from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import file_stat, read_file, replace_file, write_file
+from seekable.storage.addresses import is_address, shown
 from seekable.storage.named_files_json import decode_names, encode_names
 
 if TYPE_CHECKING:

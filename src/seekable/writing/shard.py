@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.nodes.columns.record_batches import is_columnar, table_of
 from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.table_batches import is_columnar, table_of
 from seekable.writing.file_format import TracedRecords
 from seekable.writing.pipeline_code import origin_paths
 from seekable.writing.whole_file import write_whole

@@ -11,7 +11,6 @@ from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, WrongType
 from seekable.formats.registry import SUFFIXES
-from seekable.remote.addresses import is_address, parse, shown
 from seekable.remote.output_files import (
     file_size,
     list_names,
@@ -20,6 +19,7 @@ from seekable.remote.output_files import (
     write_file,
 )
 from seekable.remote.scratch_folders import scratch_folder
+from seekable.storage.addresses import is_address, parse, shown
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import xxhash
 
 from seekable.errors import WrongType
-from seekable.remote.addresses import is_address
 from seekable.remote.output_files import place_file
 from seekable.remote.scratch_folders import scratch_folder
+from seekable.storage.addresses import is_address
 from seekable.storage.files import create_new
 from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.target import unfinished_name

@@ -13,9 +13,9 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
-from seekable.remote.addresses import shown
 from seekable.remote.output_files import folder_exists
 from seekable.state.functions import code_digests, python_version
+from seekable.storage.addresses import shown
 from seekable.storage.asked import has_addresses
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept

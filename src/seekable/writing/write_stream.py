@@ -20,9 +20,9 @@ from seekable.parallel.function_calls import WAY_OUT, FunctionCalls, answered, g
 from seekable.parallel.map_ranges import FOREIGN_REQUESTS, execution_options
 from seekable.parallel.pickling import serialized
 from seekable.parallel.progress import watched
-from seekable.remote.addresses import shown
 from seekable.remote.output_files import folder_exists
 from seekable.state.functions import code_digests, python_version
+from seekable.storage.addresses import shown
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.ending import has_ended, unend

@@ -13,11 +13,11 @@ from tests.formats.arrow.tables import Codec, Held, Kind, batch, opened, written
 from tests.thrift import some
 
 from seekable.errors import CorruptRecord, UnsupportedFormat
-from seekable.formats.arrow.format import ArrowFormat
-from seekable.formats.arrow.ipc import blocks_of, read_footer
+from seekable.formats.tables.arrow.format import ArrowFormat
+from seekable.formats.tables.arrow.ipc import blocks_of, read_footer
 
 if TYPE_CHECKING:
-    from seekable.formats.arrow.table import ArrowTable
+    from seekable.formats.tables.arrow.table import ArrowTable
 
 KINDS: list[Kind] = ["file", "stream"]
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.formats.fields.samples import npy, npz, png, tenbin
 
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
-from seekable.formats.fields.field_decoder import FIELD_DECODERS, field_decoder, last_component
-from seekable.formats.fields.images import IMAGE_SPECS, IMAGE_SUFFIXES
+from seekable.formats.tar.fields.field_decoder import FIELD_DECODERS, field_decoder, last_component
+from seekable.formats.tar.fields.images import IMAGE_SPECS, IMAGE_SUFFIXES
 
 webdataset = pytest.importorskip("webdataset")
 

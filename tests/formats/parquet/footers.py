@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.formats.parquet.thrift import unsigned, varint
+from seekable.formats.tables.parquet.thrift import unsigned, varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

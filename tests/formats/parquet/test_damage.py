@@ -19,9 +19,9 @@ from tests.thrift import sample, some
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, SeekableError, UnsupportedFormat
-from seekable.formats.parquet.format import ParquetFormat, page_tables
-from seekable.formats.parquet.pages import leading_header
-from seekable.formats.parquet.thrift import ThriftError, unsigned
+from seekable.formats.tables.parquet.format import ParquetFormat, page_tables
+from seekable.formats.tables.parquet.pages import leading_header
+from seekable.formats.tables.parquet.thrift import ThriftError, unsigned
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from tests.formats.parquet import footers
 from tests.formats.parquet.truth import Bytes, check, leaf_of, opened, written
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.parquet.format import ParquetFormat
-from seekable.formats.parquet.pages import Span
+from seekable.formats.tables.parquet.format import ParquetFormat
+from seekable.formats.tables.parquet.pages import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable

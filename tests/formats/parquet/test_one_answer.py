@@ -14,8 +14,8 @@ from tests.formats.parquet.truth import opened, written
 
 import seekable as sk
 from seekable.errors import CorruptRecord, UnsupportedFormat
-from seekable.formats.parquet.thrift import unsigned
-from seekable.nodes.sources.decode import DECODED
+from seekable.formats.tables.parquet.thrift import unsigned
+from seekable.nodes.columns.decode_column import DECODED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def test_pages_that_are_refused_here_are_read_if_pyarrow_reads_the_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A kind of page that nothing here knows: pyarrow has the last word about it.
-    monkeypatch.setattr("seekable.formats.parquet.pages._DICTIONARY_ENCODINGS", ())
+    monkeypatch.setattr("seekable.formats.tables.parquet.pages._DICTIONARY_ENCODINGS", ())
     table = pa.table({"a": [row % 7 for row in range(50)]})
     pq.write_table(table, tmp_path / "a.parquet")
     for records in answers(tmp_path / "a.parquet"):

@@ -15,10 +15,10 @@ from tests.formats.parquet import family
 from tests.formats.parquet.truth import leaf_of, opened, same, written
 from tests.thrift import sample
 
-from seekable.formats.parquet.point_read import point_reader
+from seekable.formats.tables.parquet.point_read import point_reader
 
 if TYPE_CHECKING:
-    from seekable.formats.parquet.paged_column import Paged
+    from seekable.formats.tables.parquet.paged_column import Paged
 
 CODECS = ["none", "snappy", "gzip", "brotli", "zstd", "lz4"]
 QUICK = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.formats.parquet import thrift
-from seekable.formats.parquet.thrift import ThriftError, Truncated, read_struct, skip
+from seekable.formats.tables.parquet import thrift
+from seekable.formats.tables.parquet.thrift import ThriftError, Truncated, read_struct, skip
 
 NUMBERS = st.integers(-(2**62), 2**62)
 STOP = b"\0"

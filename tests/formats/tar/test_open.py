@@ -28,7 +28,7 @@ from seekable.errors import (
     UnsupportedFormat,
     WrongType,
 )
-from seekable.nodes.sources.sample_source import SampleSource
+from seekable.formats.tar.sample_source import SampleSource
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:

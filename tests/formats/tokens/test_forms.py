@@ -331,7 +331,7 @@ def test_an_index_beside_that_has_not_changed_is_not_read_again(
     write(tmp_path, megatron([np.array([1, 2])]))
     aged(tmp_path)
     sk.open(tmp_path)
-    monkeypatch.setattr("seekable.formats.tokens.families._survey_of_family", None)
+    monkeypatch.setattr("seekable.formats.tokens.families.by_family._survey_of_family", None)
     assert documents(tmp_path) == [[1, 2]]
 
 

@@ -11,10 +11,10 @@ from tests.stream.matrix import BUILDERS
 from tests.thrift import one_of_each, turns
 
 import seekable as sk
+from seekable.formats.lines.line_stream import FromLines
 from seekable.loader.lane_batches import LaneReader
 from seekable.loader.lane_deltas import LaneStates
 from seekable.stream.bucket import Bucket
-from seekable.stream.lines import FromLines
 from seekable.stream.mix import MixBounded
 from seekable.testing.same import same
 

@@ -13,7 +13,7 @@ from seekable.order.permutation import permute_one
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.order.packing.pieces import Packing
+    from seekable.packing.order.pieces import Packing
 
 T = TypeVar("T")
 

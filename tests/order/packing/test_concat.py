@@ -16,15 +16,15 @@ from tests.order.packing import lists
 from tests.thrift import some
 
 from seekable.order.keys import derive, kind_key, mix_one
-from seekable.order.packing.axis import OffsetsAxis
-from seekable.order.packing.exchange import Exchange
-from seekable.order.packing.fill_in_middle import Fim
-from seekable.order.packing.fixed_windows import FixedWindows
-from seekable.order.packing.length_order import length_order, offsets_of
-from seekable.order.packing.table import Table
+from seekable.packing.order.axis import OffsetsAxis
+from seekable.packing.order.exchange import Exchange
+from seekable.packing.order.fill_in_middle import Fim
+from seekable.packing.order.fixed_windows import FixedWindows
+from seekable.packing.order.length_order import length_order, offsets_of
+from seekable.packing.order.table import Table
 
 if TYPE_CHECKING:
-    from seekable.order.packing.pieces import Packing
+    from seekable.packing.order.pieces import Packing
 
 GOLDEN_LENGTHS = [1 + mix_one(document) % 97 for document in range(1000)]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seekable.order.packing.length_order import (
+from seekable.packing.order.length_order import (
     chunk_starts,
     length_classes,
     length_order,

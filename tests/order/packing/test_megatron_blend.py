@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.order.packing import megatron_blend
-from seekable.order.packing.megatron_blend import (
+from seekable.packing.order import megatron_blend
+from seekable.packing.order.megatron_blend import (
     blend_exhaustively,
     blend_weighted,
     normalized,

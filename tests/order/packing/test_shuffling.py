@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from seekable.order.keys import derive, kind_key
-from seekable.order.packing.exchange import Exchange
-from seekable.order.packing.length_order import LengthOrder, length_order
-from seekable.order.packing.table import Table
 from seekable.order.permutation import unpermute
+from seekable.packing.order.exchange import Exchange
+from seekable.packing.order.length_order import LengthOrder, length_order
+from seekable.packing.order.table import Table
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s

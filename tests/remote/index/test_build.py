@@ -22,12 +22,13 @@ from tests.remote.index.counting_store import CountingStore, KilledBuild
 
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import FORMATS
-from seekable.index.build import build_index, object_reader, other_index, stored_file
+from seekable.index.build import build_index, other_index
 from seekable.index.build.kept_parts import KeptParts
-from seekable.index.build.pinned_object import PinnedObject
 from seekable.index.digest import END_BYTES
 from seekable.remote import mounts
 from seekable.remote.fetching.fetcher import fetcher
+from seekable.remote.index import object_reader, stored_file
+from seekable.remote.index.pinned_object import PinnedObject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -275,7 +276,7 @@ def test_an_object_that_was_replaced_is_scanned_as_it_is_now(store: CountingStor
 def test_what_is_transferred_is_said_and_refused(
     store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.index.build.transfer._WORTH_SAYING", 1000)
+    monkeypatch.setattr("seekable.remote.index.transfer._WORTH_SAYING", 1000)
     store.objects["a.jsonl"] = lines(100)
     size = len(store.objects["a.jsonl"])
     with pytest.raises(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable.index.object_versions import keep_versions, version_of
+from seekable.remote.index.object_versions import keep_versions, version_of
 from seekable.remote.listing import folder as folder_requests
 from seekable.remote.stores.store import Stat
 

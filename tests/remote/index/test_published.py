@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.remote.index.builds import entries_in, file_set, index_store, same
 
 from seekable.errors import InvalidArgument
-from seekable.index.build import publishing
-from seekable.index.build.publishing import publish, unread_tables
 from seekable.index.file_table import table_name
+from seekable.remote.index import publishing
+from seekable.remote.index.publishing import publish, unread_tables
 from seekable.remote.published import PublishedFolder
 
 if TYPE_CHECKING:

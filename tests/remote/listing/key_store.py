@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from seekable.errors import DataNotFound
-from seekable.remote.addresses import parse
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.listing import folder
 from seekable.remote.stores.store import Stat, Store
+from seekable.storage.addresses import parse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from seekable.nodes.object_bytes import fewer_ranges
 from seekable.remote.fetching.wants import ObjectRef, Wants
+from seekable.remote.object_bytes import fewer_ranges
 from seekable.remote.stores.store import Pin
 
 

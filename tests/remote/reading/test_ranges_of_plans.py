@@ -32,8 +32,8 @@ from tests.thrift import sample
 import seekable as sk
 import seekable.nodes
 from seekable.nodes.bases import InMemoryPlan
+from seekable.nodes.columns.decode_column import DECODED
 from seekable.nodes.graph import Plan
-from seekable.nodes.sources.decode import DECODED
 from seekable.storage.mapped import OpenFiles
 
 if TYPE_CHECKING:

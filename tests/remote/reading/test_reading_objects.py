@@ -12,7 +12,7 @@ from tests.remote.reading.test_ranges_of_plans import CASES
 from tests.thrift import sample
 
 import seekable as sk
-from seekable.nodes.sources.decode import DECODED
+from seekable.nodes.columns.decode_column import DECODED
 from seekable.remote.cache.disk_cache import BYTES_VARIABLE, FOLDER_VARIABLE, UNIT_BYTES
 from seekable.remote.fetching import appetite
 from seekable.remote.fetching import fetcher as fetchers

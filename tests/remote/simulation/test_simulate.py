@@ -12,17 +12,16 @@ import pytest
 from tests.cli.command import documents, output, run
 
 import seekable as sk
-from seekable.loader import simulated_run
-from seekable.loader.planned_reads import FileNumbers, reads_of
-from seekable.loader.simulated_run import stretches
 from seekable.remote.cache.disk_cache import DiskCache
 from seekable.remote.fetching import retention
 from seekable.remote.fetching.fetcher import Fetcher, fetcher
 from seekable.remote.fetching.merging import merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.simulation import replay
+from seekable.remote.simulation import replay, simulated_run
+from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
 from seekable.remote.simulation.reads import Reads, UnitAxis
 from seekable.remote.simulation.replay import Knobs, RankMemory, Requests, range_requests
+from seekable.remote.simulation.simulated_run import stretches
 from seekable.remote.stores.store import Pin
 
 if TYPE_CHECKING:

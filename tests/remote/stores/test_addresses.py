@@ -7,7 +7,7 @@ import os
 import pytest
 
 from seekable.errors import InvalidArgument
-from seekable.remote.addresses import is_address, parse, secrets_of, shown
+from seekable.storage.addresses import is_address, parse, secrets_of, shown
 
 ADDRESSES = {
     "s3://bucket/corpus/a.jsonl": ("s3", "bucket", "corpus/a.jsonl"),

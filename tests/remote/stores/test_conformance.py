@@ -9,12 +9,12 @@ import fsspec  # type: ignore[import-untyped]
 import pytest
 from obstore.store import MemoryStore
 
-from seekable.remote.addresses import Address, parse
 from seekable.remote.mounts import mount, store_of
 from seekable.remote.stores.fsspec_store import FsspecStore
 from seekable.remote.stores.obstore_clients import Client
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.options import StorageOptions
+from seekable.storage.addresses import Address, parse
 from seekable.testing import StoreTests
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.parallel.processes import WorkerProcesses
-from seekable.remote.addresses import parse, shown
 from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_of
 from seekable.remote.output_files import file_size
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.store import Pin
+from seekable.storage.addresses import parse, shown
 
 if TYPE_CHECKING:
     from http.server import BaseHTTPRequestHandler

@@ -13,11 +13,11 @@ from tests.remote.stores.test_mounts import read
 
 import seekable as sk
 from seekable.errors import AccessDenied, InvalidArgument, Unreachable
-from seekable.remote.addresses import UrlSecrets, parse
 from seekable.remote.mounts import mount, store_of
 from seekable.remote.stores.obstore_clients import client_of
 from seekable.remote.stores.options import checked_options
 from seekable.remote.stores.store import Pin
+from seekable.storage.addresses import UrlSecrets, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -121,7 +121,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.kaldi.copying import Job, copy_object, copy_table, is_table
     from seekable.cli.kaldi.entry_count import print_outcome
     from seekable.cli.kaldi.holder_choice import chosen_holder
-    from seekable.facts.documents import json_safe
+    from seekable.viewer.facts.documents import json_safe
 
     found = chosen_holder(holder, source, pipes.value)
     job = Job(

@@ -14,6 +14,7 @@ from seekable.cli.kaldi.key_filter import key_filter
 from seekable.cli.kaldi.segment_lines import Part, read_parts
 from seekable.cli.kaldi.targets import is_on_stdout, looks_like_a_table, script_of_targets, wxfilenames
 from seekable.errors import InvalidArgument, KeyNotFound
+from seekable.formats.kaldi.tables.script import iter_script
 from seekable.kaldi import (
     RandomAccessReader,
     SequentialReader,
@@ -26,10 +27,9 @@ from seekable.kaldi import (
     split_range,
     write,
 )
-from seekable.kaldi.tables.script import iter_script
 
 if TYPE_CHECKING:
-    from seekable.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 __all__ = ["Copied", "Job", "copy_object", "copy_table", "is_table"]
 

@@ -9,8 +9,8 @@ from typing import final
 
 from seekable.cli.progress_output import StatusLine
 from seekable.errors import InvalidArgument, SeekableError
-from seekable.facts.documents import document
 from seekable.parallel.progress import Throttle
+from seekable.viewer.facts.documents import document
 
 __all__ = ["EntryCount", "counted", "entries_in_words", "print_outcome", "writing"]
 

@@ -12,7 +12,7 @@ from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, exam
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 EPILOG = examples(
     "kaldi from-jsonl vectors.jsonl ark,scp:v.ark,v.scp --key id --value vector --holder vector",
@@ -67,8 +67,8 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.kaldi.entry_count import counted, print_outcome, writing
     from seekable.cli.kaldi.json_values import from_json
     from seekable.cli.kaldi.targets import is_on_stdout
-    from seekable.facts.documents import json_safe
     from seekable.kaldi import Writer
+    from seekable.viewer.facts.documents import json_safe
 
     options: dict[str, Any] = {} if precision is None else {"precision": precision}
     on_stdout = is_on_stdout(wspecifier)

@@ -68,7 +68,7 @@ def _text(value: Any, holder: Any) -> bytes:
 
     from seekable.cli.kaldi.json_values import to_json
     from seekable.errors import InvalidArgument
-    from seekable.writing.jsonl import json_text
+    from seekable.formats.lines.jsonl_writer import json_text
 
     file = io.BytesIO()
     try:

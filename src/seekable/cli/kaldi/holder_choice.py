@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from seekable.cli.kaldi.targets import looks_like_a_table
 from seekable.errors import InvalidArgument
+from seekable.formats.kaldi.files.file_commands import file_command
+from seekable.formats.kaldi.files.filenames import command_of
+from seekable.formats.kaldi.files.pipes import pipes_inside
+from seekable.formats.kaldi.files.streams import StandardInput
 from seekable.formats.kaldi.holder_detection import detect_holder
+from seekable.formats.kaldi.holders.candidates import candidates_of
 from seekable.kaldi import classify_rxfilename, open_rx, parse_rspecifier, split_range
-from seekable.kaldi.files.file_commands import file_command
-from seekable.kaldi.files.filenames import command_of
-from seekable.kaldi.files.pipes import pipes_inside
-from seekable.kaldi.files.streams import StandardInput
-from seekable.kaldi.holders.candidates import candidates_of
 
 if TYPE_CHECKING:
-    from seekable.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 __all__ = ["chosen_holder"]
 

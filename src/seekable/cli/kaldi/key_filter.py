@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seekable.kaldi.files.opening import open_rx
+from seekable.formats.kaldi.files.opening import open_rx
 
 if TYPE_CHECKING:
-    from seekable.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 __all__ = ["KeyFilter", "key_filter"]
 

@@ -11,17 +11,21 @@ import numpy as np
 from seekable._optional import optional
 from seekable.cli.kaldi.conversion import plain
 from seekable.errors import BadValue, InvalidArgument
-from seekable.kaldi.holders.basic_vectors import BasicVectorHolder, PairVectorHolder, VectorVectorHolder
-from seekable.kaldi.holders.dense import MatrixHolder, VectorHolder
-from seekable.kaldi.holders.packed import PackedMatrixHolder
-from seekable.kaldi.holders.scalars import NumberHolder
+from seekable.formats.kaldi.holders.basic_vectors import (
+    BasicVectorHolder,
+    PairVectorHolder,
+    VectorVectorHolder,
+)
+from seekable.formats.kaldi.holders.dense import MatrixHolder, VectorHolder
+from seekable.formats.kaldi.holders.packed import PackedMatrixHolder
+from seekable.formats.kaldi.holders.scalars import NumberHolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from seekable.formats.kaldi.objects.basic_types import BasicType
     from seekable.kaldi import Holder
-    from seekable.kaldi.objects.basic_types import BasicType
 else:
     pa = optional("pyarrow", extra="parquet")
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from seekable.cli.kaldi.conversion import plain
 from seekable.errors import CorruptTable, InvalidArgument
-from seekable.kaldi.directory.segments import parse_segment
-from seekable.kaldi.files.opening import open_rx
+from seekable.formats.kaldi.directory.segments import parse_segment
+from seekable.formats.kaldi.files.opening import open_rx
 
 if TYPE_CHECKING:
-    from seekable.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 __all__ = ["Part", "read_parts"]
 

@@ -29,8 +29,8 @@ def shapes(
     from seekable.cli.kaldi.shape_holder import ShapeHolder
     from seekable.cli.kaldi.targets import as_rspecifier
     from seekable.cli.output import write_document, write_line
-    from seekable.facts.documents import json_safe
     from seekable.kaldi import SequentialReader, find_holder
+    from seekable.viewer.facts.documents import json_safe
 
     rspecifier = as_rspecifier(rspecifier)
     shape = ShapeHolder(find_holder(chosen_holder(holder, rspecifier, pipes.value)))

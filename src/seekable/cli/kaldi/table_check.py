@@ -15,8 +15,8 @@ from seekable.errors import CorruptTable, InvalidArgument, PipeFailed, PipeRefus
 from seekable.kaldi import SequentialReader, classify_rxfilename, parse_rspecifier
 
 if TYPE_CHECKING:
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.kaldi import Holder
-    from seekable.kaldi.files.pipes import Pipes
 
 __all__ = ["MOST_PROBLEMS", "TableCheck", "TableProblem", "check_table"]
 

@@ -52,9 +52,9 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.kaldi.entry_count import counted, print_outcome
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.kaldi.targets import as_rspecifier
-    from seekable.facts.documents import json_safe
     from seekable.kaldi import SequentialReader, find_holder
     from seekable.storage.memory import bytes_in_words
+    from seekable.viewer.facts.documents import json_safe
 
     _check(out, overwrite=overwrite)
     rspecifier = as_rspecifier(rspecifier)
@@ -86,7 +86,7 @@ def _write(
 ) -> int:
     """Write the entries of a reader, and return the number of bytes of the file."""
     from seekable.cli.kaldi.parquet_columns import table_columns
-    from seekable.writing.parquet import parquet
+    from seekable.formats.tables.parquet_writer import parquet
     from seekable.writing.whole_file import write_whole
 
     columns = table_columns(holder, flat=flat)

@@ -16,12 +16,12 @@ import msgspec
 from seekable._optional import optional
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.nodes.columns.choose import Missing
+from seekable.nodes.columns.decode_column import DecodeTable
 from seekable.nodes.columns.hive_folders import KeyType
 from seekable.nodes.join_matching import How
 from seekable.nodes.mix import Stop
-from seekable.nodes.packed.sample_cut import SampleCut
-from seekable.nodes.packed.sample_form import SampleForm
-from seekable.nodes.sources.decode import DecodeTable
+from seekable.packing.nodes.sample_cut import SampleCut
+from seekable.packing.nodes.sample_form import SampleForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import TYPE_CHECKING, Any
 
+from seekable.formats.shar.shar_source import SharSource
+from seekable.formats.tables.tables import TableSource
+from seekable.formats.tar.sample_source import SampleSource
+from seekable.formats.tar.siblings import Siblings
+from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.nodes.batch import Batch
-from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
@@ -25,24 +29,20 @@ from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
-from seekable.nodes.packed.pack import Pack
-from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
-from seekable.nodes.sources.shar_source import SharSource
-from seekable.nodes.sources.siblings import Siblings
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
+from seekable.packing.nodes.blend import MegatronBlend
+from seekable.packing.nodes.pack import Pack
+from seekable.packing.nodes.windows import Windows
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node

@@ -30,18 +30,18 @@ from seekable.errors import (
     UnsupportedFormat,
     WrongType,
 )
-from seekable.formats.jsonl import PIPELINE_KEY
-from seekable.remote.addresses import is_address, shown
+from seekable.formats.lines.jsonl import PIPELINE_KEY
 from seekable.remote.output_files import make_folder, output_path, read_file, write_file
 from seekable.remote.paths import open_file
 from seekable.state.descriptions import difference
+from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
 from seekable.writing.pipeline_code import paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
 

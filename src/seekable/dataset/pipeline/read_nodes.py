@@ -22,7 +22,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.columns.cast import target_of
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import entry_key
-from seekable.nodes.packed.lengths.row_lengths import RowLengths
+from seekable.packing.lengths.row_lengths import RowLengths
 from seekable.parallel.map_ranges import execution_options
 
 if TYPE_CHECKING:
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
     from seekable.dataset.pipeline.functions import Given
     from seekable.dataset.pipeline.sources import Roots
+    from seekable.formats.audio import decoder as sound_decoder
     from seekable.formats.decoding import Decoder
-    from seekable.formats.fields import decode_argument
-    from seekable.formats.fields.decode_argument import FieldDecoders
+    from seekable.formats.kaldi import entry_source, utterance_source
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
+    from seekable.formats.tar.fields import decode_argument
+    from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
-    from seekable.kaldi.files.pipes import Pipes
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources import entry_source, utterance_source
     from seekable.parallel.progress import ProgressHook
-    from seekable.sound import decoder as sound_decoder
 else:
-    decode_argument = lazy("seekable.formats.fields.decode_argument")
-    entry_source = lazy("seekable.nodes.sources.entry_source")
-    sound_decoder = lazy("seekable.sound.decoder")
-    utterance_source = lazy("seekable.nodes.sources.utterance_source")
+    decode_argument = lazy("seekable.formats.tar.fields.decode_argument")
+    entry_source = lazy("seekable.formats.kaldi.entry_source")
+    sound_decoder = lazy("seekable.formats.audio.decoder")
+    utterance_source = lazy("seekable.formats.kaldi.utterance_source")
 
 __all__ = ["NodeReader", "Resources"]
 

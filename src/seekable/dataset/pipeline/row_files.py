@@ -17,8 +17,8 @@ import xxhash
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound
 from seekable.nodes.saved_rows import ROW_BYTES, KeptRows
-from seekable.remote.addresses import is_address, shown
 from seekable.remote.output_files import file_size, local_copy, make_folder, write_file
+from seekable.storage.addresses import is_address, shown
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s

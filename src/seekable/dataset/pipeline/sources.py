@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.index.fileset import FileSet
-    from seekable.remote import addresses, mounts
+    from seekable.remote import mounts
     from seekable.remote.listing import find
+    from seekable.storage import addresses
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     find = lazy("seekable.remote.listing.find")
     mounts = lazy("seekable.remote.mounts")
 

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seekable.dataset.pipeline.row_files import RowFiles
+    from seekable.formats.audio import decoder as sound_decoder
     from seekable.formats.decoding import Decoder
-    from seekable.formats.fields.decode_argument import FieldDecoders
-    from seekable.formats.kaldi_directory.utterances import Utterances
+    from seekable.formats.kaldi.directory.utterances import Utterances
+    from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import Keys
-    from seekable.nodes.packed.lengths.row_lengths import RowLengths
-    from seekable.sound import decoder as sound_decoder
+    from seekable.packing.lengths.row_lengths import RowLengths
 else:
-    sound_decoder = lazy("seekable.sound.decoder")
+    sound_decoder = lazy("seekable.formats.audio.decoder")
 
 __all__ = ["NodeWriter"]
 

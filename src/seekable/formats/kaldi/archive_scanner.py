@@ -12,17 +12,17 @@ import xxhash
 from seekable.errors import CorruptObject, CorruptTable, InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.chunk_cursor import ChunkCursor
 from seekable.formats.kaldi.entry_reader import ENTRY
-from seekable.kaldi.holders.candidates import candidates_of
-from seekable.kaldi.holders.objects import ObjectHolder
-from seekable.kaldi.holders.registry import is_own
-from seekable.kaldi.objects.cursor import END_OF_FILE, MemoryCursor
-from seekable.kaldi.objects.tokens import TOKEN
+from seekable.formats.kaldi.holders.candidates import candidates_of
+from seekable.formats.kaldi.holders.objects import ObjectHolder
+from seekable.formats.kaldi.holders.registry import is_own
+from seekable.formats.kaldi.objects.cursor import END_OF_FILE, MemoryCursor
+from seekable.formats.kaldi.objects.tokens import TOKEN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from seekable.formats.kaldi.holders.holder import Holder
     from seekable.index.scanner import ByteSource
-    from seekable.kaldi.holders.holder import Holder
 
 __all__ = ["ArchiveScanner"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from seekable.formats.kaldi.entry_reader import ENTRY
-from seekable.kaldi.objects.cursor import Cursor
+from seekable.formats.kaldi.objects.cursor import Cursor
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

@@ -12,15 +12,15 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, IndexStale, InvalidArgument
+from seekable.formats.kaldi.files.local_files import coding_by_name, missing_error
+from seekable.formats.kaldi.files.opening import open_named
+from seekable.formats.kaldi.files.stored_file import GrowingRanges, check_named, is_stored
+from seekable.formats.kaldi.holders.holder import SupportsExtent, SupportsRange
+from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
+from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.objects.file_cursor import FileCursor
+from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded
 from seekable.formats.kaldi.script_lines import line_key, parse_line
-from seekable.kaldi.files.local_files import coding_by_name, missing_error
-from seekable.kaldi.files.opening import open_named
-from seekable.kaldi.files.stored_file import GrowingRanges, check_named, is_stored
-from seekable.kaldi.holders.holder import SupportsExtent, SupportsRange
-from seekable.kaldi.objects.buffered_cursor import BufferedCursor
-from seekable.kaldi.objects.cursor import MemoryCursor
-from seekable.kaldi.objects.file_cursor import FileCursor
-from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded
 from seekable.storage.memory import DiskActivity, disk_reads
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.holders.holder import Holder
     from seekable.formats.kaldi.object_files import ObjectFiles
+    from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.kaldi.script_lines import ScriptLine
-    from seekable.index import object_file
-    from seekable.kaldi.files.pipes import Pipes
-    from seekable.kaldi.holders.holder import Holder
-    from seekable.kaldi.objects.cursor import Cursor
+    from seekable.remote.index import object_file
     from seekable.storage.mapped import MappedFile, View
 else:
-    object_file = lazy("seekable.index.object_file")
+    object_file = lazy("seekable.remote.index.object_file")
 
 __all__ = ["ENTRY", "EntryReader", "Wanted", "entry_keys", "owned"]
 

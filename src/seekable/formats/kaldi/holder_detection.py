@@ -9,23 +9,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, SeekableError
+from seekable.formats.kaldi.files.filenames import classify_rxfilename
+from seekable.formats.kaldi.files.opening import open_named, open_rx
+from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.formats.kaldi.files.streams import StandardInput
+from seekable.formats.kaldi.holders.candidates import candidates_of
+from seekable.formats.kaldi.holders.registry import find_holder
+from seekable.formats.kaldi.objects.header import BINARY_HEADER
+from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE
 from seekable.formats.kaldi.script_lines import parse_line
-from seekable.kaldi.files.filenames import classify_rxfilename
-from seekable.kaldi.files.opening import open_named, open_rx
-from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
-from seekable.kaldi.files.streams import StandardInput
-from seekable.kaldi.holders.candidates import candidates_of
-from seekable.kaldi.holders.registry import find_holder
-from seekable.kaldi.objects.header import BINARY_HEADER
-from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE
 from seekable.remote import paths
 from seekable.storage.files import refuse_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
-    from seekable.kaldi.files.pipes import Pipes
     from seekable.storage.listing import Found
 
 __all__ = ["detect_holder", "with_holder"]

@@ -9,19 +9,19 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, SeekableError
+from seekable.formats.kaldi.files.local_files import coding_by_name
+from seekable.formats.kaldi.files.stored_file import is_stored
 from seekable.formats.kaldi.script_lines import parse_line
-from seekable.kaldi.files.local_files import coding_by_name
-from seekable.kaldi.files.stored_file import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.formats.kaldi.entry_reader import EntryReader
-    from seekable.index import object_file
     from seekable.remote.fetching import fetcher, wants
+    from seekable.remote.index import object_file
 else:
     fetcher = lazy("seekable.remote.fetching.fetcher")
-    object_file = lazy("seekable.index.object_file")
+    object_file = lazy("seekable.remote.index.object_file")
     wants = lazy("seekable.remote.fetching.wants")
 
 __all__ = ["fetch_named"]

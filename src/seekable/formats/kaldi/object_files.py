@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, IndexStale
-from seekable.kaldi.files.local_files import local_errors, missing_error
-from seekable.kaldi.files.stored_file import mounted_beside
+from seekable.formats.kaldi.files.local_files import local_errors, missing_error
+from seekable.formats.kaldi.files.stored_file import mounted_beside
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seekable.index import object_file
-    from seekable.remote import addresses, paths
+    from seekable.remote import paths
+    from seekable.remote.index import object_file
     from seekable.remote.listing import folder
     from seekable.remote.stores.store import Stat
+    from seekable.storage import addresses
 else:
-    addresses = lazy("seekable.remote.addresses")
+    addresses = lazy("seekable.storage.addresses")
     folder = lazy("seekable.remote.listing.folder")
-    object_file = lazy("seekable.index.object_file")
+    object_file = lazy("seekable.remote.index.object_file")
     paths = lazy("seekable.remote.paths")
 
 __all__ = ["ObjectFiles"]

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from seekable.errors import CorruptTable, UnsupportedFormat
-from seekable.formats.lines import scan_lines
+from seekable.formats.kaldi.files.filenames import check_rxfilename, split_offset, split_range
+from seekable.formats.kaldi.holders.ranges import Range, parse_range
+from seekable.formats.kaldi.objects.header import BINARY_HEADER
+from seekable.formats.kaldi.objects.tokens import TOKEN, decoded
+from seekable.formats.kaldi.tables.script import key_and_xfilename, line_problem
+from seekable.formats.lines.line_bounds import scan_lines
 from seekable.formats.sniff import check_is_text
-from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
-from seekable.kaldi.holders.ranges import Range, parse_range
-from seekable.kaldi.objects.header import BINARY_HEADER
-from seekable.kaldi.objects.tokens import TOKEN, decoded
-from seekable.kaldi.tables.script import key_and_xfilename, line_problem
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from seekable.formats.kaldi.files.filenames import RxKind
+    from seekable.formats.kaldi.holders.holder import Holder
     from seekable.index.scanner import ByteSource
-    from seekable.kaldi.files.filenames import RxKind
-    from seekable.kaldi.holders.holder import Holder
 
 __all__ = ["ScriptLine", "ScriptScanner", "line_key", "parse_line"]
 

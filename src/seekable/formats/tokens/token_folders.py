@@ -13,14 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptTokens, DataNotFound, InvalidArgument
-from seekable.formats import forager
-from seekable.formats.tokens import forager_samples, litdata, mds_index
-from seekable.formats.tokens.indexed_shards import INDEX, index_path, read_index
-from seekable.formats.tokens.mds import survey_mds
-from seekable.formats.tokens.megatron import MAGIC
-from seekable.formats.tokens.olmo import CSV_SUFFIX, is_mask
-from seekable.formats.tokens.safetensors import survey_safetensors
-from seekable.formats.tokens.tntidx import MAGIC as OLD_MAGIC
+from seekable.formats.lines import forager
+from seekable.formats.tokens.families import forager_samples, litdata, mds_index
+from seekable.formats.tokens.families.indexed_shards import INDEX, index_path, read_index
+from seekable.formats.tokens.families.mds import survey_mds
+from seekable.formats.tokens.families.megatron import MAGIC
+from seekable.formats.tokens.families.olmo import CSV_SUFFIX, is_mask
+from seekable.formats.tokens.families.safetensors import survey_safetensors
+from seekable.formats.tokens.families.tntidx import MAGIC as OLD_MAGIC
 from seekable.formats.tokens.token_file import head_of
 from seekable.remote import paths
 

@@ -31,7 +31,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.cluster import most_requests
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
-from seekable.remote import addresses
+from seekable.storage import addresses
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
-    from seekable.index.build import adopt_published, early_fetch, pinned_object, transfer
     from seekable.index.build.kept_parts import Answer
     from seekable.index.build.other_index import OtherIndexes
     from seekable.index.build.scan import PartScan, PartSummary
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
+    from seekable.remote.index import adopt_published, early_fetch, pinned_object, transfer
 else:
-    adopt_published = lazy("seekable.index.build.adopt_published")
-    early_fetch = lazy("seekable.index.build.early_fetch")
-    pinned_object = lazy("seekable.index.build.pinned_object")
-    transfer = lazy("seekable.index.build.transfer")
+    adopt_published = lazy("seekable.remote.index.adopt_published")
+    early_fetch = lazy("seekable.remote.index.early_fetch")
+    pinned_object = lazy("seekable.remote.index.pinned_object")
+    transfer = lazy("seekable.remote.index.transfer")
 
 __all__ = []
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import FileIO
 
-    from seekable.index import remote_file
+    from seekable.remote.index import remote_file
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import SeekableBytes
 else:
-    remote_file = lazy("seekable.index.remote_file")
+    remote_file = lazy("seekable.remote.index.remote_file")
 
 __all__ = ["Data", "data_of"]
 

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from io import FileIO
 
-    from seekable.index import remote_file
-    from seekable.index.build import stored_file
+    from seekable.remote.index import remote_file, stored_file
 else:
-    remote_file = lazy("seekable.index.remote_file")
-    stored_file = lazy("seekable.index.build.stored_file")
+    remote_file = lazy("seekable.remote.index.remote_file")
+    stored_file = lazy("seekable.remote.index.stored_file")
 
 __all__ = ["DataFile", "LocalFile", "opened_file"]
 

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.build import pinned_object
     from seekable.index.build.build_progress import BuildProgress
     from seekable.index.build.parts import FileToIndex
     from seekable.index.scanner import OtherIndex, OtherOffsets, Scanner
     from seekable.index.surveyor import Finder
+    from seekable.remote.index import pinned_object
 else:
-    pinned_object = lazy("seekable.index.build.pinned_object")
+    pinned_object = lazy("seekable.remote.index.pinned_object")
 
 __all__: list[str] = []
 

@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
-    from seekable.index import remote_file
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
     from seekable.remote import paths
+    from seekable.remote.index import remote_file
     from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:
     cluster = lazy("seekable.parallel.cluster")
     find = lazy("seekable.remote.listing.find")
     paths = lazy("seekable.remote.paths")
-    remote_file = lazy("seekable.index.remote_file")
+    remote_file = lazy("seekable.remote.index.remote_file")
 
 __all__ = ["Verification", "verify_files"]
 

@@ -18,9 +18,9 @@ from ray.data.extensions import (
 )
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.tables.arrow_table import Columns, check_names, inferred_schema
+from seekable.nodes.columns.arrow_types import UnsupportedType
 from seekable.nodes.hole import HOLE
-from seekable.writing.arrow_table import Columns, check_names, inferred_schema
-from seekable.writing.arrow_types import UnsupportedType
 from seekable.writing.file_format import UnwritableRecord
 
 if TYPE_CHECKING:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from ray import data as ray_data
     from ray.data import Datasource
 
+    from seekable.formats.lines import jsonl_writer
+    from seekable.formats.tables import parquet_writer
     from seekable.integrations.ray import blocks, datasink, datasource, reads
     from seekable.integrations.ray.datasink import FileSink
-    from seekable.writing import jsonl, parquet
     from seekable.writing.file_format import FileFormat
 else:
     blocks = lazy("seekable.integrations.ray.blocks")
@@ -33,8 +34,8 @@ else:
     datasink = lazy("seekable.integrations.ray.datasink")
     datasource = lazy("seekable.integrations.ray.datasource")
     reads = lazy("seekable.integrations.ray.reads")
-    jsonl = lazy("seekable.writing.jsonl")
-    parquet = lazy("seekable.writing.parquet")
+    jsonl_writer = lazy("seekable.formats.lines.jsonl_writer")
+    parquet_writer = lazy("seekable.formats.tables.parquet_writer")
 
 __all__ = ["from_ray", "sk_sink", "sk_source"]
 
@@ -169,9 +170,11 @@ def sk_sink(
     _need_ray_data()
     form: FileFormat
     if format == "parquet":
-        form = parquet.parquet(schema, compression=compression or "zstd", row_group_rows=_ROW_GROUP_ROWS)
+        form = parquet_writer.parquet(
+            schema, compression=compression or "zstd", row_group_rows=_ROW_GROUP_ROWS
+        )
     elif format == "jsonl" and schema is None:
-        form = jsonl.json_lines(compression)
+        form = jsonl_writer.json_lines(compression)
     else:
         message = f"format must be 'jsonl' or 'parquet', and schema= is for 'parquet' (got {format!r})"
         raise InvalidArgument(message)

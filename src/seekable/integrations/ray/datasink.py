@@ -11,12 +11,12 @@ from ray.data import Datasink
 from ray.data.block import BlockAccessor
 
 from seekable.errors import DataNotFound
+from seekable.formats.tables.arrow_table import Columns
+from seekable.formats.tables.parquet_writer import Parquet
 from seekable.integrations.ray.carried import Carried
-from seekable.remote.addresses import shown
 from seekable.remote.output_files import delete_file, file_size, list_names
-from seekable.writing.arrow_table import Columns
+from seekable.storage.addresses import shown
 from seekable.writing.manifest import Written
-from seekable.writing.parquet import Parquet
 from seekable.writing.target import made_folder
 from seekable.writing.whole_file import write_whole
 

@@ -13,7 +13,7 @@ from seekable.loader.workers.messages import Closed
 from seekable.loader.workers.process import WorkerProcess
 from seekable.loader.workers.worker import Delivered, Failed, RunStart, Work
 from seekable.parallel.pickling import serialized
-from seekable.remote.addresses import is_address
+from seekable.storage.addresses import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes.columns import decode_column, record_batches
     from seekable.nodes.contract import BatchForm
     from seekable.nodes.graph import Reader
-    from seekable.nodes.sources import decode, table_batches
 else:
-    decode = lazy("seekable.nodes.sources.decode")
-    table_batches = lazy("seekable.nodes.sources.table_batches")
+    decode_column = lazy("seekable.nodes.columns.decode_column")
+    record_batches = lazy("seekable.nodes.columns.record_batches")
 
 __all__ = ["ColumnarNode"]
 
@@ -76,8 +76,8 @@ class ColumnarNode(ColumnNode):
         if apart is not None or form == "python":
             return apart
         try:
-            return decode.DECODERS[form](self.table(positions)).records(range(positions.size))
-        except decode.Unconvertible as error:
+            return decode_column.DECODERS[form](self.table(positions)).records(range(positions.size))
+        except decode_column.Unconvertible as error:
             if positions.size > 1:
                 return [
                     record for at in range(positions.size) for record in self._one(positions[at : at + 1])
@@ -123,7 +123,9 @@ class _ColumnarNodesPlan(UnaryPlan, ColumnarPlan):
 
     def table(self) -> Any:
         parts = [(at, node.table(positions)) for node, at, positions in self._by_node()]
-        return table_batches.gathered_batch(len(self), [at for at, _ in parts], [batch for _, batch in parts])
+        return record_batches.gathered_batch(
+            len(self), [at for at, _ in parts], [batch for _, batch in parts]
+        )
 
     def advise(self) -> None:
         if not all(node.without_child(positions[:1]) is not None for node, _, positions in self._by_node()):

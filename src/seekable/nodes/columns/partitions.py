@@ -32,19 +32,20 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.errors import SeekableError
+    from seekable.formats.tables import tables
+    from seekable.nodes.columns import record_batches
     from seekable.nodes.columns.hive_folders import KeyType
     from seekable.nodes.columns.making import Making
     from seekable.nodes.conditions import Where
     from seekable.nodes.contract import Node
     from seekable.nodes.provenance import Origins
-    from seekable.nodes.sources import table_batches, tables
 
     _Place = tuple[dict[str, Any], dict[str, str | None]]
 else:
     pa = optional("pyarrow", extra="parquet")
     compute = optional("pyarrow.compute", extra="parquet")
-    table_batches = lazy("seekable.nodes.sources.table_batches")
-    tables = lazy("seekable.nodes.sources.tables")
+    record_batches = lazy("seekable.nodes.columns.record_batches")
+    tables = lazy("seekable.formats.tables.tables")
 
 __all__ = ["Partitions", "partitioned"]
 
@@ -187,7 +188,7 @@ class Partitions(ColumnarNode):
         """Return True if nothing of the child is needed, or its columns are read as columns."""
         if self._is_apart:
             return is_installed("pyarrow")  # lines of JSON are read without it
-        return table_batches.is_columnar(self.child.plan(positions))
+        return record_batches.is_columnar(self.child.plan(positions))
 
     def without_child(self, positions: Int64s) -> list[Any] | None:
         """Return the records of the keys alone, if no other column is used."""
@@ -205,13 +206,13 @@ class Partitions(ColumnarNode):
             InvalidArgument: a record is no dict.
         """
         plan = self.child.plan(positions)
-        if not self._is_apart and not table_batches.is_columnar(plan):
+        if not self._is_apart and not record_batches.is_columnar(plan):
             return self._in_order(
-                table_batches.batch_of_records(self.plan(positions).read(), self._arrow_types)
+                record_batches.batch_of_records(self.plan(positions).read(), self._arrow_types)
             )
         columns: dict[str, Any] = {}
         if not self._is_apart:
-            batch = table_batches.table_of(plan)
+            batch = record_batches.table_of(plan)
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         origins = plan.origins()
         places = self._of_files(origins)
@@ -222,12 +223,12 @@ class Partitions(ColumnarNode):
                 is_own = np.array([key not in texts for _, texts in places])[origins.files]
                 values = compute.if_else(pa.array(is_own), fitted_array(columns[key], kind), values)
             columns[key] = values
-        return self._in_order(table_batches.with_rows(list(columns), list(columns.values()), positions.size))
+        return self._in_order(record_batches.with_rows(list(columns), list(columns.values()), positions.size))
 
     def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         there = dict(zip(batch.schema.names, batch.columns, strict=True))
         names = [name for name in (self.order or there) if self.looked_at(name) and name in there]
-        return table_batches.with_rows(names, [there[name] for name in names], batch.num_rows)
+        return record_batches.with_rows(names, [there[name] for name in names], batch.num_rows)
 
     def _columns_must_agree(self, columns: Mapping[str, Any], origins: Origins, positions: Int64s) -> None:
         shared = self._keys.intersection(columns)

@@ -13,9 +13,9 @@ from seekable.errors import BadValue
 from seekable.nodes.columns.columnar import ColumnarNode
 from seekable.nodes.columns.fitting import fitted_array, fitting, is_unchanged
 from seekable.nodes.columns.making import OneByOne
+from seekable.nodes.columns.record_batches import batch_of_records, is_columnar, table_of, with_rows
 from seekable.nodes.conditions import Bounds
 from seekable.nodes.display import describe_place, listed
-from seekable.nodes.sources.table_batches import batch_of_records, is_columnar, table_of, with_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

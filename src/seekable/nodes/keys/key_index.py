@@ -18,6 +18,8 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import BadKey, WrongType
 from seekable.formats.decoding import Decoder
+from seekable.formats.tables.tables import TableSource
+from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.build.commit import make_folder
 from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
 from seekable.index.keys.key_hash import key_hash, text_key_hashes
@@ -28,8 +30,6 @@ from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
-from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched

@@ -12,6 +12,8 @@ from seekable._arguments import checked_rows
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.formats.decoding import entry_decoder
+from seekable.formats.tar.sample_source import SampleSource
+from seekable.formats.tar.siblings import Siblings
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.contract import Leaf
 from seekable.nodes.epoch import Epoch
@@ -22,8 +24,6 @@ from seekable.nodes.keys.lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
-from seekable.nodes.sources.siblings import Siblings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.decoding import Decoder
     from seekable.formats.source_options import OnError
-    from seekable.formats.table_format import TableFormat
-    from seekable.index import object_file
+    from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
     from seekable.nodes.keys.key import Keys
+    from seekable.remote.index import object_file
 else:
-    object_file = lazy("seekable.index.object_file")
+    object_file = lazy("seekable.remote.index.object_file")
 
 __all__ = ["FileSource"]
 

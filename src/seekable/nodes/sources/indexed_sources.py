@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from seekable.formats.shar.shar_source import SharSource
+from seekable.formats.tables.tables import TableSource
+from seekable.formats.tar.sample_source import SampleSource
+from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
-from seekable.nodes.sources.shar_source import SharSource
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
 
 __all__ = ["DataSource", "IndexedSource"]
 

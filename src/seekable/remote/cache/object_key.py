@@ -7,7 +7,7 @@ import re
 import msgspec
 import xxhash
 
-from seekable.remote.addresses import is_address, parse, shown
+from seekable.storage.addresses import is_address, parse, shown
 
 __all__ = ["UNIT_BYTES", "ObjectKey", "extent_units", "object_key", "parsed_key", "unit_count"]
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable._secrets import sending_secrets
 from seekable.errors import ForkUnsafe
-from seekable.remote.addresses import shown
 from seekable.remote.mounts import mounts_of, store_of
 from seekable.remote.stores.store import Passing, Store
+from seekable.storage.addresses import shown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import DataNotFound, UnsupportedFormat
-from seekable.remote import addresses
 from seekable.remote.listing import folder, glob_keys
 from seekable.remote.listing.kept import has_kept, listing_name, read_kept, write_kept
 from seekable.remote.listing.known import known_listings, listing_once
-from seekable.storage import listing
+from seekable.storage import addresses, listing
 from seekable.storage.asked import PLAIN, checked_asked
 from seekable.storage.braces import expanded, has_braces
 from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from seekable.errors import DataNotFound
-from seekable.remote import addresses
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.listing.known import FolderListing, known_listings
 from seekable.remote.listing.listed_files import ListedFiles
 from seekable.remote.stores.store import identities_of
+from seekable.storage import addresses
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

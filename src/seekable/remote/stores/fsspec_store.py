@@ -18,10 +18,10 @@ from seekable.errors import (
     Unreachable,
     WrongType,
 )
-from seekable.remote.addresses import SUFFIX_MARK, Address, shown
 from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import redacted
 from seekable.remote.stores.store import Passing, Stat, Store, changed
+from seekable.storage.addresses import SUFFIX_MARK, Address, shown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from seekable.remote.addresses import Address
     from seekable.remote.stores.store import FolderListing, Page, Pin
+    from seekable.storage.addresses import Address
 
 __all__ = ["HubStore", "is_on_hub"]
 
@@ -43,7 +43,7 @@ def is_on_hub(address: Address) -> bool:
     """Return True if an address names a file, or all files, of a dataset on the Hub at a commit.
 
     Example:
-        >>> from seekable.remote.addresses import parse
+        >>> from seekable.storage.addresses import parse
         >>> [is_on_hub(parse(f"hf://datasets/me/web@{at}/a.jsonl")) for at in ("01" * 20, "main")]
         [True, False]
     """

@@ -13,12 +13,12 @@ from seekable.errors import (
     SeekableError,
     Unreachable,
 )
-from seekable.remote.addresses import Address, shown
 from seekable.remote.stores.answers import is_between, is_page, page_refused, same_etag, without_markers
 from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
 from seekable.remote.stores.store import Passing, Stat, Store, changed
 from seekable.remote.url_keys import key_of_path, path_of_key
+from seekable.storage.addresses import Address, shown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

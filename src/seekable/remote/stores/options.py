@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable._secrets import may_send_secrets
 from seekable.errors import InvalidArgument, WrongType
-from seekable.remote.addresses import shown
 from seekable.remote.stores.aws_files import profile_endpoint
+from seekable.storage.addresses import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

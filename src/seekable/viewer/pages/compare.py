@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument
-from seekable.facts.comparison import compare_pipelines
+from seekable.viewer.facts.comparison import compare_pipelines
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.facts.documents import json_safe
-from seekable.facts.length_histogram import has_lengths
-from seekable.facts.made_of import from_sample
-from seekable.facts.sample import sample_rows
-from seekable.facts.statistics import statistics
-from seekable.facts.survey import data_facts
+from seekable.formats.tables.tables import TableSource
 from seekable.nodes.display import explained
-from seekable.nodes.sources.tables import TableSource
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.length_histogram import has_lengths
+from seekable.viewer.facts.made_of import from_sample
+from seekable.viewer.facts.sample import sample_rows
+from seekable.viewer.facts.statistics import statistics
+from seekable.viewer.facts.survey import data_facts
 from seekable.viewer.page import Page
 from seekable.viewer.pages.lengths import lengths_in_words, lengths_of
 from seekable.viewer.pages.rows import table_of
 
 if TYPE_CHECKING:
-    from seekable.facts.statistics import Statistics
+    from seekable.viewer.facts.statistics import Statistics
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.facts.duplicates import Duplicates, duplicates
-from seekable.facts.key_paths import path_of
-from seekable.facts.sample import read_rows
+from seekable.viewer.facts.duplicates import Duplicates, duplicates
+from seekable.viewer.facts.key_paths import path_of
+from seekable.viewer.facts.sample import read_rows
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable.charts.bars import bars
-from seekable.charts.histogram import histogram
-from seekable.charts.sheet import THEMES
 from seekable.errors import KeyNotFound
-from seekable.facts.field import EMPTY, MISSING, field
-from seekable.facts.key_paths import path_of, path_text
+from seekable.viewer.charts.bars import bars
+from seekable.viewer.charts.histogram import histogram
+from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.facts.field import EMPTY, MISSING, field
+from seekable.viewer.facts.key_paths import path_of, path_text
 from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
-    from seekable.facts.field import Field
-    from seekable.facts.histogram import Histogram
+    from seekable.viewer.facts.field import Field
+    from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.charts.sheet import THEMES
 from seekable.errors import KeyNotFound
-from seekable.facts.data_survey import files_of
-from seekable.facts.documents import json_safe
-from seekable.facts.file_sizes import file_sizes
-from seekable.facts.made_of import FROM_INDEX
 from seekable.nodes.sources.indexed_sources import DataSource
+from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.facts.data_survey import files_of
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.file_sizes import file_sizes
+from seekable.viewer.facts.made_of import FROM_INDEX
 from seekable.viewer.figures import files_figure
 from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.pages.rows import table_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.facts.documents import json_safe
-from seekable.facts.survey import data_facts
 from seekable.loader.loader import Loader
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.survey import data_facts
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:

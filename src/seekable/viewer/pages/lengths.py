@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.charts.sheet import THEMES
 from seekable.errors import KeyNotFound
-from seekable.facts.length_histogram import LengthHistogram, has_lengths, length_histogram
-from seekable.facts.record_lengths import PERCENTILES
+from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.facts.length_histogram import LengthHistogram, has_lengths, length_histogram
+from seekable.viewer.facts.record_lengths import PERCENTILES
 from seekable.viewer.figures import lengths_figure
 from seekable.viewer.page import Page, Redirect, Svg
 from seekable.viewer.pages.job import shown_of

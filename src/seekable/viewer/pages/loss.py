@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable.charts.sheet import THEMES
 from seekable.errors import KeyNotFound
-from seekable.facts.loss_log import spikes
+from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.facts.loss_log import spikes
 from seekable.viewer.figures import loss_figure
 from seekable.viewer.page import Page, Svg, Table
 
 if TYPE_CHECKING:
-    from seekable.facts.loss_log import ComparedLoss, LossLog
+    from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from starlette.responses import Response
 
-from seekable.charts.waveform import clock, waveform_svg, words_svg
 from seekable.errors import BadValue, MissingDependency, OutOfRange
-from seekable.facts.documents import json_safe
-from seekable.facts.waveform import Waveform, waveform
+from seekable.viewer.charts.waveform import clock, waveform_svg, words_svg
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.waveform import Waveform, waveform
 from seekable.viewer.media_source import media_at
 from seekable.viewer.media_types import HEAD_BYTES, media_headers, media_type
 from seekable.viewer.page import Page, Svg
@@ -17,7 +17,7 @@ from seekable.viewer.pages.row import check_row
 from seekable.viewer.ranges import range_of
 
 if TYPE_CHECKING:
-    from seekable.charts.waveform import Theme
+    from seekable.viewer.charts.waveform import Theme
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.charts.sheet import THEMES
 from seekable.errors import InvalidArgument
-from seekable.facts.as_in_files import sources_in_files
-from seekable.facts.mixture import UNITS, mixture, usual_stop
-from seekable.facts.source_counts import source_counts, source_names, source_nodes
-from seekable.facts.token_rates import token_rates
+from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.facts.as_in_files import sources_in_files
+from seekable.viewer.facts.mixture import UNITS, mixture, usual_stop
+from seekable.viewer.facts.source_counts import source_counts, source_names, source_nodes
+from seekable.viewer.facts.token_rates import token_rates
 from seekable.viewer.figures import mixture_figure
 from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
-    from seekable.facts.mixture import Mixture
+    from seekable.viewer.facts.mixture import Mixture
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

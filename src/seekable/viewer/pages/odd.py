@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import DataNotFound
-from seekable.facts.as_in_files import as_in_files
-from seekable.facts.odd import odd, usual
-from seekable.facts.source_counts import sources_of
 from seekable.nodes.traits import calls_functions
+from seekable.viewer.facts.as_in_files import as_in_files
+from seekable.viewer.facts.odd import odd, usual
+from seekable.viewer.facts.source_counts import sources_of
 from seekable.viewer.page import Redirect
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.facts.odd import Oddness
     from seekable.nodes.contract import Node
+    from seekable.viewer.facts.odd import Oddness
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

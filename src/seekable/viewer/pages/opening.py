@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
-from seekable.facts.documents import json_safe
+from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.opening import heads_of
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.job import shown_of

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.charts.sheet import THEMES
 from seekable.errors import InvalidArgument, KeyNotFound
-from seekable.facts.mixture import usual_stop
-from seekable.facts.padding import Padding, padding
-from seekable.facts.position_lengths import index_unit
-from seekable.facts.record_measure import record_measure
+from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.facts.mixture import usual_stop
+from seekable.viewer.facts.padding import Padding, padding
+from seekable.viewer.facts.position_lengths import index_unit
+from seekable.viewer.facts.record_measure import record_measure
 from seekable.viewer.figures import padding_figure
 from seekable.viewer.page import Page, Redirect, Svg
 from seekable.viewer.pages.job import shown_of

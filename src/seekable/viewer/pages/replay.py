@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
-from seekable.facts.replay import MOST_RECORDS, Replay, nearest_state, replay
 from seekable.loader.loader import Loader
+from seekable.viewer.facts.replay import MOST_RECORDS, Replay, nearest_state, replay
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.job import shown_of
 

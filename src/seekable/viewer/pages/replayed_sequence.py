@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
-from seekable.facts.replay import Replay
-from seekable.facts.sequence import recorded_sequence
+from seekable.viewer.facts.replay import Replay
+from seekable.viewer.facts.sequence import recorded_sequence
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.sequence import shown_tokens, tokenizer_of
 

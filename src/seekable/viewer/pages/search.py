@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.facts.documents import place_as_json
-from seekable.facts.json_values import json_value
-from seekable.facts.search import MOST_HITS, Search, search_all, search_sample
 from seekable.nodes.graph import known_size
+from seekable.viewer.facts.documents import place_as_json
+from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.search import MOST_HITS, Search, search_all, search_sample
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.row import comings
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
-    from seekable.facts.search import Hit
+    from seekable.viewer.facts.search import Hit
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import KeyNotFound, SeekableError
-from seekable.facts.sequence import packed_node_at, packed_sequence
-from seekable.facts.source_counts import source_names, sources_of
-from seekable.facts.store_tokenizer import engine_of_store
-from seekable.facts.token_contents import store_document_of
-from seekable.facts.token_texts import token_texts
-from seekable.tokens.engines import engine_of
+from seekable.formats.tokens.tokenizing.engines import engine_of
+from seekable.viewer.facts.sequence import packed_node_at, packed_sequence
+from seekable.viewer.facts.source_counts import source_names, sources_of
+from seekable.viewer.facts.store_tokenizer import engine_of_store
+from seekable.viewer.facts.token_contents import store_document_of
+from seekable.viewer.facts.token_texts import token_texts
 from seekable.viewer.page import Page, Table
 from seekable.viewer.run_end import position_after_end, step_of
 
 if TYPE_CHECKING:
-    from seekable.facts.sequence import PackedSequence, Piece
-    from seekable.tokens.engine import Engine
+    from seekable.formats.tokens.tokenizing.engine import Engine
+    from seekable.viewer.facts.sequence import PackedSequence, Piece
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -155,7 +155,7 @@ def _how(piece: Piece) -> str:
     """Return how much of its document a piece is.
 
     Example:
-        >>> from seekable.facts.sequence import Piece
+        >>> from seekable.viewer.facts.sequence import Piece
         >>> _how(Piece(0, 4, 7, 3, 7, None, as_label=0, is_joined=False))
         'its end'
     """

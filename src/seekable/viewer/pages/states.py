@@ -7,16 +7,16 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
-from seekable.facts.documents import json_safe
-from seekable.facts.saved_state import (
+from seekable.loader.checkpoint_files import generations_in, read_saved, state_name
+from seekable.resume.from_description import described_sources
+from seekable.state.descriptions import outline
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.saved_state import (
     consumed_between,
     pipeline_differences,
     place_differences,
     state_document,
 )
-from seekable.loader.checkpoint_files import generations_in, read_saved, state_name
-from seekable.resume.from_description import described_sources
-from seekable.state.descriptions import outline
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:

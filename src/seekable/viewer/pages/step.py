@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from seekable.facts.loss_log import compared_loss
-from seekable.facts.made_of import COMPUTED
-from seekable.facts.mixture import mixture
-from seekable.facts.odd import MEASURES, Oddness
-from seekable.facts.source_counts import SEVERAL, source_names, sources_of
-from seekable.facts.step_document import step_document
-from seekable.facts.store_contents import requests_of
 from seekable.loader.step_plan import own_bytes, places_of
+from seekable.viewer.facts.loss_log import compared_loss
+from seekable.viewer.facts.made_of import COMPUTED
+from seekable.viewer.facts.mixture import mixture
+from seekable.viewer.facts.odd import MEASURES, Oddness
+from seekable.viewer.facts.source_counts import SEVERAL, source_names, sources_of
+from seekable.viewer.facts.step_document import step_document
+from seekable.viewer.facts.store_contents import requests_of
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.beginnings import add_texts
 from seekable.viewer.pages.job import shown_of
@@ -25,9 +25,9 @@ from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
-    from seekable.facts.loss_log import LossLog
     from seekable.loader.loader import Loader
     from seekable.loader.step_plan import PlannedRecord, StepPlan
+    from seekable.viewer.facts.loss_log import LossLog
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

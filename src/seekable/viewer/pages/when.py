@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
-from seekable.facts.documents import json_safe
-from seekable.facts.made_of import COMPUTED
-from seekable.facts.named_files import has_row, paths_named
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.made_of import COMPUTED
+from seekable.viewer.facts.named_files import has_row, paths_named
 from seekable.viewer.page import Page, Table
 from seekable.viewer.run_end import after_end
 

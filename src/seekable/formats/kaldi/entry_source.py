@@ -1,0 +1,91 @@
+"""The builder of sources of Kaldi's tables."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from seekable.errors import InvalidArgument
+from seekable.formats.decoding import entry_decoder
+from seekable.formats.kaldi.entry_reader import EntryReader
+from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.formats.kaldi.object_files import ObjectFiles
+from seekable.formats.lines.line_source import refuse_options_of_tables, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.formats.decoding import Decoder
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.sources.file_source import FileSource
+
+__all__ = ["decoder_of", "entry_source"]
+
+
+def entry_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
+    """Return a function from indexed files to the source of their entries.
+
+    Args:
+        form: the format, ``ark`` or ``scp``, with its holder.
+        options: those of tables, and of the decoding of lines, must be left out.
+
+    Raises:
+        InvalidArgument: an option is for other formats.
+    """
+    refuse_options_of_tables(form.name, options)
+    for name, given in (("decode=", options.decode), ("a column", options.column or options.field)):
+        if given is not None:
+            message = f"{name} is for lines (got {given!r}); the objects of {form.name} are read by holder="
+            raise InvalidArgument(message)
+    checked_pipes(options.pipes)
+
+    def source(files: FileSet) -> FileSource:
+        return source_of(files, decoder_of(form, options, files), form, options)
+
+    return source
+
+
+def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> Decoder:
+    """Return the decoder of entries.
+
+    Args:
+        form: the format, ``ark`` or ``scp``, with its holder.
+        options: the arguments of the user.
+        files: the indexed archives or scripts.
+
+    Raises:
+        InvalidArgument: ``pipes`` is not known.
+    """
+    assert form.holder is not None
+    is_script = form.name == "scp"
+    entries = EntryReader(
+        "scp" if is_script else "ark",
+        form.holder,
+        pipes=pipes_inside(checked_pipes(options.pipes)),
+        permissive=options.permissive,
+        files=ObjectFiles(options.most_open_files, _store_of(files)),
+        script_ns=int(files.mtimes_ns.max()) if is_script and not _store_of(files) else None,
+        below=_folders(files) if is_script and _store_of(files) else (),
+        folder=_folder_in_store(files) if is_script else None,
+    )
+    return entry_decoder(entries)
+
+
+def _store_of(files: FileSet) -> str:
+    """Return the address of the first folder of scripts that is in a store; an empty text if none is."""
+    return next((root for root, _, _ in files.runs if "://" in root), "")
+
+
+def _folder_in_store(files: FileSet) -> str | None:
+    """Return the address of the folder that all scripts lie in; None of local scripts and several folders."""
+    if not _store_of(files):
+        return None
+    folders = _folders(files)
+    return folders[0] if len(folders) == 1 else None
+
+
+def _folders(files: FileSet) -> tuple[str, ...]:
+    """Return the folders of files, each once."""
+    return tuple(dict.fromkeys(os.path.dirname(files.path(file)) for file in range(len(files))))

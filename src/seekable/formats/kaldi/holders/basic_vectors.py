@@ -1,0 +1,309 @@
+"""Vectors of numbers, each with the byte of its type before it in binary form; and lists of vectors."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+import numpy as np
+
+from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.kaldi.holders.marked import (
+    grouped_bytes,
+    marked_bytes,
+    read_groups,
+    read_marked,
+    skip_marked,
+)
+from seekable.formats.kaldi.holders.number_lists import (
+    groups_text,
+    integers_text,
+    parse_float_groups,
+    parse_groups,
+)
+from seekable.formats.kaldi.holders.scalars import text_line
+from seekable.formats.kaldi.objects.basic_types import (
+    BASIC_TYPES,
+    DIGITS,
+    BasicType,
+    checked_items,
+    parse_number,
+    read_size,
+)
+from seekable.formats.kaldi.objects.header import BINARY_HEADER, read_header
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+
+__all__ = ["BasicVectorHolder", "PairVectorHolder", "VectorVectorHolder"]
+
+_INT32 = BASIC_TYPES["int32"]
+_INTEGERS = msgspec.json.Decoder(list[int])
+_START, _START_BYTES = struct.Struct("<3xi"), BINARY_HEADER + b"\4"
+_WORDS = re.compile(rb";|[^\s;]+")
+_SEMICOLON = b";"
+_PAIR = 2
+_FEW = 32  # numbers; numpy is slower below
+
+
+@dataclass(frozen=True, slots=True)
+class BasicVectorHolder:
+    """Vectors of integers, as arrays of shape (n,)."""
+
+    name: str = "int32-vector"
+    basic: BasicType = _INT32
+    precision: int = DIGITS
+
+    def read(self, cursor: Cursor) -> NDArray[Any]:
+        """Return the next vector, in memory of its own. The last line of a text may lack its line end."""
+        head = cursor.ahead(_START.size)
+        if head[:3] == _START_BYTES and len(head) == _START.size and (size := _START.unpack(head)[0]) >= 0:
+            cursor.skip(_START.size, "the number of elements")
+            return read_marked(cursor, self.basic, size)
+        if read_header(cursor):
+            return read_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+        at = cursor.position
+        line = text_line(cursor, "a line of numbers", may_lack_end=True)
+        if b"," not in line and (fast := _parse_json(line, self.basic)) is not None:
+            return fast
+        words = line.split()
+        places = (found.start() for found in re.finditer(rb"\S+", line))
+        numbers = [
+            parse_number(cursor, word, self.basic, at + place)
+            for word, place in zip(words, places, strict=True)
+        ]
+        return np.array(numbers, self.basic.dtype)
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a vector, in binary form or as text."""
+        array = _flat(self.basic, value)
+        if binary:
+            file.write(BINARY_HEADER + _INT32.packed(len(array)) + marked_bytes(self.basic, array))
+        else:
+            file.write(integers_text(array.tolist()) + b"\n")
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next vector."""
+        if read_header(cursor):
+            skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+        else:
+            text_line(cursor, "a line of numbers", may_lack_end=True)
+
+    def shape(self, cursor: Cursor) -> tuple[int]:
+        """Return the shape (n,) of the next vector."""
+        if read_header(cursor):
+            size = read_size(cursor, "the number of elements")
+            skip_marked(cursor, self.basic, size)
+            return (size,)
+        return (len(text_line(cursor, "a line of numbers", may_lack_end=True).split()),)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorVectorHolder:
+    """Lists of vectors of integers, as lists of lists of int."""
+
+    name: str = "int32-vector-vector"
+    basic: BasicType = _INT32
+    precision: int = DIGITS
+
+    def read(self, cursor: Cursor) -> list[list[int]]:
+        """Return the next list of vectors."""
+        if read_header(cursor):
+            size = read_size(cursor, "the number of vectors")
+            if self.basic.mark == _INT32.mark and (read := read_groups(cursor, size, _cut)) is not None:
+                found: list[list[int]] = read.found
+                return found
+            return [self._read_one(cursor) for _ in range(size)]
+        at = cursor.position
+        line = text_line(cursor, "a line of numbers and semicolons", may_lack_end=False)
+        body = line.rstrip(b" ")
+        if body.endswith(_SEMICOLON) and (fast := parse_groups(body[:-1], self.basic)) is not None:
+            return fast
+        groups, rest = _groups(cursor, line, self.basic, at)
+        if rest:
+            _refuse_rest(cursor, "';' behind each vector", rest, at)
+        return groups
+
+    def _read_one(self, cursor: Cursor) -> list[int]:
+        size = read_size(cursor, "the number of elements")
+        if size > _FEW:
+            return list(read_marked(cursor, self.basic, size).tolist())
+        start = cursor.position
+        raw = cursor.take(size * self.basic.marked.itemsize, "the numbers of a vector")
+        items = struct.unpack("<" + size * self.basic.packing[1:], raw)
+        if items[::2] != (self.basic.mark,) * size:
+            raise cursor.error(f"the byte {self.basic.mark:#04x} before each {self.basic.name}", at=start)
+        return list(items[1::2])
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a list of vectors."""
+        lists = [
+            each.tolist() if isinstance(each, np.ndarray) else each for each in checked_items("value", value)
+        ]
+        if not set(map(type, lists)) <= {list, tuple}:
+            lists = [_flat(self.basic, each).tolist() for each in lists]
+        array, sizes = _united(self.basic, lists), list(map(len, lists))
+        if not binary:
+            numbers = iter(array.tolist())
+            file.write(groups_text([list(islice(numbers, size)) for size in sizes]) + b"\n")
+            return
+        if self.basic.mark == _INT32.mark:
+            body = grouped_bytes(sizes, array)
+        else:
+            parts = np.split(array, np.cumsum(sizes)[:-1]) if sizes else []
+            body = b"".join(_INT32.packed(len(part)) + marked_bytes(self.basic, part) for part in parts)
+        file.write(BINARY_HEADER + _INT32.packed(len(sizes)) + body)
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next list."""
+        self.shape(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[int]:
+        """Return the shape (n,) of the next list of n vectors."""
+        if not read_header(cursor):
+            return (text_line(cursor, "a line of vectors", may_lack_end=False).count(_SEMICOLON),)
+        size = read_size(cursor, "the number of vectors")
+        for _ in range(size):
+            skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+        return (size,)
+
+
+@dataclass(frozen=True, slots=True)
+class PairVectorHolder:
+    """Vectors of pairs of numbers, as lists of tuples."""
+
+    name: str = "int32-pair-vector"
+    basic: BasicType = _INT32
+    precision: int = DIGITS
+
+    def read(self, cursor: Cursor) -> list[tuple[int | float, int | float]]:
+        """Return the next vector of pairs."""
+        if read_header(cursor):
+            size = read_size(cursor, "the number of pairs")
+            numbers = read_marked(cursor, self.basic, _PAIR * size).tolist()
+            return list(zip(numbers[::2], numbers[1::2], strict=True))
+        at = cursor.position
+        line = text_line(cursor, "a line of numbers and semicolons", may_lack_end=False)
+        if not line.strip():
+            return []
+        if (pairs := _parse_pairs(line, self.basic)) is not None:
+            return pairs
+        groups, rest = _groups(cursor, line, self.basic, at)
+        groups.append(rest)
+        if any(len(group) != _PAIR for group in groups):
+            _refuse_rest(
+                cursor, "two numbers between semicolons", next(g for g in groups if len(g) != _PAIR), at
+            )
+        return [(one, two) for one, two in groups]
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a vector of pairs."""
+        pairs = [tuple(checked_items("each pair of value", pair)) for pair in checked_items("value", value)]
+        if not set(map(len, pairs)) <= {_PAIR}:
+            raise InvalidArgument(
+                f"value must hold pairs (got {next(p for p in pairs if len(p) != _PAIR)!r})"
+            )
+        array = _united(self.basic, pairs)
+        if binary:
+            file.write(BINARY_HEADER + _INT32.packed(len(pairs)) + marked_bytes(self.basic, array))
+        else:
+            form = f"%.{self.precision}g" if self.basic.is_float else "%d"
+            words = "; ".join([f"{form} {form} "] * len(pairs)) % tuple(array.tolist())
+            file.write(f"{words}\n".encode())
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next vector."""
+        self.shape(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[int]:
+        """Return the shape (n,) of the next vector of n pairs."""
+        if read_header(cursor):
+            size = read_size(cursor, "the number of pairs")
+            skip_marked(cursor, self.basic, _PAIR * size)
+            return (size,)
+        line = text_line(cursor, "a line of pairs", may_lack_end=False)
+        return (line.count(_SEMICOLON) + 1 if line.strip() else 0,)
+
+
+def _flat(basic: BasicType, value: Any) -> NDArray[Any]:
+    """Return a value as an array of one dimension."""
+    if isinstance(value, str | bytes):
+        raise WrongType(f"value must be a sequence of numbers (got {value!r})")
+    array = basic.checked_array("value", value)
+    if array.ndim != 1:
+        raise InvalidArgument(f"value must have one dimension (got the shape {array.shape})")
+    return array
+
+
+def _united(basic: BasicType, lists: list[Any]) -> NDArray[Any]:
+    """Return the numbers of lists as one array."""
+    numbers = list(chain.from_iterable(lists))
+    if set(map(type, numbers)) == {int}:
+        try:
+            return np.frombuffer(struct.pack(f"<{len(numbers)}{basic.packing[-1]}", *numbers), basic.dtype)
+        except (struct.error, OverflowError):  # the careful way says what is too large
+            pass
+    return _flat(basic, numbers)
+
+
+def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
+    """Integers with one space between them as an array; None of anything else, or of one too large."""
+    try:
+        numbers = _INTEGERS.decode(b"[" + line.strip().replace(b" ", b",") + b"]")
+        packed = struct.pack(f"<{len(numbers)}{basic.packing[-1]}", *numbers)
+    except (msgspec.DecodeError, struct.error):
+        return None
+    return np.frombuffer(bytearray(packed), basic.dtype)
+
+
+def _groups(cursor: Cursor, line: bytes, basic: BasicType, at: int) -> tuple[list[list[Any]], list[Any]]:
+    """Return the numbers before each semicolon of a line at `at`, and those behind the last semicolon."""
+    groups: list[list[Any]] = []
+    rest: list[Any] = []
+    for found in _WORDS.finditer(line):
+        word = found.group()
+        if word == _SEMICOLON:
+            groups.append(rest)
+            rest = []
+        else:
+            rest.append(parse_number(cursor, word, basic, at + found.start()))
+    return groups, rest
+
+
+def _parse_pairs(line: bytes, basic: BasicType) -> list[tuple[Any, Any]] | None:
+    """Return the pairs of a line in Kaldi's form; None for another form, or a number that is too large."""
+    found = parse_float_groups(line) if basic.is_float else parse_groups(line, basic)
+    if found is None or set(map(len, found)) != {_PAIR}:
+        return None
+    if basic.is_float:
+        with np.errstate(over="ignore"):
+            array = np.array(found).astype(basic.dtype)
+        found = None if np.isinf(array).any() else array.tolist()
+    return None if found is None else [(one, two) for one, two in found]
+
+
+def _cut(records: NDArray[np.int32], groups: int) -> tuple[list[list[int]], int]:
+    """Return the vectors whose sizes are in `records`, and the number of records that they take."""
+    found: list[list[int]] = []
+    values: list[int] = records.tolist()
+    at = 0
+    try:
+        for _ in range(groups):
+            end = at + 1 + values[at]
+            if end <= at:
+                return found, -1
+            found.append(values[at + 1 : end])
+            at = end
+    except IndexError:
+        return found, len(values) + 1
+    return found, at
+
+
+def _refuse_rest(cursor: Cursor, expected: str, numbers: list[Any], at: int) -> NoReturn:
+    raise cursor.error(expected, " ".join(map(str, numbers[:8])) or "nothing", at=at)

@@ -1,0 +1,193 @@
+"""Tokens: words without whitespace, such as ``<Nnet>``; and pretty text between them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.kaldi.objects.file_cursor import borrowed
+from seekable.formats.kaldi.objects.header import is_binary
+
+if TYPE_CHECKING:
+    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+
+__all__ = [
+    "TOKEN",
+    "TOKEN_AND_SPACE",
+    "check_token",
+    "checked_token",
+    "decoded",
+    "expect_pretty",
+    "expect_token",
+    "is_token",
+    "peek_token",
+    "read_token",
+    "write_pretty",
+    "write_token",
+]
+
+TOKEN: Final = rb"[\x21-\x7e\x80-\xfe]++"
+"""The expression for the bytes of a token or a key: no white space, no control characters, no byte 255."""
+
+TOKEN_AND_SPACE: Final = rb"(" + TOKEN + rb")(?:[ \t]|(?=[\r\n]))"
+"""The expression for a key and the space behind it. A line end behind a key belongs to the object."""
+
+_NOT_ASCII: Final = re.compile("[^\\x00-\\x20\\x7f\\ud800-\\udc7f\\udcff-\\udfff]+")
+"""A token as text. Surrogates of single bytes stand for bytes that are no UTF-8; others are no characters."""
+
+_SPACES: Final = b" \t\n\r\f\v"
+
+
+def decoded(raw: bytes) -> str:
+    """Return bytes of a file as text; bytes that are not UTF-8 survive a round trip."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def is_token(text: str) -> bool:
+    r"""Return True if `text` can be a token or a key: not empty, no whitespace, no control characters.
+
+    Example:
+        >>> is_token("utt-1"), is_token("a b"), is_token(""), is_token("\x01")
+        (True, False, False, False)
+    """
+    if text.isascii():
+        return text.isprintable() and " " not in text and bool(text)
+    return _NOT_ASCII.fullmatch(text) is not None
+
+
+def check_token(name: str, value: object) -> None:
+    """Raise an error for an argument that is no token, and so cannot be a key either.
+
+    Raises:
+        WrongType: it is no str.
+        InvalidArgument: it is empty, or contains whitespace or a control character.
+    """
+    if not isinstance(value, str):
+        raise WrongType(f"{name} must be a str (got {value!r} of type {type(value).__name__})")
+    if not is_token(value):
+        raise InvalidArgument(
+            f"{name} must be a word without whitespace or control characters (got {value!r})"
+        )
+
+
+def checked_token(name: str, value: object) -> bytes:
+    """Return the bytes of a token; errors as of `check_token`."""
+    check_token(name, value)
+    assert isinstance(value, str)
+    return value.encode("utf-8", "surrogateescape")
+
+
+def write_token(file: Output, token: str, *, binary: bool | None = None) -> None:  # noqa: ARG001 - one form
+    """Write a token and one space, in text and in binary alike.
+
+    Raises:
+        InvalidArgument: it is empty or contains whitespace.
+    """
+    file.write(checked_token("token", token) + b" ")
+
+
+def read_token(file: Any, *, binary: bool | None = None) -> str:  # noqa: ARG001 - one form
+    """Return the next token, and move past it and the one whitespace byte that must follow.
+
+    Raises:
+        CorruptObject: no token is there, or no whitespace follows it.
+
+    Example:
+        >>> import io
+        >>> read_token(io.BytesIO(b"<Nnet> 5 "), binary=True)
+        '<Nnet>'
+    """
+    with borrowed(file) as cursor:
+        return decoded(token_bytes(cursor, "a token"))
+
+
+def expect_token(file: Any, token: str, *, binary: bool | None = None) -> None:  # noqa: ARG001 - one form
+    """Move past a token that must be `token`; ``Foo>`` is taken for ``<Foo>`` too, as Kaldi does.
+
+    Raises:
+        CorruptObject: another token is there, or none.
+    """
+    wanted = checked_token("token", token)
+    with borrowed(file) as cursor:
+        cursor.skip_spaces()
+        start = cursor.position
+        found = token_bytes(cursor, f"the token {token!r}")
+        if found != wanted and not (wanted[:1] == b"<" and found == wanted[1:]):
+            raise cursor.error(f"the token {token!r}", repr(decoded(found)), at=start)
+
+
+def peek_token(file: Any, *, binary: bool | None = None) -> str:
+    """Return the first character of the next token, skipping one ``<``; an empty string at the end.
+
+    The file must be able to go back by a byte: it is a file of ``open(path, "rb")``, seekable, or in memory.
+
+    Example:
+        >>> import io
+        >>> peek_token(io.BytesIO(b"<Nnet> 5 "), binary=True)
+        'N'
+    """
+    with borrowed(file) as cursor:
+        if not is_binary(file, binary):
+            cursor.skip_spaces()
+        ahead = cursor.preview()[:2]
+        if ahead == b"<":  # the last byte that has arrived: as in Kaldi, expect_token accepts the rest alone
+            cursor.skip(1, "<")
+            ahead = cursor.preview()
+        return decoded(ahead.removeprefix(b"<")[:1])
+
+
+def token_bytes(cursor: Cursor, what: str) -> bytes:
+    """Return the next word; leading whitespace is skipped, and one whitespace byte after it is consumed."""
+    cursor.skip_spaces()
+    found = cursor.word(what)
+    if cursor.peek() < 0:
+        raise cursor.error(f"whitespace after {decoded(found)!r}")
+    cursor.skip(1, "whitespace")
+    return found
+
+
+def write_pretty(file: Output, text: str, *, binary: bool | None = None) -> None:
+    """Write any text as it is in a text file; write nothing in a binary file."""
+    if not is_binary(file, binary):
+        file.write(text.encode("utf-8", "surrogateescape"))
+
+
+def expect_pretty(file: Any, text: str, *, binary: bool | None = None) -> None:
+    r"""Move past `text` in a text file; read nothing in a binary file.
+
+    Any run of whitespace matches any other run of whitespace; leading and trailing whitespace of `text` may
+    be absent.
+
+    Raises:
+        CorruptObject: another text is there.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO(b"num  frames\n= 5")
+        >>> expect_pretty(file, "num frames = ", binary=False)
+        >>> file.read()
+        b'5'
+    """
+    if is_binary(file, binary):
+        return
+    raw = text.encode("utf-8", "surrogateescape")
+    with borrowed(file) as cursor:
+        if raw[:1].isspace():
+            cursor.skip_spaces()
+        for number, word in enumerate(raw.split()):
+            if number:
+                _expect_spaces(cursor, text)
+            start = cursor.position
+            if cursor.peek() < 0 or (found := bytes(cursor.take(len(word), f"the text {text!r}"))) != word:
+                shown = None if cursor.peek() < 0 and cursor.position == start else repr(decoded(found))
+                raise cursor.error(f"the text {text!r}", shown, at=start)
+        if raw.strip(_SPACES) and raw[-1:].isspace():
+            cursor.skip_spaces()
+
+
+def _expect_spaces(cursor: Cursor, text: str) -> None:
+    start = cursor.position
+    cursor.skip_spaces()
+    if cursor.position == start:
+        raise cursor.error(f"the text {text!r} with whitespace here")

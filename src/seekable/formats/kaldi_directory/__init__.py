@@ -1,1 +1,0 @@
-"""Data directories of Kaldi as data: each utterance is a record of all tables."""

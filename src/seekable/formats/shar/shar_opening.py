@@ -1,0 +1,247 @@
+"""Opening a Shar: from its indexed files to its source, after a check that they go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat
+from seekable.formats.lines.line_source import line_source
+from seekable.formats.registry import format_named
+from seekable.formats.shar.cut import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS, held_by_cut
+from seekable.formats.shar.shar_source import SharSource
+from seekable.formats.tar.fields.decode_argument import checked_decode
+from seekable.formats.tar.fields.field_decoder import field_decoder
+from seekable.formats.tar.layout import MemberWords
+from seekable.nodes.columns.names import checked_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from seekable.formats.registry import Format
+    from seekable.formats.shar.discovery import FieldFiles, SharFiles
+    from seekable.formats.source_options import SourceOptions
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.sources.file_source import FileSource
+    from seekable.storage.listing import Found
+
+    Index = Callable[[Sequence[Found], Format], FileSet]
+
+__all__ = ["PAIRS", "format_of_field", "open_shar", "unequal_files"]
+
+PAIRS: Final = "tar-pairs"
+"""The name of the format of tar files in which each record is a payload and its manifest."""
+
+_NO_PAYLOAD: Final = frozenset({MANIFEST, NO_DATA, NO_MANIFEST})
+
+_ARRAYS: Final[Mapping[str, str]] = {"llc": "lilcom", "npy": "numpy"}
+"""The decoders of payloads that are arrays, by suffix."""
+
+_CUT_OBJECTS: Final = "lhotse"
+"""The decoding whose records are Cut objects."""
+
+_ORIGINAL: Final = "original"
+"""The suffix of audio in the format that it had before."""
+
+_KEYS_OF_LHOTSE: Final = OWN_KEYS | {"type", "tracks", "transforms"}
+
+
+def open_shar(
+    shar: SharFiles,
+    options: SourceOptions,
+    *,
+    index: Index,
+    with_keys: Callable[[FileSource], FileSource],
+) -> SharSource | FileSource:
+    """Return the source of a Shar; that of its cuts, if it has no other field.
+
+    Args:
+        shar: its files.
+        options: the arguments of ``sk.open``.
+        index: returns the indexed files of one format.
+        with_keys: returns the source of the cuts with the index of their keys.
+
+    Raises:
+        InvalidArgument: an option is for other formats, or names a column or a field that there is not.
+        WrongType: an option is of the wrong type.
+        UnsupportedFormat: a file of a field has other numbers of records than the cuts have there, or a
+            payload is pickled.
+        MissingDependency: a payload needs a package that is not installed.
+    """
+    columns = None if options.columns is None else checked_names("columns", options.columns)
+    _refuse_options(options)
+    as_cuts = options.decode == _CUT_OBJECTS
+    asked = _decode_by_field("bytes" if as_cuts else options.decode, shar.fields)
+    jsonl = format_named("jsonl")
+    files = index(shar.cuts.found, jsonl).limited(options.most_open_files, keeps_maps=True)
+    plain = replace(options, decode=None, columns=None, errors=None)
+    if not shar.fields and columns is None and not as_cuts:
+        return with_keys(line_source(jsonl, replace(plain, errors=options.errors))(files))
+    lines = line_source(jsonl, plain)(files)
+    if columns is not None:
+        _check_columns(columns, [field.name for field in shar.fields], lines)
+    sources = []
+    for field in shar.fields:
+        own = index(field.found, format_of_field(field)).limited(options.most_open_files, keeps_maps=True)
+        for _, message in unequal_files(files, own, field.name):
+            raise UnsupportedFormat(message)
+        is_read = columns is None or not {field.name, held_by_cut(field.name)}.isdisjoint(columns)
+        decode = asked.get(field.name) if is_read else partial(_always, "bytes")
+        sources.append(_field_source(field, own, plain, decode))
+    keyed = with_keys(replace(lines, errors=options.errors))
+    return SharSource(
+        replace(keyed, errors=None),
+        tuple(sources),
+        tuple(field.name for field in shar.fields),
+        options.shown,
+        columns,
+        errors=options.errors,
+        as_cuts=as_cuts,
+    )
+
+
+def _field_source(
+    field: FieldFiles, files: FileSet, plain: SourceOptions, asked: Callable[[str], Any] | None
+) -> Any:
+    """Return the source of a field.
+
+    Args:
+        field: the field.
+        files: its indexed files.
+        plain: the arguments of ``sk.open`` without those for records.
+        asked: returns the decoder that is asked for payloads of a suffix; None of JSON lines.
+    """
+    form = format_of_field(field)
+    if field.kind == "jsonl" or asked is None:
+        return form.source(plain)(files)
+    decode = _decode_by_suffix(files, asked)
+    _check_packages(field.name, decode)
+    return form.source(replace(plain, decode=decode))(files)
+
+
+def _refuse_options(options: SourceOptions) -> None:
+    """Refuse the options of other formats, and Cut objects where Lhotse is not installed.
+
+    Raises:
+        InvalidArgument: there is such an option.
+        MissingDependency: Lhotse is not installed.
+    """
+    for name in ("strict", "holder", "missing", "group", "splitname", "concatenated"):
+        if given := getattr(options, name):
+            message = f"{name}= is for other formats, and this is a Shar: leave it out (got {given!r})"
+            raise InvalidArgument(message)
+    if options.pipes != "refuse":
+        message = f"pipes= is for Kaldi's tables, and this is a Shar: leave it out (got {options.pipes!r})"
+        raise InvalidArgument(message)
+    if options.decode == _CUT_OBJECTS and options.columns is not None:
+        message = (
+            f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need them all: leave "
+            f"columns= out (got {list(options.columns)!r})"
+        )
+        raise InvalidArgument(message)
+    if options.decode == _CUT_OBJECTS and find_spec("lhotse") is None:
+        message = (
+            "decode='lhotse' makes Cut objects of Lhotse, which is not installed: pip install "
+            "'seekable[lhotse]', or leave decode= out for dicts"
+        )
+        raise MissingDependency(message)
+
+
+def format_of_field(field: FieldFiles) -> Format:
+    """Return the format of the files of a field."""
+    return format_named("jsonl" if field.kind == "jsonl" else PAIRS)
+
+
+def unequal_files(cuts: FileSet, field: FileSet, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file of a field with another number of records than its shard has cuts.
+
+    Yields:
+        The path, and a message that names both files and numbers.
+    """
+    for shard, (count, own) in enumerate(zip(cuts.records.tolist(), field.records.tolist(), strict=True)):
+        if count != own:
+            path = field.shown_path(shard)
+            message = (
+                f"{path!r} has {own:,} records of the field {name!r}, and {cuts.shown_path(shard)!r} has "
+                f"{count:,} cuts: a shard has one record of every field for each cut. Write the shard again, "
+                f"or open the Shar without this field"
+            )
+            yield path, message
+
+
+def _check_columns(columns: Sequence[str], fields: Sequence[str], lines: FileSource) -> None:
+    """Refuse a column that is no key of a cut and no field; a cut is read only for a name that is unknown.
+
+    Raises:
+        InvalidArgument: there is no such column.
+    """
+    unknown = [name for name in columns if name not in _KEYS_OF_LHOTSE and name not in fields]
+    if not unknown or not lines.size:
+        return
+    first = lines.record(0)
+    present = [*first] if isinstance(first, dict) else []
+    for name in unknown:
+        if name not in present:
+            known = ", ".join(map(repr, dict.fromkeys([*present, *fields])))
+            message = (
+                f"the cuts of this Shar have no column {name!r}, and it has no such field; there are {known}"
+            )
+            raise InvalidArgument(message)
+
+
+def _decode_by_field(decode: Any, fields: Sequence[FieldFiles]) -> dict[str, Callable[[str], Any]]:
+    """Return for each field of payloads a function from the suffix of a payload to the decoder asked for.
+
+    Raises:
+        InvalidArgument: ``decode`` names a field that the Shar lacks, or a decoder that does not exist.
+        WrongType: it is neither a name, a decoder of audio, nor a dict.
+    """
+    tars = [field.name for field in fields if field.kind == "tar"]
+    if not isinstance(decode, Mapping):
+        decoders = checked_decode(decode)
+        return dict.fromkeys(tars, lambda suffix: decoders.asked("wav" if suffix == _ORIGINAL else suffix))
+    for name, asked in decode.items():
+        if name not in tars:
+            there = ", ".join(map(repr, tars)) or "none"
+            message = f"decode has {name!r}, and the fields of this Shar with payloads are {there}"
+            raise InvalidArgument(message)
+        field_decoder("", asked)
+    return {name: partial(_always, decode.get(name)) for name in tars}
+
+
+def _check_packages(field: str, decode: Mapping[str, Any]) -> None:
+    """Refuse a field whose decoder needs a package that is not installed.
+
+    Raises:
+        MissingDependency: a package is missing.
+    """
+    for suffix, asked in decode.items():
+        decoder = field_decoder(suffix, asked)
+        if package := decoder.missing_package:
+            message = (
+                f"to decode the field {field!r}, whose payloads are .{suffix}, as {decoder.name!r} needs "
+                f"{package}, which is not installed: pip install {package}. Or take its bytes with "
+                f"decode={{{field!r}: 'bytes'}}, or leave it out with columns="
+            )
+            raise MissingDependency(message)
+
+
+def _always(asked: Any, _: str) -> Any:
+    return asked
+
+
+def _decode_by_suffix(files: FileSet, asked: Callable[[str], Any]) -> dict[str, Any]:
+    """Return the decoder of each suffix of payloads: arrays are decoded by default, and all else stays bytes.
+
+    Args:
+        files: the tar files of a field.
+        asked: returns the decoder that the user asks for, None for the default.
+    """
+    suffixes = dict.fromkeys(suffix for schema in MemberWords(files).schemas for suffix in schema.fields)
+    found = {suffix: asked(suffix) for suffix in suffixes if suffix not in _NO_PAYLOAD}
+    return {
+        suffix: _ARRAYS.get(suffix, "bytes") if decode is None else decode for suffix, decode in found.items()
+    }

@@ -1,0 +1,312 @@
+"""Records of indexed tables: Parquet row groups, Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+
+import numpy as np
+
+from seekable._arguments import checked_flag, repeated
+from seekable._cached import cached
+from seekable._optional import optional
+from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
+from seekable.formats.tables.table_reader import TablesReader
+from seekable.formats.tables.table_reading import UNPACKED, Tables
+from seekable.formats.tables.table_rows import RowReader
+from seekable.formats.tables.table_schema import Columns, read_schemas, unified
+from seekable.index.table_indexer import is_table_indexer
+from seekable.nodes.columns.decode_column import DECODED, DECODERS
+from seekable.nodes.contract import Leaf
+from seekable.parallel.progress import watched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    import pyarrow as pa
+
+    from seekable._typing import Int64s
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.tables.table_format import TableFormat
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.columns.decode_column import DecodeTable
+    from seekable.nodes.conditions import Bounds, Where
+    from seekable.nodes.contract import BatchForm
+    from seekable.nodes.graph import Reader
+    from seekable.nodes.keys.key import Keys
+    from seekable.parallel.progress import ProgressHook
+else:
+    pa = optional("pyarrow", extra="parquet")
+
+__all__ = ["TableSource", "table_source"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class TableSource(Leaf):
+    """A source over indexed tables: row ``r`` is row ``r`` of the files, one file after another."""
+
+    files: FileSet
+    form: TableFormat
+    decode: DecodeTable
+    asked: str
+    columns: tuple[str, ...] | None = None
+    """The columns that the user named, in their order; None for all."""
+    needed: frozenset[str] | None = None
+    """The columns that are used above; None for all. They are no part of the description."""
+    strict: bool = False
+    version: str | int | None = None
+    """Stands for the code of a function of keys."""
+    keys: Keys | None = None
+    errors: OnError | None = None
+
+    kind: ClassVar[str] = "table"
+
+    @cached
+    def size(self) -> int:
+        """The number of rows of all files."""
+        return int(self.files.starts[-1])
+
+    @property
+    def format(self) -> str:
+        """The name of the format."""
+        return self.form.name
+
+    @property
+    def blocks(self) -> Int64s:
+        """The edges of blocks, int64: groups of rows; those of more than 8,192 are cut into equal runs."""
+        return self.row_blocks.edges
+
+    @cached
+    def row_blocks(self) -> RowBlocks:
+        """The groups and the blocks of the rows."""
+        return RowBlocks.of(self.files)
+
+    @cached
+    def schema(self) -> pa.Schema:
+        """The columns of records and their types.
+
+        Raises:
+            UnsupportedFormat: a column has types without a common one.
+            InvalidArgument: no file has a column that the user named.
+        """
+        schemas, _ = self._schemas
+        if not schemas:
+            return pa.schema([])
+        only = None if self.columns is None else frozenset(self.columns)
+        whole = unified(schemas, examples=self._examples, strict=self.strict, only=only)
+        if self.columns is None:
+            return whole
+        there = dict.fromkeys(name for schema in schemas for name in schema.names)
+        return pa.schema([_field(whole, name, there) for name in self.columns])
+
+    def check_schema(self) -> None:
+        """Check that the files have common types, and the columns that the user named.
+
+        Raises:
+            UnsupportedFormat: a column has types without a common one.
+            InvalidArgument: no file has a column that the user named.
+        """
+        _ = self.schema
+
+    @cached
+    def wanted(self) -> pa.Schema:
+        """The columns that are read from the files, with their types."""
+        if self.needed is None:
+            return self.schema
+        return pa.schema([field for field in self.schema if field.name in self.needed])
+
+    @property
+    def batch_form(self) -> BatchForm:
+        """The form that ``decode`` names; ``"python"`` where a function may replace corrupt records."""
+        return "python" if self.errors is not None else self.decode
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the format, the decoding, the columns, and every file by name, size, records and digests."""
+        columns = {} if self.columns is None else {"columns": list(self.columns)}
+        return {"format": self.form.name, "decode": self.decode, **columns, "files": self.files.described()}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call of ``sk.open``."""
+        columns = "" if self.columns is None else f", columns={list(self.columns)}"
+        decode = "" if self.decode == "python" else f", decode={self.decode!r}"
+        return f"open({self.asked}{columns}{decode})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[TableSource]) -> Reader:
+        """Return a reader that reads each source by itself, as each has columns of its own."""
+        return TablesReader([node.tables for node in nodes])
+
+    @property
+    def cache_bytes(self) -> int:
+        """The bytes of files whose decoded blocks fit into the cache."""
+        return DECODED.most_bytes // UNPACKED
+
+    @cached
+    def tables(self) -> Tables:
+        """The reader of the rows of the files."""
+        schemas, of_file = self._schemas
+        opened = OpenTables(self.files, self.form)
+        places = RowPlaces(self.files, self.row_blocks, opened)
+        columns = tuple(Columns.of(self.wanted, schema) for schema in schemas)
+        return Tables(places, RowReader(places, columns, of_file, self.errors), self.decode)
+
+    def record(self, position: int) -> Any:
+        """Return the record at a position; positions go on over the epochs.
+
+        Raises:
+            CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
+            IndexStale: the file has changed.
+        """
+        return self.tables.record(position % self.size)
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the rows, counted over all files, of a row in each file of that path."""
+        return self.files.rows_of(path, row)
+
+    def close(self) -> None:
+        """Close the files of the source. They are opened again when a record is read."""
+        self.files.close()
+
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Return the source with fewer columns to read."""
+        needed = columns if self.needed is None else columns & self.needed
+        return replace(self, needed=needed)
+
+    def may_match(self, where: Where) -> Int64s:
+        """Return the runs of rows that may pass, by the statistics of groups and pages."""
+        return self.may_match_knowing(where, [{}] * len(self.files))
+
+    def may_match_knowing(self, where: Where, known: Sequence[Mapping[str, Bounds]]) -> Int64s:
+        """Return the runs of rows that may pass, where bounds of some columns are known without the files.
+
+        Statistics count only for columns with the type that they have in the file: converted values may
+        compare otherwise.
+
+        Args:
+            where: the conditions.
+            known: for each file the known bounds; a file that these rule out is not opened.
+        """
+        schemas, of_file = self._schemas
+        same = [
+            tuple(
+                field.name
+                for field in self.schema
+                if field.name in where.columns and field.name in schema.names
+                if schema.field(field.name).type == field.type
+            )
+            for schema in schemas
+        ]
+        return self.tables.may_match(where, [same[number] for number in of_file.tolist()], known)
+
+    def walk(self, *, progress: ProgressHook | None = None) -> None:
+        """Find the places of the pages of all files, and keep them beside the index.
+
+        Args:
+            progress: called as it goes on; by default a bar on a terminal.
+
+        Raises:
+            CorruptRecord: a file is damaged.
+        """
+        with watched(progress, task="finding pages", rows=len(self.files)) as watch:
+            for file in range(len(self.files)):
+                self.tables.places.open.get(file).walk()
+                watch(file + 1)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the Arrow types of all columns by name."""
+        return {field.name: field.type for field in self.schema}
+
+    def declared_by_file(self) -> list[tuple[str, str, Mapping[str, Any]]]:
+        """Return for each file its path, its name below the opened folder, and the columns that it has."""
+        schemas, of_file = self._schemas
+        only = None if self.columns is None else frozenset(self.columns)
+        chosen = [
+            {field.name: field.type for field in schema if only is None or field.name in only}
+            for schema in schemas
+        ]
+        return [
+            (self.files.shown_path(file), name, chosen[schema])
+            for file, (name, schema) in enumerate(zip(self.files.names(), of_file.tolist(), strict=True))
+        ]
+
+    @cached
+    def _schemas(self) -> tuple[list[pa.Schema], Int64s]:
+        schemas, of_file = self.files.schemas()
+        return read_schemas(schemas), of_file
+
+    @property
+    def _examples(self) -> list[str]:
+        _, of_file = self._schemas
+        _, firsts = np.unique(of_file, return_index=True)
+        return [self.files.shown_path(file) for file in firsts.tolist()]
+
+
+def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TableSource]:
+    """Return a function from indexed files to the source of their rows.
+
+    The function raises ``UnsupportedFormat`` if the files do not go together, and ``InvalidArgument`` if no
+    file has one of the columns.
+
+    Args:
+        form: the format.
+        options: the columns and their decoding.
+
+    Raises:
+        InvalidArgument: an option breaks a rule.
+        WrongType: an option is of the wrong type.
+    """
+    scanner, decode = form.scanner, options.decode
+    if not is_table_indexer(scanner):
+        message = f"{form.name!r} is no format of tables"
+        raise WrongType(message)
+    if decode is not None and (not isinstance(decode, str) or decode not in DECODERS):
+        message = (
+            f"decode must be one of {', '.join(map(repr, DECODERS))} for tables (got {decode!r}); a function "
+            f"of records goes into ds.map"
+        )
+        raise InvalidArgument(message)
+    columns = None if options.columns is None else _checked_names(options.columns)
+    strict = checked_flag("strict", options.strict)
+
+    def source(files: FileSet) -> TableSource:
+        made = TableSource(
+            files,
+            scanner,
+            decode=decode or "python",
+            asked=options.shown,
+            columns=columns,
+            strict=strict,
+            version=options.version,
+            errors=options.errors,
+        )
+        made.check_schema()
+        return made
+
+    return source
+
+
+def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        message = f"columns must be a list of names (got {columns!r})"
+        raise WrongType(message)
+    names = tuple(columns)
+    if wrong := [name for name in names if not isinstance(name, str)] or repeated(names):
+        message = f"columns must be names, each once (got {wrong[0]!r} in {list(names)!r})"
+        raise InvalidArgument(message)
+    return names
+
+
+def _field(schema: pa.Schema, name: str, there: Collection[str]) -> pa.Field:
+    """Return a column of a schema.
+
+    Raises:
+        InvalidArgument: it is none of the columns that are there.
+    """
+    if name not in there:
+        message = f"no file has a column {name!r}; there are {', '.join(map(repr, there)) or 'none'}"
+        raise InvalidArgument(message)
+    return schema.field(name)

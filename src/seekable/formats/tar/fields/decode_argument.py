@@ -1,0 +1,207 @@
+"""The argument ``decode=`` for samples: the decoder of each field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat, WrongType
+from seekable.formats.tar.fields.field_decoder import (
+    AUDIO_SUFFIXES,
+    FIELD_DECODERS,
+    AskedDecoder,
+    FieldDecoder,
+    field_decoder,
+    is_ranged,
+    last_component,
+)
+from seekable.formats.tar.fields.images import IMAGE_DECODERS, IMAGE_SUFFIXES, UPRIGHT
+
+__all__ = ["FieldDecoders", "check_fields", "checked_decode"]
+
+_EXTRAS = {"PIL": "images", "cbor2": "cbor", "lilcom": "audio", "soundfile": "audio", "torch": "torch"}
+"""The extra that installs each optional package."""
+
+_NO_FIELDS: frozenset[str] = frozenset()
+
+_KINDS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(IMAGE_DECODERS, IMAGE_SUFFIXES),
+    "audio": AUDIO_SUFFIXES,
+    "lilcom": frozenset({"llc"}),
+    "webdataset": _NO_FIELDS,
+}
+"""The names that stand for the whole argument, with the fields that each decodes; others have the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDecoders:
+    """The decoders of all fields, as ``decode=`` says. Picklable if the functions of the caller are.
+
+    Example:
+        >>> decoders = checked_decode({"seg.json": "bytes", "json": "text"})
+        >>> decoders.of("seg.json").name, decoders.of("a.json").name, decoders.of("cls").name
+        ('bytes', 'text', 'int')
+    """
+
+    every: str | Callable[[bytes], Any] | None
+    """The decoder of all fields, or of all of its kind: "bytes", an image spec, "audio" and so on; None for
+    the default."""
+
+    by_field: tuple[tuple[str, AskedDecoder], ...]
+    """Names of fields, or their last components, in lower case, and the decoder of each; sorted."""
+
+    @property
+    def with_url(self) -> bool:
+        """True if records also have ``__url__``, the name of the file."""
+        return self.every == "webdataset"
+
+    def asked(self, field: str) -> AskedDecoder:
+        """Return the decoder that the caller asks for: a name, a function, or None for the default.
+
+        Of several names that fit, the longest wins: the whole field before its last component.
+        """
+        if self.every is not None:
+            return self._of_kind(field)
+        by_field = dict(self.by_field)
+        return next((by_field[name] for name in _fitting(field) if name in by_field), None)
+
+    def of(self, field: str) -> FieldDecoder:
+        """Return the decoder of a field."""
+        return field_decoder(field, self.asked(field))
+
+    def unused(self, fields: Iterable[str]) -> list[str]:
+        """Return the names of the argument that fit none of the fields."""
+        used = {ending for field in fields for ending in _fitting(field)}
+        return [name for name, _ in self.by_field if name not in used]
+
+    def described(self, describe: Callable[[Callable[[bytes], Any]], Any]) -> Any:
+        """Return the argument as JSON, for fingerprints.
+
+        Args:
+            describe: returns the description of a function.
+        """
+        if self.by_field:
+            return {field: _described(asked, describe) for field, asked in self.by_field}
+        return _described(self.every, describe)
+
+    def _of_kind(self, field: str) -> AskedDecoder:
+        if not isinstance(self.every, str):
+            return self.every if last_component(field) in AUDIO_SUFFIXES else None
+        if self.every == "bytes":
+            return "bytes"
+        return self.every if last_component(field) in _KINDS[self.every] else None
+
+
+def checked_decode(decode: Any) -> FieldDecoders:
+    """Return the decoders that ``decode=`` asks for.
+
+    Args:
+        decode: None for the default; "bytes" for all fields as they are; an image spec such as "pil" for the
+            fields that are images; "audio" or a decoder of ``sk.audio`` for those that are audio;
+            "webdataset"; or a dict from fields, or their last components, to names of decoders and functions
+            of bytes.
+
+    Raises:
+        InvalidArgument: no decoder has this name, or it decodes one field alone.
+        WrongType: it is of another type.
+    """
+    if decode is None or decode == "bytes":
+        return FieldDecoders(decode, ())
+    if isinstance(decode, Mapping):
+        return FieldDecoders(None, _by_field(decode))
+    if isinstance(decode, str):
+        if decode not in _KINDS:
+            raise InvalidArgument(_not_for_all(decode))
+        return FieldDecoders(decode, ())
+    if is_ranged(decode):
+        return FieldDecoders(decode, ())
+    if callable(decode):
+        message = f"decode must say which field a function is for: decode={{'FIELD': {_shown(decode)}}}"
+        raise InvalidArgument(message)
+    message = f"decode must be a name, or a dict by field (got {decode!r} of type {type(decode).__name__})"
+    raise WrongType(message)
+
+
+def check_fields(
+    wanted: Iterable[str], decoders: FieldDecoders, *, fields: Iterable[str], where: str
+) -> None:
+    """Refuse, at opening, fields that will not be decoded, and names in ``decode=`` that no field has.
+
+    Args:
+        wanted: the fields that are read.
+        decoders: what ``decode=`` asks for.
+        fields: all fields of the data; where there are none, nothing is refused.
+        where: the data, for messages.
+
+    Raises:
+        UnsupportedFormat: a field is pickled.
+        MissingDependency: the decoder of a field needs a package that is not installed.
+        InvalidArgument: a name in ``decode=`` fits no field.
+    """
+    present = list(fields)
+    if present and (unused := decoders.unused(present)):
+        names = ", ".join(map(repr, present))
+        message = f"decode has {', '.join(map(repr, unused))}, and the fields of {where} are {names}"
+        raise InvalidArgument(message)
+    for field in wanted:
+        decoder = decoders.of(field)
+        if decoder.refusal:
+            message = (
+                f"{where}: the field {field!r} is not loaded: {decoder.refusal}. Leave the column out with "
+                f"columns=, take its bytes with decode={{{field!r}: 'bytes'}}, or, if you trust its writer, "
+                f"say decode={{{field!r}: pickle.loads}}"
+            )
+            raise UnsupportedFormat(message)
+        if package := decoder.missing_package:
+            message = (
+                f"{where}: to decode the field {field!r} as {decoder.name!r} needs {package}, which is not "
+                f"installed: pip install 'seekable[{_EXTRAS[package]}]'. Or leave the column out with "
+                f"columns=, or take its bytes with decode={{{field!r}: 'bytes'}}"
+            )
+            raise MissingDependency(message)
+
+
+def _by_field(decode: Mapping[Any, Any]) -> tuple[tuple[str, AskedDecoder], ...]:
+    found: dict[str, AskedDecoder] = {}
+    for field, asked in decode.items():
+        if not isinstance(field, str) or not field:
+            message = f"the keys of decode must be names of fields (got {field!r})"
+            raise WrongType(message)
+        if field.lower() in found:
+            message = f"decode names the field {field.lower()!r} twice; upper and lower case are one field"
+            raise InvalidArgument(message)
+        field_decoder(field, asked)
+        found[field.lower()] = asked
+    return tuple(sorted(found.items()))
+
+
+def _fitting(field: str) -> list[str]:
+    """Return the names of ``decode=`` that fit a field, longest first.
+
+    Example:
+        >>> _fitting("a.seg.json"), _fitting("seg.gz")
+        (['a.seg.json', 'seg.json', 'json'], ['seg.gz', 'gz', 'seg'])
+    """
+    whole = field.lower()
+    names = [whole, whole.removesuffix(".gz")] if whole.endswith(".gz") else [whole]
+    parts = [name.split(".") for name in names]
+    return [".".join(of[start:]) for of in parts for start in range(len(of))]
+
+
+def _not_for_all(decode: str) -> str:
+    if decode in FIELD_DECODERS:
+        return f"decode={decode!r} is the decoder of one field: say which, decode={{'FIELD': {decode!r}}}"
+    names = ", ".join(repr(name) for name in ["bytes", *_KINDS] if not name.endswith(UPRIGHT))
+    return f"decode must be one of {names}, or a dict by field (got {decode!r})"
+
+
+def _shown(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _described(asked: AskedDecoder, describe: Callable[[Callable[[bytes], Any]], Any]) -> Any:
+    if asked is None or isinstance(asked, str):
+        return asked
+    name = getattr(asked, "name", None)
+    return name if is_ranged(asked) and isinstance(name, str) else describe(asked)

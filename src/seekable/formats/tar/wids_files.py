@@ -1,0 +1,127 @@
+"""The shards that a list of wids names, ``wids:shards/index.json``: tar files in its order, counted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from seekable.dataset.spec import Spec, checked_format
+from seekable.errors import IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.formats.finding import find_files
+from seekable.formats.tar.sample_source import SampleSource
+from seekable.formats.unopened import refuse_unopened
+from seekable.remote import paths
+from seekable.storage import addresses, trust
+
+if TYPE_CHECKING:
+    from seekable.formats.registry import Format
+    from seekable.nodes.contract import Node
+    from seekable.storage.listing import Found
+
+__all__ = ["SCHEME", "WidsSpec", "wids_spec"]
+
+SCHEME = "wids:"
+"""The beginning of the spec."""
+
+_KIND = "wids-shard-index-v1"
+_OUTSIDE = "Open the tar files themselves, as a list of their paths, if you know who made the list"
+
+
+class _Shard(msgspec.Struct, frozen=True):
+    url: str
+    nsamples: int
+
+
+class _List(msgspec.Struct, frozen=True):
+    """The document of a list; the checksums in it are not compared."""
+
+    kind: str = msgspec.field(name="__kind__", default="")
+    base: str | None = None
+    shardlist: list[_Shard] = []
+
+
+@dataclass(frozen=True, slots=True)
+class WidsSpec(Spec):
+    """The shards of a list of wids."""
+
+    text: str
+    """The text of the spec, as the user wrote it."""
+
+    path: str
+    """The absolute path of the list."""
+
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the shards in the order of the list, and their format; see `found`."""
+        form = checked_format(self, "tar", format_name)
+        return self.found(), form
+
+    def found(self) -> tuple[Found, ...]:
+        """Return the shards in the order of the list.
+
+        Raises:
+            DataNotFound: the list or a shard is not there.
+            UnsupportedFormat: it is no list of wids, or a shard does not lie below its folder.
+        """
+        found, folder = self._list(), os.path.dirname(self.path)
+        shards = []
+        for shard in found.shardlist:
+            url = f"{found.base.rstrip('/')}/{shard.url}" if found.base else shard.url
+            refuse_unopened(url)
+            trust.check_below(
+                addresses.shown(url), [addresses.shown(folder)], by=repr(self.path), way_out=_OUTSIDE
+            )
+            shards.append(url if "://" in url else os.path.join(folder, url))
+        return find_files(shards, suffixes=())
+
+    def kept(self, source: Node) -> Node:
+        """Return the samples of the shards, after a check of their numbers.
+
+        Raises:
+            IndexStale: a shard has another number of samples than the list says.
+        """
+        assert isinstance(source, SampleSource)
+        for file, (shard, records) in enumerate(
+            zip(self._list().shardlist, source.files.records.tolist(), strict=True)
+        ):
+            if records != shard.nsamples:
+                message = (
+                    f"{source.files.path(file)!r} has {records:,} samples, and {self.path!r} says "
+                    f"{shard.nsamples:,}: the shard was changed or is damaged. Put the old file back, or "
+                    f"make the list again"
+                )
+                raise IndexStale(message)
+        return source
+
+    def _list(self) -> _List:
+        paths.status(self.path)
+        try:
+            found = msgspec.json.decode(paths.read_bytes(self.path), type=_List)
+        except (ValueError, RecursionError) as error:
+            self._refuse(str(error))
+        if found.kind != _KIND or not found.shardlist:
+            self._refuse(f"its __kind__ is {found.kind!r}, with {len(found.shardlist)} shards")
+        return found
+
+    def _refuse(self, why: str) -> NoReturn:
+        message = (
+            f"{self.path!r} is no list of shards of wids ({_KIND}): {why}. Open the tar files themselves"
+        )
+        raise UnsupportedFormat(message)
+
+
+def wids_spec(text: str) -> WidsSpec:
+    """Return the spec of a list of shards.
+
+    Raises:
+        InvalidArgument: it has no path.
+    """
+    path = text.removeprefix(SCHEME)
+    if not path:
+        message = f"{text!r} is not complete: the form is {SCHEME}PATH, as in 'wids:shards/index.json'"
+        raise InvalidArgument(message)
+    return WidsSpec(text, paths.absolute(os.path.expanduser(path)))

@@ -1,0 +1,292 @@
+"""The source of the documents of token files."""
+
+from __future__ import annotations
+
+import warnings
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.formats.registry import format_named
+from seekable.formats.tokens.source.stored_arrays import TokenFiles, arrays_of
+from seekable.formats.tokens.source.token_axis import token_axis
+from seekable.formats.tokens.source.token_reading import TokensReader
+from seekable.formats.tokens.words import TokenWords
+from seekable.nodes.columns.names import checked_names, no_such_column
+from seekable.nodes.contract import Leaf
+from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
+from seekable.order.blocks import default_blocks_within
+from seekable.storage.memory import cache_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from seekable._typing import Int64s
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.tokens.source.token_axis import TokenAxis
+    from seekable.formats.tokens.words import TokenSchema
+    from seekable.index.fileset import FileSet
+    from seekable.index.surveyor import Surveyor
+
+__all__ = ["TokenSource", "token_source"]
+
+_MOST_WARNED = 5
+"""The most files that one warning names."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenSource(Leaf):
+    """A source over indexed token files: row ``r`` is document ``r``, one file after another.
+
+    A record is a dict of arrays: ``tokens``, and the arrays of as many elements that are stored with them.
+    """
+
+    files: FileSet
+    format: str
+    asked: str
+    columns: tuple[str, ...] | None = None
+    """The arrays that the user named, in their order; None for all."""
+    needed: frozenset[str] | None = None
+    """The arrays that are used above; None for all. They are no part of the description."""
+    errors: OnError | None = None
+
+    kind: ClassVar[str] = "tokens"
+
+    @property
+    def cache_bytes(self) -> int:
+        """The bytes that the operating system can cache."""
+        return cache_bytes()
+
+    @cached
+    def size(self) -> int:
+        """The number of documents of all files."""
+        return int(self.files.starts[-1])
+
+    @cached
+    def blocks(self) -> Int64s:
+        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
+        return default_blocks_within(self.files.records)
+
+    @cached
+    def words(self) -> TokenWords:
+        """The places of all documents."""
+        return TokenWords(self.files)
+
+    @property
+    def scanner(self) -> Surveyor:
+        """The surveyor that found the documents."""
+        found: Surveyor = format_named(self.format).scanner  # type: ignore[assignment]
+        return found
+
+    @property
+    def keys(self) -> None:
+        """Always None: documents have no keys."""
+        return None
+
+    @cached
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """The type of each array of records, in native byte order; one that holds those of all files."""
+        types: dict[str, list[np.dtype[Any]]] = {}
+        for schema in self.words.schemas:
+            for array in arrays_of(schema, self.columns):
+                types.setdefault(array.name, []).append(array.dtype.newbyteorder("="))
+        return {name: np.result_type(*found) for name, found in types.items()}
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the format, the columns, the forms of documents, and every file by name and digests."""
+        columns = {} if self.columns is None else {"columns": list(self.columns)}
+        return {"format": self.format, **columns, **self._forms(), "files": self.files.described()}
+
+    def _forms(self) -> dict[str, Any]:
+        """Return how documents lie in the files: each form once, and its number for each file if they differ.
+
+        The offsets of documents, and so the digests of files, can be equal for different types of tokens.
+        """
+        forms: dict[TokenSchema, int] = {}
+        numbers = [forms.setdefault(schema.form, len(forms)) for schema in self.words.schemas]
+        described: dict[str, Any] = {"forms": [form.described() for form in forms]}
+        if len(forms) > 1:
+            described["form_of"] = [numbers[schema] for schema in self.words.schema_of.tolist()]
+        return described
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call of ``sk.open``."""
+        columns = "" if self.columns is None else f", columns={list(self.columns)}"
+        errors = (
+            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
+        )
+        return f"open({self.asked}{columns}{errors})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[TokenSource]) -> TokensReader:
+        """Return a reader that reads the files of all nodes as one source."""
+        sizes = np.array([node.size for node in nodes], np.int64)
+        if len(nodes) == 1:
+            return TokensReader(nodes[0].reading, sizes)
+        return TokensReader(TokenFiles([(node.files, node.used, node.errors) for node in nodes]), sizes)
+
+    def record(self, position: int) -> Any:
+        """Return the arrays of the document at a position; positions go on over the epochs.
+
+        Raises:
+            CorruptRecord: an aligned file ends before the document does, and the source has no ``errors``.
+            IndexStale: a file has changed.
+        """
+        starts = self._starts
+        row = position % starts[-1]
+        file = bisect_right(starts, row) - 1
+        row -= starts[file]
+        streak = self._streak
+        if position == streak.expected:
+            streak.length += 1
+            if streak.length % STREAK == STREAK_BEGINS:
+                self._advise(file, row)
+        else:
+            streak.length = 0
+        streak.expected = position + 1
+        mapped = self.files.mapped(file)
+        mapped.check()
+        first, count = self.words.span(file, row)
+        return self.reading.record(mapped, file, row, first, count)
+
+    def lengths_between(self, start: int, stop: int) -> Int64s:
+        """Return the number of tokens of consecutive documents, int64; no data file is read."""
+        starts, found = self._starts, [np.zeros(0, np.int64)]
+        file = max(bisect_right(starts, start) - 1, 0)
+        while start < stop:
+            before, behind = starts[file], min(starts[file + 1], stop)
+            found.append(self.words.lengths_of(file, start - before, behind - before))
+            start, file = behind, file + 1
+        return np.concatenate(found)
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the rows, counted over all files, of a row in each file of that path."""
+        return self.files.rows_of(path, row)
+
+    def close(self) -> None:
+        """Close the files of the source. They are opened again when a record is read."""
+        self.reading.close()
+
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Return the source with fewer arrays to read."""
+        needed = columns if self.needed is None else columns & self.needed
+        return replace(self, needed=needed)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the names of the arrays; None without a document."""
+        return dict.fromkeys(self.dtypes) if self.size else None
+
+    @property
+    def used(self) -> tuple[str, ...] | None:
+        """The names of the arrays that are read, in the order of records; None for all."""
+        if self.needed is None:
+            return self.columns
+        return tuple(name for name in self.dtypes if name in self.needed)
+
+    @cached
+    def reading(self) -> TokenFiles:
+        """The files with all that documents are read by."""
+        return TokenFiles([(self.files, self.used, self.errors)])
+
+    @cached
+    def axis(self) -> TokenAxis | None:
+        """The tokens of all documents end to end; None if something else lies between them in a file."""
+        return token_axis(self.reading)
+
+    def _advise(self, file: int, row: int) -> None:
+        """Advise the system to fetch the documents of a file from this one on."""
+        last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
+        self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
+
+    @cached
+    def _streak(self) -> SequentialReads:
+        return SequentialReads()
+
+    @cached
+    def _starts(self) -> memoryview:
+        return self.files.starts.data
+
+
+def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TokenSource]:
+    """Return a function from indexed token files to the source of their documents.
+
+    The function raises ``InvalidArgument`` if the documents lack one of the columns, and
+    ``UnsupportedFormat`` if files differ in their arrays.
+
+    Args:
+        form: the format, with the options that decide where documents start.
+        options: the columns, which are the names of arrays; documents need no decoding.
+
+    Raises:
+        InvalidArgument: an option is for other formats.
+        WrongType: ``columns`` is no list of names.
+    """
+    for name, given, of in (
+        ("decode", options.decode, "lines and fields"),
+        ("strict", options.strict or None, "tables"),
+    ):
+        if given is not None:
+            message = f"{name}= is for {of}, and {form.name} are arrays as they are stored: drop it"
+            raise InvalidArgument(message)
+    columns = None if options.columns is None else checked_names("columns", options.columns)
+
+    def source(files: FileSet) -> TokenSource:
+        made = TokenSource(
+            files,
+            form.name,
+            options.shown,
+            columns=columns,
+            errors=options.errors,
+        )
+        _check_arrays(made)
+        _warn(made)
+        return made
+
+    return source
+
+
+def _warn(source: TokenSource) -> None:
+    """Warn of files whose documents may not be those that the user meant.
+
+    Warns:
+        UserWarning: no token of a file is the one that ends documents, say.
+    """
+    schemas = source.words.schemas
+    if not any(schema.warnings for schema in schemas):
+        return
+    texts = [
+        f"{source.files.shown_path(file)!r}: {text}"
+        for file, schema in enumerate(source.words.schema_of.tolist())
+        for text in schemas[schema].warnings
+    ]
+    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
+    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, UserWarning, stacklevel=4)
+
+
+def _check_arrays(source: TokenSource) -> None:
+    """Check that all files have the same arrays, and those that the user named.
+
+    Raises:
+        InvalidArgument: the documents lack a column.
+        UnsupportedFormat: files differ in their arrays.
+    """
+    words = source.words
+    names = [tuple(array.name for array in arrays_of(schema, None)) for schema in words.schemas]
+    other = next((number for number, found in enumerate(names) if set(found) != set(names[0])), None)
+    if other is not None:
+        first, second = (int(np.flatnonzero(words.schema_of == number)[0]) for number in (0, other))
+        message = (
+            f"{source.files.shown_path(first)!r} has the arrays {', '.join(names[0])}, and "
+            f"{source.files.shown_path(second)!r} has {', '.join(names[other])}: open them apart, or write "
+            f"the arrays that are missing"
+        )
+        raise UnsupportedFormat(message)
+    for column in source.columns or ():
+        if names and column not in names[0]:
+            raise InvalidArgument(no_such_column(column, names[0]))

@@ -1,0 +1,295 @@
+"""The function ``tokenize``: the texts of data as a store of tokens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._arguments import checked_count
+from seekable._lazy import lazy
+from seekable.dataset.dataset import Dataset
+from seekable.dataset.open import open as open_dataset
+from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.tokens.tokenizing.document_texts import PartTexts, TextColumn
+from seekable.formats.tokens.tokenizing.parts import described_generator
+from seekable.formats.tokens.tokenizing.settings import tokenizing
+from seekable.nodes.columns.names import must_have
+from seekable.nodes.hole import HOLE
+from seekable.parallel.progress import progress_or_bar
+from seekable.state.functions import describe_function
+from seekable.storage.asked import has_addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from seekable.formats.tokens.tokenizing.encoding import Tokenizing
+    from seekable.formats.tokens.tokenizing.parts import AuxGenerator
+    from seekable.formats.tokens.writing import tokens_arguments, tokens_progress, tokens_types
+    from seekable.nodes.contract import Node
+    from seekable.parallel.progress import ProgressHook
+    from seekable.storage.asked import Asked
+    from seekable.writing import earlier_files, preview, write
+    from seekable.writing.ending import Ending
+else:
+    earlier_files = lazy("seekable.writing.earlier_files")
+    preview = lazy("seekable.writing.preview")
+    tokens_arguments = lazy("seekable.formats.tokens.writing.tokens_arguments")
+    tokens_progress = lazy("seekable.formats.tokens.writing.tokens_progress")
+    tokens_types = lazy("seekable.formats.tokens.writing.tokens_types")
+    write = lazy("seekable.writing.write")
+
+__all__ = ["tokenize"]
+
+_LEAST_BYTES, _MOST_BYTES = 8 << 20, 64 << 20
+_PARTS = 32
+"""A part is about this share of the data, within the limits above: enough parts to keep processes at work,
+each a second to a minute of work, which a kill loses."""
+
+_MOST_ROWS = 1 << 20
+"""The most records of a part."""
+
+_PROBED = 64
+"""The number of records among which one that is no hole shows what ``parts`` returns."""
+
+
+def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
+    source: Asked | Dataset,
+    *,
+    to: str | os.PathLike[str],
+    tokenizer: Any,
+    column: str = "text",
+    eos: str | int | None = None,
+    bos: str | int | None = None,
+    engine: str | None = None,
+    dtype: Any = None,
+    sample_size: int | None = None,
+    parts: Callable[[Any], Any] | None = None,
+    aux: Mapping[str, AuxGenerator] | None = None,
+    rows_per_file: int | None = None,
+    idx: bool = False,
+    overwrite: bool = False,
+    check_code: bool = True,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: ProgressHook | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Dataset:
+    """Write the texts of data as a store of tokens, and return the dataset of its documents.
+
+    The work is cut into parts of consecutive records, 8 to 64 MB each, by the source's index alone. Each
+    part appears whole or not at all, so the same call goes on where a killed one ended, and the bytes are the
+    same for any number of processes. Each record is one document; one that gives no token keeps its row.
+
+    The ids are those of the text alone: special tokens that a tokenizer would add are left out, and one that
+    is written out in a text is text like any other. Nothing is put between documents but ``eos`` and ``bos``.
+
+    Args:
+        source: what ``sk.open`` takes, or a dataset; records are dicts, or texts themselves.
+        to: the folder of the store, which is made if it does not exist; or its address, such as
+            ``s3://bucket/tokens``.
+        tokenizer: the path of a ``tokenizer.json`` or of a folder with one, a ``tokenizers.Tokenizer``, a
+            fast tokenizer of transformers, a ``tiktoken.Encoding`` or ``"tiktoken:NAME"``, or a function of a
+            text that returns ids, or of a list of texts that returns a list for each. An object that is
+            called, and a method of one, are recognised by the pickled state of the object.
+        column: the column of the texts.
+        eos: the token after each document, as its text or its id; none if left out.
+        bos: the token before each document; none if left out.
+        engine: ``"gigatoken"`` or ``"tiktoken"`` to make the ids of a ``tokenizer.json`` faster. About 1,000
+            texts of the data are compared with the ids of Hugging Face's package first; where they differ,
+            nothing is written.
+        dtype: the dtype of the ids; uint16 if no id is above 65,535, else uint32.
+        sample_size: writes samples of this many tokens, byte for byte as data-forager does, in place of
+            documents; needs ``eos``. Masks then count as there, 1 = left out of the loss.
+        parts: a function of a record that returns a list of ``sk.Part``, or of dicts with a type and a text;
+            or a dict with the ids under "tokens" and further arrays of one value for each id. The column
+            "parts" if left out and ``aux`` is given.
+        aux: the generators of arrays beside the tokens by name, as ``{"loss_mask": sk.LossMask()}``; those of
+            data-forager can be given, whose loss mask is turned round: 1 = in the loss.
+        rows_per_file: the records of a part; so many as have 8 to 64 MB, if left out.
+        idx: True to write Megatron's index beside; ids are uint16 below a vocabulary of 65,500 then, else
+            int32.
+        overwrite: True to remove what another call wrote to the folder.
+        check_code: False to go on even if the code of a function that makes the ids has changed.
+        jobs: the number of processes; by default more than this one are started if that pays.
+        executor: any ``concurrent.futures.Executor`` whose workers can read the data and write the folder.
+        progress: called with the progress; by default a bar on a terminal.
+        storage_options: the options of the stores of addresses, as of ``sk.open``: of the source, and of
+            ``to``.
+
+    Raises:
+        WrongType: a record has no text, or an id does not fit the dtype; the message names file and row.
+        MissingColumn: the files declare their columns, and there is none of this name.
+        InvalidArgument: an argument breaks a rule, the engines differ, or the folder holds other data.
+        StateMismatch: the folder was begun with another source, tokenizer or option.
+        DataNotFound, AccessDenied: there is no such file, or it cannot be read.
+        MissingDependency: the package of the tokenizer is not installed.
+        OSError: the disk is full; finished parts are kept.
+
+    Example:
+        >>> import tempfile, seekable as sk
+        >>> texts = sk.from_sequence([{"text": "abc"}, {"text": ""}, {"text": "d"}])
+        >>> def bytes_of(text: str) -> list[int]:
+        ...     return list(text.encode())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tk = sk.tokenize(texts, to=folder, tokenizer=bytes_of, eos=0, jobs=1)
+        ...     [tk[row]["tokens"].tolist() for row in range(3)]
+        [[97, 98, 99, 0], [0], [100, 0]]
+    """
+    if sample_size is not None:
+        checked_count("sample_size", sample_size, least=1)
+    dataset = _opened(source, to, jobs, executor, progress, storage_options)
+    of_target = storage_options if has_addresses(to) else None
+    node = dataset.node
+    given = _arrays_of(parts, aux, node)
+    made = tokenizing(
+        tokenizer,
+        column=column,
+        engine=engine,
+        eos=eos,
+        bos=bos,
+        dtype=dtype,
+        parts=parts,
+        aux=aux,
+        given=given,
+        forager=sample_size is not None,
+        megatron=idx,
+    )
+    asked = tokens_types.AskedTypes(
+        None if dtype is None else made.dtype,
+        tuple((array.name, array.dtype if given is None else None) for array in made.aligned),
+    )
+    form = tokens_arguments.tokens_of(
+        made, asked, idx=idx, given=_options(column, sample_size, parts, aux, made)
+    )
+    node = _narrowed(node, made)
+    ending: Ending
+    if sample_size is None:
+        ending = tokens_arguments.ending_of_dataset(form, node)
+    else:
+        ending = tokens_arguments.samples_of_dataset(form, node, sample_size)
+    with progress_or_bar(progress) as shown:
+        written = write.write(
+            node,
+            to,
+            form,
+            rows_per_file=_rows_per_part(node) if rows_per_file is None else rows_per_file,
+            policy=earlier_files.checked_policy(resume=True, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=tokens_progress.counting_tokens(shown, os.fspath(to)),
+            ending=ending,
+            storage_options=of_target,
+        )
+    if sample_size is not None and not written.bytes:
+        raise _no_sample(written.rows, sample_size)
+    return open_dataset(to, progress=progress, storage_options=of_target)
+
+
+def _no_sample(documents: int, sample_size: int) -> InvalidArgument:
+    message = (
+        f"the {documents:,} documents have fewer tokens than one sample of {sample_size:,}: give a smaller "
+        f"sample_size="
+    )
+    return InvalidArgument(message)
+
+
+def _opened(
+    source: Any,
+    to: str | os.PathLike[str],
+    jobs: int | None,
+    executor: Executor | None,
+    progress: ProgressHook | None,
+    storage_options: Mapping[str, Any] | None,
+) -> Dataset:
+    """Return the dataset of the texts.
+
+    Raises:
+        WrongType: a stream was given.
+        InvalidArgument: the store would lie among the files that are read.
+    """
+    if isinstance(source, Dataset):
+        return source
+    if hasattr(source, "write_tokens"):
+        message = (
+            f"tokenize() takes data or a Dataset (got {source!r}): a stream is written by write_tokens()"
+        )
+        raise WrongType(message)
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        folder, target = os.path.realpath(source), os.path.realpath(to)
+        if os.path.commonpath([folder, target]) == folder:
+            message = (
+                f"the store {os.fspath(to)!r} would lie in the folder {os.fspath(source)!r}, whose files are "
+                f"read: name a folder beside it, or a glob of the files as the source"
+            )
+            raise InvalidArgument(message)
+    of_source = storage_options if has_addresses(source) else None
+    return open_dataset(source, jobs=jobs, executor=executor, progress=progress, storage_options=of_source)
+
+
+def _arrays_of(parts: Any, aux: Any, node: Node) -> dict[str, Any] | None:
+    """Return the names of the arrays that ``parts`` returns beside ids; None if it returns texts.
+
+    Raises:
+        InvalidArgument: it returns ids, and ``aux`` has generators for texts.
+    """
+    if not callable(parts) or not node.size:
+        return None
+    records = (node.record(row) for row in range(min(_PROBED, node.size)))
+    for record in islice((each for each in records if each is not HOLE), 1):
+        try:
+            made = parts(record)
+        except Exception:  # noqa: BLE001 - the writer names the record that the function fails for
+            return None
+        if isinstance(made, Mapping) and "tokens" in made:
+            if aux:
+                message = (
+                    "the function of parts= returns ids, and aux= is for parts with texts: leave out one"
+                )
+                raise InvalidArgument(message)
+            return {name: np.uint8 for name in made if name != "tokens"}
+    return None
+
+
+def _options(column: str, sample_size: int | None, parts: Any, aux: Any, made: Tokenizing) -> dict[str, Any]:
+    """Return the options that decide the tokens, beside those of the format."""
+    size = {} if sample_size is None else {"sample_size": sample_size}
+    if isinstance(made.documents, TextColumn):
+        return {**size, "column": column}
+    return {
+        **size,
+        "parts": "parts" if parts is None else describe_function(parts, None),
+        "aux": {name: described_generator(aux[name]) for name in sorted(aux or {})},
+    }
+
+
+def _narrowed(node: Node, made: Tokenizing) -> Node:
+    """Return the dataset for a reader of the columns of texts alone.
+
+    Raises:
+        MissingColumn: the files declare their columns, and one of these is not among them.
+    """
+    documents = made.documents
+    if isinstance(documents, TextColumn):
+        needed = documents.column
+    elif isinstance(documents, PartTexts) and documents.parts is None:
+        needed = "parts"
+    else:
+        return node
+    must_have(node, "tokenize()", [needed])
+    return node.narrowed(frozenset([needed]))
+
+
+def _rows_per_part(node: Node) -> int | None:
+    """Return the number of records of a part, by the bytes that the index has; None for data in memory."""
+    rows = preview.looked_at(node.size or 0)
+    size = node.plan(rows).bytes if len(rows) else 0
+    if not size:
+        return None
+    share = size * (node.size or 0) // len(rows) // _PARTS
+    part = min(max(share, _LEAST_BYTES), _MOST_BYTES)
+    return min(max(part * len(rows) // size, 1), _MOST_ROWS)

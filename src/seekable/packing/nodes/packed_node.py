@@ -1,0 +1,206 @@
+"""The base of the nodes that make samples of pieces of documents."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.errors import InvalidArgument
+from seekable.formats.tokens.source.token_source import TokenSource
+from seekable.nodes.bases import UnaryNode
+from seekable.nodes.contract import Node, RecordNode
+from seekable.packing.lengths.documents import CountedDocuments, IndexedDocuments
+from seekable.packing.nodes.list_copies import copy_records
+from seekable.packing.nodes.packed_plan import PackedReader
+from seekable.packing.nodes.packings import packing_of
+from seekable.packing.nodes.sample_arrays import fitting, records_of
+from seekable.packing.nodes.sample_form import TOKENS
+from seekable.packing.nodes.sample_maker import SampleMaker
+from seekable.packing.nodes.sample_segments import placed
+from seekable.packing.order.pieces import Pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seekable._typing import Int64s
+    from seekable.nodes.graph import Reader
+    from seekable.nodes.search import SearchRange
+    from seekable.packing.lengths.documents import Documents
+    from seekable.packing.lengths.row_lengths import RowLengths
+    from seekable.packing.nodes.sample_cut import SampleCut
+    from seekable.packing.nodes.sample_form import SampleForm
+    from seekable.packing.order.pieces import Packing
+
+__all__ = ["PackedNode"]
+
+_SENTINELS = ("prefix", "suffix", "middle")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PackedNode(UnaryNode, RecordNode):
+    """Row ``r`` is sample ``r`` of an epoch: a dict of arrays, made of pieces of the child's records.
+
+    The child is steady, so the documents of every epoch are its rows of epoch 0.
+    """
+
+    child: Node
+    cut: SampleCut
+    form: SampleForm
+    rows: RowLengths | None
+    """The lengths of the child's lists; None if the index of token files has them."""
+
+    only: frozenset[str] | None = None
+    """The columns that are used above; None for all. They are no part of the description."""
+
+    @abstractmethod
+    def call(self) -> str:
+        """Return the call that makes the node, without what it is called of."""
+
+    def check(self) -> None:
+        """Check that there is a sample, and that the tokens of the arguments fit the type of documents.
+
+        Raises:
+            InvalidArgument: there are too few tokens, or a token does not fit.
+        """
+        if not self.size:
+            lengths, cut = self.documents.lengths, self.cut
+            way = "Take a shorter length, or more documents"
+            if cut.long == "drop" and lengths.any():
+                way = f"long='drop' leaves out documents of more than {cut.full:,}: take long='split'"
+            message = (
+                f"{self.kind}({cut.length:,}) makes no sample: {lengths.size:,} documents have "
+                f"{int(lengths.sum()):,} tokens, and a sample takes {cut.full:,}. {way}"
+            )
+            raise InvalidArgument(message)
+        fim = self.cut.fim
+        own = {} if fim is None else {f"fim.{name}": getattr(fim, name) for name in _SENTINELS}
+        for name, token in {"pad": self.form.pad, **own}.items():
+            fitting(name, token, self.documents.dtypes[TOKENS])
+
+    @cached
+    def documents(self) -> Documents:
+        """The lengths of the child's documents."""
+        return IndexedDocuments(self.child) if self.rows is None else CountedDocuments(self.rows)
+
+    @cached
+    def packing(self) -> Packing:
+        """The arithmetic that finds the pieces of each sample."""
+        return packing_of(self.cut, self.documents)
+
+    @cached
+    def maker(self) -> SampleMaker:
+        """The making of the samples."""
+        columns, key = self.form.needed(self.only), self.form.key
+        read = frozenset(name if name != TOKENS else key or name for name in self.form.read_for(columns))
+        child = self.child if key is None else self.child.narrowed(read)
+        # Columns of segments need the documents, and those of token files as they are stored do not.
+        are_stored = bool(columns) and key == TOKENS and frozenset(columns) == read
+        is_window = are_stored and self.cut.method == "windows"
+        return SampleMaker(
+            child=child,
+            documents=self.documents,
+            packing=self.packing,
+            form=self.form,
+            columns=columns,
+            # The form may need a token more than the cut has: in a begun epoch of a pipeline without labels.
+            width=self.cut.length + self.form.extra,
+            is_sliced=self.rows is None,
+            call=f"{self.kind}()",
+            stride=self.cut.length,
+            axis=child.axis if is_window and isinstance(child, TokenSource) else None,
+        )
+
+    @cached
+    def size(self) -> int:
+        """The number of samples of an epoch."""
+        return self.packing.samples
+
+    @property
+    def steady(self) -> bool:
+        """True if every epoch is cut alike."""
+        return self.cut.steady
+
+    @property
+    def lanes(self) -> int:
+        """1: pieces come from any lane of the child."""
+        return 1
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the arguments, the number of samples, and the digest of lengths that were counted."""
+        lengths = {} if self.rows is None else {"lengths": self.rows.digest}
+        return {**self.cut.described(), **self.form.described(), "count": self.size, **lengths}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the expression of the call that makes the node."""
+        return f"{children[0]}.{self.call()}"
+
+    def remark(self) -> str:
+        """Return what the packing says of an epoch: its tail or padding, and what never moves."""
+        facts = self.packing.facts()
+        return "; " + ", ".join(f"{name.replace('_', ' ')} {_shown(fact)}" for name, fact in facts.items())
+
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Return the node for some columns; arrays that these are not made of are not read."""
+        only = columns if self.only is None else columns & self.only
+        return self if only == self.only else replace(self, only=only)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the names of the columns; only records show their types."""
+        return dict.fromkeys(self.form.columns)
+
+    @classmethod
+    def reader(cls, nodes: Sequence[Any]) -> Reader:
+        """Return a reader that plans the child of each node by itself."""
+        return PackedReader(nodes)
+
+    def record(self, position: int) -> Any:
+        """Return one sample; each document of it is read by itself."""
+        epoch, row = divmod(position, self.size)
+        maker = self.maker
+        pieces = placed(_as_columns(self.packing.pieces_of_one(row, epoch)), maker.width)
+
+        def copy(out: Mapping[str, Any]) -> None:
+            copy_records(maker, pieces, out)
+
+        return records_of(maker.arrays(pieces, copy), 1)[0]
+
+    def first_of(self, position: int) -> int:
+        """Return the row of the child of which the first piece of a sample is that has one; 0 without."""
+        epoch, row = divmod(position, self.size)
+        documents = (piece[0] for piece in self.packing.pieces_of_one(row, epoch))
+        return next((document for document in documents if document >= 0), 0)
+
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the range of one epoch of the child, because all its epochs are equal."""
+        return 0, self.child.size
+
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+        """Return the positions of the samples that have tokens of the child's rows, in each epoch."""
+        none, packing = np.empty(0, dtype=np.int64), self.packing
+        epochs = within.in_each_epoch(np.zeros(1, dtype=np.int64), self.size) // self.size
+        found = [
+            epoch * self.size + packing.samples_with(document, epoch)
+            for epoch in epochs.tolist()
+            for document in positions.tolist()
+        ]
+        return np.concatenate([none, *found])
+
+
+def _as_columns(found: list[tuple[int, int, int, bool]]) -> Pieces:
+    """Return the pieces of one sample as columns."""
+    documents, starts, counts, joined = zip(*found, strict=True)
+    return Pieces(
+        np.array([0, len(found)]),
+        np.array(documents, dtype=np.int64),
+        np.array(starts, dtype=np.int64),
+        np.array(counts, dtype=np.int64),
+        np.array(joined) if any(joined) else None,
+    )
+
+
+def _shown(fact: float | str) -> str:
+    return fact if isinstance(fact, str) else f"{fact:,}" if isinstance(fact, int) else f"{fact:.4g}"

@@ -1,0 +1,185 @@
+"""Data files on the Hub, for which placeholders stand: their bytes for scanners and readers.
+
+The index has the size, the time and the ends of the placeholder, which name the content by its etag. Offsets
+of records, seek points and the digest of the whole file are those of the file on the Hub. It is read as an
+object of a store, or from its copy in the cache of ``huggingface_hub``.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from seekable.remote.file_on_hub import hub_object, hub_ranges, local_copy
+from seekable.remote.index.object_file import ObjectFile
+from seekable.remote.object_ranges import ObjectRanges
+from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
+from seekable.storage.compressed import CompressedFile
+from seekable.storage.index_names import INDEX_SUFFIX
+from seekable.storage.mapped import MappedFile
+from seekable.storage.ranges import RangeFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seekable.remote.cache.held_ranges import Held
+    from seekable.remote.placeholder import HubFile
+    from seekable.storage.compression import Compression
+    from seekable.storage.ranges import RangeSource
+    from seekable.storage.seek_points import SeekPoints
+
+__all__ = ["are_on_hub", "forward_file", "open_placeholder", "read_remote_size", "remote_ranges_of"]
+
+_NUMBERS = np.dtype("<u8")
+_FEWEST_PLACES = 3
+_HEADER_BYTES = 64 << 10
+"""The bytes that are fetched at the place of a header; a unit of the cache where there is one."""
+
+_APART_BYTES = 1 << 20
+"""Samples of this size in the mean: the units of their headers are a quarter of the file or less."""
+
+_HEADERS_AHEAD = 16
+
+
+def _remote_file_of(descriptor: int, path: str) -> HubFile | None:
+    size = os.fstat(descriptor).st_size
+    if size > LARGEST_PLACEHOLDER:
+        return None
+    text = os.pread(descriptor, size, 0)
+    return read_placeholder(path, text) if is_placeholder(text, size) else None
+
+
+def _remote_file(path: str) -> HubFile | None:
+    """Return the file that a placeholder stands for; None if there is no placeholder."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return _remote_file_of(file.fileno(), path)
+    except (FileNotFoundError, PermissionError):
+        return None
+
+
+def read_remote_size(path: str) -> int | None:
+    """Return the number of bytes of the file that a placeholder stands for; None if there is no placeholder.
+
+    Raises:
+        UnsupportedFormat: the placeholder was moved or damaged.
+    """
+    found = _remote_file(path)
+    return None if found is None else found.size
+
+
+def are_on_hub(paths: Iterable[str]) -> bool:
+    """Return True if one of some placeholders is of a file that has no copy on this machine.
+
+    Raises:
+        UnsupportedFormat: a placeholder was moved or damaged.
+    """
+    return any(file is not None and local_copy(file) is None for file in map(_remote_file, paths))
+
+
+def open_placeholder(
+    path: str, *, size: int, mtime_ns: int, kind: Compression | None, points: SeekPoints | None
+) -> MappedFile:
+    """Return the file that a placeholder stands for, open: an object of a store, or a copy on this machine.
+
+    Args:
+        path: the placeholder.
+        size: the number of bytes of the placeholder.
+        mtime_ns: its modification time.
+        kind: the compression of the file, None for a file that is not compressed.
+        points: the seek points of a compressed file.
+
+    Raises:
+        IndexStale: the placeholder does not exist, or has another size or modification time.
+        AccessDenied: this user may not read it.
+        UnsupportedFormat: it was moved or damaged.
+    """
+    file = read_placeholder(path, bytes(MappedFile(path, size=size, mtime_ns=mtime_ns).view[:]))
+    copy = local_copy(file)
+    if copy is None:
+        ref = hub_object(file)
+        version: dict[str, Any] = {"size": file.size, "mtime_ns": ref.pin.identity}
+        return ObjectFile(file.uri, **version, kind=kind, points=points)
+    status = os.stat(copy)
+    version = {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
+    if kind is not None and points is not None:
+        return CompressedFile(copy, **version, kind=kind, points=points, name=file.uri)
+    mapped = MappedFile(copy, **version)
+    mapped.name = file.uri
+    return mapped
+
+
+def remote_ranges_of(descriptor: int, path: str) -> RangeSource | None:
+    """Return the byte ranges of the file that an open placeholder stands for; None for any other file.
+
+    Args:
+        descriptor: the open file.
+        path: its path.
+
+    Raises:
+        UnsupportedFormat: it is a placeholder that was moved or damaged.
+    """
+    found = _remote_file_of(descriptor, path)
+    return None if found is None else hub_ranges(found)
+
+
+def forward_file(source: RangeSource, path: str) -> RangeFile:
+    """Return a file over the ranges of a remote file, for a reader that goes from its start to its end.
+
+    Where headers lie far apart, as an index beside the file says, the bytes at headers alone are fetched,
+    many at a time. The headers are read in any case, so the index need not be true.
+
+    Args:
+        source: the ranges of the file.
+        path: its placeholder; that of the index is beside it.
+    """
+    places = _places_beside(path, source.size) if isinstance(source, ObjectRanges) else None
+    if places is None or not isinstance(source, ObjectRanges):
+        return RangeFile(source)
+    return RangeFile(_HeadersFirst(source, places), window_bytes=_HEADER_BYTES)
+
+
+@final
+class _HeadersFirst:
+    """The byte ranges of an object whose reader is expected to go from header to header."""
+
+    __slots__ = ("_fetched_to", "_held", "_places", "_source", "path", "size")
+
+    def __init__(self, source: ObjectRanges, places: Sequence[int]) -> None:
+        self.path = source.path
+        self.size = source.size
+        self._source = source
+        self._places = places
+        self._fetched_to = -1
+        self._held: Held | None = None
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return some bytes; those at the next headers are fetched with them, unless they were."""
+        if start > self._fetched_to:
+            first = bisect_left(self._places, start)
+            ahead = self._places[first : first + _HEADERS_AHEAD]
+            self._held = self._source.fetch([start, *ahead], stop - start)
+            self._fetched_to = ahead[-1] if ahead else start
+        return self._source.range(start, stop)
+
+
+def _places_beside(path: str, size: int) -> list[int] | None:
+    """Return where samples start by the index beside a remote file, ``x.tar.idx`` of Energon or Lhotse.
+
+    None if there is no such index, if it is of another file, or if samples are so small that all is read.
+    """
+    beside = path + INDEX_SUFFIX
+    count, rest = divmod(read_remote_size(beside) or 0, _NUMBERS.itemsize)
+    if rest or count < _FEWEST_PLACES or size < count * _APART_BYTES:
+        return None
+    with open(beside, "rb", buffering=0) as file:
+        ranges = remote_ranges_of(file.fileno(), beside)
+    assert ranges is not None
+    places = np.frombuffer(ranges.range(0, ranges.size), _NUMBERS)
+    if places[0] or (places[1:] <= places[:-1]).any() or places[-1] > size:
+        return None
+    found: list[int] = places.tolist()
+    return found

@@ -1,0 +1,251 @@
+"""Bytes of objects of stores for plans: fetched together when they are read, and ahead of reading."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
+
+import numpy as np
+
+from seekable.remote.cache.disk_cache import disk_cache
+from seekable.remote.fetching.fetcher import fetcher
+from seekable.remote.fetching.wants import Wants, by_place
+from seekable.remote.index.object_file import wants_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seekable.nodes.file_ranges import FileRanges
+    from seekable.remote.cache.held_ranges import Held
+
+__all__ = [
+    "BUDGETS",
+    "FIRST_ROWS",
+    "MOST_RANGES",
+    "Holding",
+    "PlansAhead",
+    "fetched",
+    "fewer_ranges",
+    "wants",
+]
+
+Item = TypeVar("Item")
+
+
+class _Plan(Protocol):
+    """A plan, as far as its bytes are concerned."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    def slice(self, start: int, stop: int) -> _Plan: ...
+
+    def ranges(self) -> Iterator[FileRanges]: ...
+
+
+Read = TypeVar("Read", bound=_Plan)
+
+_FEWEST_CHUNK_ROWS, _MOST_CHUNK_ROWS, _CHUNK_BYTES = 64, 4096, 8 << 20
+"""The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
+
+MOST_RANGES, BUDGETS = 1 << 17, 2
+"""The most ranges that plans are made ahead for, and the most bytes of these beside those that are open, as a
+multiple of the bytes that are fetched ahead. Windows of a shuffle are then known as a whole."""
+
+_MOST_ROWS = 1 << 19
+"""The most records that plans are made ahead for. Those of small records in a row have few ranges."""
+
+FIRST_ROWS = 1 << 15
+"""The most records that are planned before the first ones are read, where no cache is on disk."""
+
+_RANGES_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
+"""The ranges, or the bytes, after whose reading the ranges ahead are given anew, so that more are reached."""
+
+_TOGETHER_AHEAD = 8 << 20
+"""The bytes of new ranges that are given together, so that requests are large; fewer if few are left."""
+
+_NEAR_BYTES, _TOGETHER_BYTES = 16 << 10, 256 << 10
+"""Ranges with at most so many bytes between them count as one, so that there are fewer of them; but not those
+that begin in different pieces of so many bytes of an object, which are needed at different times."""
+
+
+def wants(ranges: Iterable[FileRanges]) -> Wants:
+    """Return those of some ranges that are of objects of stores and are not in memory, as one."""
+    return Wants.joined([wants_of(each.files, each.which, each.starts, each.ends) for each in ranges])
+
+
+def fetched(ranges: Iterable[FileRanges]) -> Held | None:
+    """Fetch ranges of objects of stores together.
+
+    Returns:
+        The bytes, which stay in memory as long as this does; None if there is nothing to fetch.
+
+    Raises:
+        IndexStale: an object is not the one that was indexed.
+        Unreachable, AccessDenied, DataNotFound: bytes cannot be fetched.
+    """
+    needed = wants(ranges)
+    return fetcher().need(needed) if len(needed) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The ranges of some records that follow each other."""
+
+    stop: int
+    """The number of the record behind the last, counted from the first plan on."""
+    wants: Wants
+    bytes: int
+    """The bytes that the records need; ``wants`` may have more, between records that are near each other."""
+
+
+@final
+class PlansAhead(Generic[Item, Read]):
+    """Plans that are made ahead of their reading, so that their bytes are fetched meanwhile.
+
+    Args:
+        planned: the plans in the order of reading, each with something that comes back with it.
+    """
+
+    def __init__(self, planned: Iterator[tuple[Item, Read]]) -> None:
+        self._planned = planned
+        self._plans: deque[tuple[Item, Read]] = deque()
+        self._chunks: deque[_Chunk] = deque()
+        self._fetcher = fetcher()
+        self._look = self._fetcher.ahead()
+        self._before = 0
+        """The number of records of the plans before the present one."""
+        self._reading = 0
+        """The number of records that were read, or are read at this moment."""
+        self._planned_rows = self._wanted_bytes = self._wanted_ranges = 0
+        self._left_bytes = 0
+        """The bytes of ranges that were given to the look-ahead and not read yet."""
+        self._read_bytes = self._read_ranges = 0
+        """The bytes and ranges that were read since ranges were last given to the look-ahead."""
+
+    def __iter__(self) -> Iterator[tuple[Item, Read]]:
+        try:
+            while self._plans or self._plan_one():
+                item, plan = self._plans.popleft()
+                yield item, plan
+                self._before += len(plan)
+        finally:
+            self._look.close()
+
+    def read_to(self, stop: int) -> None:
+        """Note that the records of the present plan before ``stop`` are read next.
+
+        The ranges behind them are given to the look-ahead, and further plans are made if few are left.
+        """
+        self._drop_read()
+        rows = self._before + stop - self._reading
+        self._reading += rows
+        # Twice as many records as are read now: plans get ahead of the reader, whatever their size is.
+        until = self._planned_rows + 2 * rows
+        while self._is_short and self._plan_one() and (self._planned_rows < until or self._is_early):
+            pass
+        if self._is_due:
+            self._look.want(Wants.joined([chunk.wants for chunk in self._chunks]))
+            self._left_bytes, self._read_bytes, self._read_ranges = self._wanted_bytes, 0, 0
+
+    @property
+    def _is_short(self) -> bool:
+        most_bytes = BUDGETS * self._fetcher.budget_bytes() + self._look.open_bytes
+        rows = self._planned_rows - self._reading
+        is_few = rows < _MOST_ROWS and self._wanted_ranges < MOST_RANGES
+        return is_few and self._wanted_bytes < most_bytes
+
+    @property
+    def _is_early(self) -> bool:
+        """True if more plans are made before the first records are read.
+
+        Without a cache on disk nothing but ranges is fetched: those at the edges of the blocks of a window
+        would be left, and fetched in small pieces later, if a part of the window was planned.
+        """
+        is_early = self._before == 0 and self._planned_rows < FIRST_ROWS and disk_cache() is None
+        return is_early and 0 < self._wanted_bytes < self._fetcher.budget_bytes()
+
+    @property
+    def _is_due(self) -> bool:
+        """True if ranges are to be given to the look-ahead: enough new ones, or many were read."""
+        new_bytes = self._wanted_bytes - self._left_bytes
+        is_more = 0 < new_bytes >= min(_TOGETHER_AHEAD, self._left_bytes)
+        return is_more or self._read_bytes >= _BYTES_BETWEEN or self._read_ranges >= _RANGES_BETWEEN
+
+    def _drop_read(self) -> None:
+        """Drop the ranges of chunks that were read to their ends."""
+        while self._chunks and self._chunks[0].stop <= self._reading:
+            chunk = self._chunks.popleft()
+            self._wanted_bytes -= chunk.bytes
+            self._wanted_ranges -= len(chunk.wants)
+            self._left_bytes = max(0, self._left_bytes - chunk.bytes)
+            self._read_bytes += chunk.bytes
+            self._read_ranges += len(chunk.wants)
+
+    def _plan_one(self) -> bool:
+        """Make the next plan and find its ranges; return False if there is none."""
+        planned = next(self._planned, None)
+        if planned is None:
+            return False
+        plan = planned[1]
+        for _ in plan.ranges():
+            pass  # of tables this fetches the footers of all files together
+        rows = _CHUNK_BYTES * len(plan) // max(1, plan.bytes)
+        rows = min(max(rows, _FEWEST_CHUNK_ROWS), _MOST_CHUNK_ROWS)
+        for first in range(0, len(plan), rows):
+            last = min(first + rows, len(plan))
+            found = self._fetcher.not_kept(wants(plan.slice(first, last).ranges()))
+            chunk = _Chunk(self._planned_rows + last, fewer_ranges(found), found.total_bytes)
+            self._chunks.append(chunk)
+            self._wanted_bytes += chunk.bytes
+            self._wanted_ranges += len(chunk.wants)
+        self._planned_rows += len(plan)
+        self._plans.append(planned)
+        return True
+
+
+def fewer_ranges(wanted: Wants) -> Wants:
+    """Return fewer ranges, which contain all of the given ones, in the order of first need."""
+    if not len(wanted):
+        return wanted
+    order = by_place(wanted.which, wanted.starts)
+    which, starts, stops = wanted.which[order], wanted.starts[order], wanted.stops[order]
+    # The furthest byte that the ranges of an object before this one reach, on one axis of all objects.
+    sizes = np.array([ref.pin.size for ref in wanted.objects], np.int64)
+    base = (np.cumsum(sizes) - sizes)[which]
+    reached = np.maximum.accumulate(base + stops)
+    first = np.ones(which.size, np.bool_)
+    first[1:] = base[1:] + starts[1:] > reached[:-1] + _NEAR_BYTES
+    first[1:] |= which[1:] != which[:-1]
+    first[1:] |= starts[1:] // _TOGETHER_BYTES != starts[:-1] // _TOGETHER_BYTES
+    heads = np.flatnonzero(first)
+    if heads.size == which.size:
+        return wanted
+    needs = np.minimum.reduceat(order, heads)
+    lasts = np.append(heads[1:], which.size) - 1
+    by_need = np.argsort(needs)
+    joined = Wants(wanted.objects, which[heads], starts[heads], (reached - base)[lasts])
+    return joined.take(by_need)
+
+
+@final
+class Holding:
+    """A context in which ranges of objects are in memory; entering it fetches what is missing."""
+
+    __slots__ = ("_held", "_ranges")
+
+    def __init__(self, ranges: Iterable[FileRanges]) -> None:
+        """Take ranges; entering the context fetches them."""
+        self._ranges = ranges
+        self._held: Held | None = None
+
+    def __enter__(self) -> None:
+        """Fetch the ranges; errors as of `fetched`."""
+        self._held = fetched(self._ranges)
+
+    def __exit__(self, *_: object) -> None:
+        """Drop the reference that keeps the bytes in memory."""
+        self._held = None

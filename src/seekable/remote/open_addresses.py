@@ -1,0 +1,118 @@
+"""The addresses in a source of ``sk.open``: their stores are set up before any file is looked for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from seekable._arguments import checked_count, checked_flag
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument
+from seekable.index.index_location import listings_folder
+from seekable.storage.asked import address_of_path, has_addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seekable.remote import mounts
+    from seekable.remote.cache import disk_cache
+    from seekable.remote.listing import known
+    from seekable.storage import addresses
+    from seekable.storage.asked import Asked
+
+    Source = Asked | Mapping[str, Asked]
+else:
+    disk_cache = lazy("seekable.remote.cache.disk_cache")
+    addresses = lazy("seekable.storage.addresses")
+    mounts = lazy("seekable.remote.mounts")
+    known = lazy("seekable.remote.listing.known")
+
+__all__ = ["mounted", "shown_item"]
+
+_ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+)://")
+"""The beginning of an address, alone or behind the scheme of a spec (``shar:s3://bucket/cuts``)."""
+
+_OTHERS = frozenset({"hf", "file"})
+"""The schemes of other readers."""
+
+
+@contextlib.contextmanager
+def mounted(
+    source: Source,
+    *,
+    storage_options: Mapping[str, Any] | None,
+    storage: object,
+    cache: int | None,
+    refresh: bool,
+    index_dir: str | os.PathLike[str] | None,
+) -> Iterator[Source]:
+    """Set up the stores of a source; inside of the block a folder of a store is listed once.
+
+    Args:
+        source: the source of the user.
+        storage_options: that argument of ``sk.open``.
+        storage: that argument.
+        cache: that argument.
+        refresh: that argument.
+        index_dir: the user's folder for indexes.
+
+    Yields:
+        The source with the addresses under which its files are named.
+
+    Raises:
+        InvalidArgument: options are not known, or they are given for local data.
+        WrongType: an option has a value of another type.
+    """
+    for name, given in (("storage_options", storage_options), ("cache", cache)):
+        if given is not None and storage is None and not has_addresses(source):
+            message = (
+                f"{name}= is for data in a store, and {source!r:.200} has no address such as "
+                f"s3://bucket/a.jsonl: leave it out"
+            )
+            raise InvalidArgument(message)
+    if cache is not None:
+        disk_cache.choose_bytes(0 if cache is False else checked_count("cache", cache, least=0))
+    refresh = checked_flag("refresh", refresh)
+    renamed = _renamed(source, partial(_mount, storage_options=storage_options, storage=storage))
+    with known.listing_once(kept=listings_folder(index_dir), refresh=refresh):
+        yield renamed
+
+
+def shown_item(text: str) -> str:
+    """Return an item of a source as messages have it: an address without its secrets."""
+    found = _ADDRESS.search(text)
+    return text if found is None else text[: found.start()] + addresses.shown(text[found.start() :])
+
+
+def _renamed(source: Source, rename: Callable[[str], str]) -> Source:
+    """Return a source whose items are renamed."""
+    if isinstance(source, Mapping):
+        return {name: cast("Asked", _renamed(asked, rename)) for name, asked in source.items()}
+    if isinstance(source, str | os.PathLike):
+        return _renamed_item(source, rename)
+    return [_renamed_item(item, rename) for item in source]
+
+
+def _renamed_item(item: str | os.PathLike[str], rename: Callable[[str], str]) -> str | os.PathLike[str]:
+    if isinstance(item, str):
+        return rename(item)
+    address = address_of_path(os.fspath(item))
+    return item if address is None else rename(address)
+
+
+def _mount(text: str, *, storage_options: Mapping[str, Any] | None, storage: object) -> str:
+    """Return an item of a source with the address under which its files are named.
+
+    A path without a scheme is one of the file system, where the user gave one.
+    """
+    found = _ADDRESS.search(text)
+    if found is None and storage is not None:
+        return mounts.mount(text, storage_options, storage)
+    if found is None or found[1].lower() in _OTHERS:
+        return text
+    before, address = text[: found.start()], text[found.start() :]
+    return before + mounts.mount(address, storage_options, storage)

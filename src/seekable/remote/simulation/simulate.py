@@ -1,0 +1,171 @@
+"""A run over object stores, simulated: bytes, requests, cache, time, cost, and how near reads are.
+
+Nothing of the data is read. The order is that of the dataset, resolved position by position where the run has
+at most some million records a node. Of longer runs a sample is resolved: the units that it has not touched
+follow from those that it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from seekable._arguments import checked_count
+from seekable.dataset.dataset import Dataset
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.graph import known_size, with_children
+from seekable.nodes.shuffle import Shuffle
+from seekable.nodes.windowed import WindowedShuffle
+from seekable.remote.simulation.figures import EpochTransfer, Simulation
+from seekable.remote.simulation.simulated_run import SimulatedRun, simulated
+from seekable.remote.simulation.simulation_advice import advice
+
+if TYPE_CHECKING:
+    from seekable.nodes.contract import Node
+
+__all__ = ["DEFAULT_WINDOW", "EpochTransfer", "Simulation", "reshuffled", "simulate"]
+
+DEFAULT_WINDOW = 16
+"""The window of a shuffle of which only the lanes or the blocks are given."""
+
+
+def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
+    dataset: Dataset,
+    *,
+    nodes: int = 1,
+    ranks: int = 1,
+    global_batch_size: int,
+    records_per_second: float,
+    epochs: int = 1,
+    cache: int | None = None,
+    link: float = 1.25e9,
+    latency: float = 0.03,
+    connection: float = 80e6,
+    get_price: float = 0.4e-6,
+    list_price: float = 5e-6,
+    byte_price: float = 0.0,
+    window: int | None = None,
+    lanes: int | None = None,
+    block_rows: int | None = None,
+) -> Simulation:
+    r"""Return what a run over object stores will transfer, cost and wait for; nothing of the data is read.
+
+    Args:
+        dataset: the data in its order. Local files count as if they were objects.
+        nodes: the number of machines.
+        ranks: the ranks of each machine, which share its cache.
+        global_batch_size: the records of a batch over all ranks.
+        records_per_second: the records that all ranks together take in a second while they need not wait.
+        epochs: the number of epochs.
+        cache: the limit of the cache on the disk of a machine, in bytes; 0 for none, None for as much as is
+            needed.
+        link: the bytes a second of a machine.
+        latency: the seconds from a request to its first byte.
+        connection: the bytes a second of one request.
+        get_price: the price of a request; by default the list price of S3 in USD, of 2026.
+        list_price: the price of a page of a listing.
+        byte_price: the price of a byte; 0 within a region.
+        window: shuffle with this window of blocks in place of the dataset's own shuffle.
+        lanes: shuffle with this many lanes.
+        block_rows: shuffle with blocks of at most so many records.
+
+    Raises:
+        InvalidArgument: an argument breaks a rule; or ``window``, ``lanes`` or ``block_rows`` is given, and
+            nothing is shuffled.
+        WrongType: an argument has a wrong type.
+        EndlessDataset: the dataset has no end: simulate ``take(n)`` of it.
+
+    Example:
+        >>> import pathlib, tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "a.jsonl").write_text('{"n": 1}\n' * 1000)
+        ...     data = sk.open(folder).shuffle(seed=0)
+        ...     found = sk.simulate(data, nodes=2, global_batch_size=10, records_per_second=100)
+        >>> found.requests, found.bytes, found.epochs[0].share
+        (2, 18000, 2.0)
+    """
+    if not isinstance(dataset, Dataset):
+        got = type(dataset).__name__
+        message = f"simulate() takes a Dataset (got {got}); of a stream simulate the dataset that it reads"
+        raise WrongType(message)
+    run = SimulatedRun(
+        reshuffled(dataset.node, window=window, lanes=lanes, block_rows=block_rows),
+        size=known_size(dataset.node, "simulate()"),
+        nodes=checked_count("nodes", nodes, least=1),
+        ranks=checked_count("ranks", ranks, least=1),
+        batch=checked_count("global_batch_size", global_batch_size, least=1),
+        rate=_positive("records_per_second", records_per_second),
+        cache=None if cache is None else checked_count("cache", cache, least=0),
+        link=_positive("link", link),
+        latency=_at_least_zero("latency", latency),
+        connection=_positive("connection", connection),
+        get_price=_at_least_zero("get_price", get_price),
+        list_price=_at_least_zero("list_price", list_price),
+        byte_price=_at_least_zero("byte_price", byte_price),
+        epochs=checked_count("epochs", epochs, least=1),
+    )
+    if run.batch % run.world:
+        message = (
+            f"global_batch_size={run.batch} must be a multiple of the {run.world} ranks "
+            f"({nodes} nodes x {ranks}), so that each gets as many records of a batch"
+        )
+        raise InvalidArgument(message)
+    if not run.size:
+        raise InvalidArgument("the dataset is empty: there is nothing to simulate")
+    found = simulated(run)
+    return replace(found, advice=tuple(advice(run, found)))
+
+
+def _positive(name: str, value: object) -> float:
+    number = _at_least_zero(name, value)
+    if not number:
+        message = f"{name} must be above 0 (got {value!r})"
+        raise InvalidArgument(message)
+    return number
+
+
+def _at_least_zero(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        message = f"{name} must be a number (got {value!r} of type {type(value).__name__})"
+        raise WrongType(message)
+    if not 0 <= value < float("inf"):
+        message = f"{name} must be a finite number of at least 0 (got {value!r})"
+        raise InvalidArgument(message)
+    return float(value)
+
+
+def reshuffled(node: Node, **changed: int | None) -> Node:
+    """Return a dataset whose shuffles have another window, number of lanes or size of blocks.
+
+    Args:
+        node: the dataset.
+        changed: ``window``, ``lanes`` and ``block_rows``; None for those of each shuffle.
+
+    Raises:
+        InvalidArgument: nothing is shuffled.
+    """
+    named = [(name, value) for name, value in changed.items() if value is not None]
+    given = {name: checked_count(name, value, least=1) for name, value in named}
+    if not given:
+        return node
+    made = _replaced(node, given)
+    if made is node:
+        message = "window, lanes and block_rows change a shuffle, and here is none: call shuffle() first"
+        raise InvalidArgument(message)
+    return made
+
+
+def _replaced(node: Node, given: dict[str, int]) -> Node:
+    if isinstance(node, WindowedShuffle):
+        now = {"window": node.window, "lanes": node.dealt_to, "block_rows": node.block_rows, **given}
+        return _windowed(node, now)
+    if isinstance(node, Shuffle):
+        return _windowed(node, {"window": DEFAULT_WINDOW, "lanes": 1, "block_rows": None, **given})
+    below = {id(child): _replaced(child, given) for child in node.children}
+    if all(id(made) == old for old, made in below.items()):
+        return node
+    return with_children(node, below)
+
+
+def _windowed(node: Shuffle | WindowedShuffle, now: dict[str, Any]) -> Node:
+    return WindowedShuffle(node.child, node.seed, now["window"], now["lanes"], node.fixed, now["block_rows"])

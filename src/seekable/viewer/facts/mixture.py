@@ -1,0 +1,237 @@
+"""The shares of the sources of a run over time, as planned by the weights and as delivered.
+
+Records are exact. Bytes are the lengths of all records of the steps where these are few; of more they are
+records times the mean length of the source's records. Both have line ends in them and are from the index.
+Tokens are these bytes times the tokens in a byte, which the caller has estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from seekable._arguments import checked_count
+from seekable.errors import InvalidArgument
+from seekable.formats.tables.tables import TableSource
+from seekable.nodes.bases import ElementwiseNode, UnaryNode
+from seekable.nodes.batch import Batch
+from seekable.nodes.mix import Mix
+from seekable.nodes.sources.file_source import FileSource
+from seekable.viewer.facts.as_in_files import sources_in_files
+from seekable.viewer.facts.made_of import COMPUTED, FROM_INDEX
+from seekable.viewer.facts.position_lengths import index_unit, position_lengths
+from seekable.viewer.facts.record_lengths import bytes_of_records
+from seekable.viewer.facts.sample import sample_rows
+from seekable.viewer.facts.source_counts import source_counts, source_names, sources_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.loader.loader import Loader
+    from seekable.nodes.contract import Node
+
+    Float64s = NDArray[np.float64]
+
+__all__ = ["UNITS", "Mixture", "Unit", "mixture", "usual_stop"]
+
+Unit = Literal["records", "bytes", "tokens"]
+UNITS: tuple[Unit, ...] = ("records", "bytes", "tokens")
+
+_USUAL_STEPS = 1000
+_MOST_USUAL_STEPS = 10**6
+
+_SAMPLED = 1000
+"""The rows of a source without lengths of lines that are planned for its mean: some milliseconds."""
+
+_MOST_LOOKED_UP = 100_000
+"""The records whose lengths are looked up one by one, which takes some 0.1 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """The amounts of each source from one step to the next place, in records, bytes or tokens."""
+
+    names: tuple[str, ...]
+    unit: Unit
+    made_of: str
+    batch: int
+    steps: Int64s
+    """The steps of the places, ascending, one more than there are intervals: int64."""
+    delivered: Float64s
+    """What comes of each source in each interval: shape (intervals, sources)."""
+    planned: Float64s
+    """What the weights say of it, not rounded to records: of the same shape."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact, JSON-safe, with the sums over all intervals beside each source's name."""
+        sums = zip(
+            self.names, self.planned.sum(axis=0).tolist(), self.delivered.sum(axis=0).tolist(), strict=True
+        )
+        return {
+            "unit": self.unit,
+            "made_of": self.made_of,
+            "batch": self.batch,
+            "sources": [{"name": name, "planned": plan, "delivered": came} for name, plan, came in sums],
+            "steps": self.steps.tolist(),
+            "planned": self.planned.tolist(),
+            "delivered": self.delivered.tolist(),
+        }
+
+
+def mixture(
+    loader: Loader,
+    *,
+    start: int,
+    stop: int,
+    places: int = 200,
+    unit: Unit = "records",
+    tokens_per_byte: Mapping[str, float] | None = None,
+) -> Mixture:
+    """Return what each source gives to the steps ``start`` to ``stop`` of a run; no record is read.
+
+    The records that a run leaves out at its end (``end="drop"``) count as delivered. The plan is the weights
+    of the mixtures, with their schedules. Below them, where there is no mixture, it is the records of an
+    epoch of each part.
+
+    Args:
+        loader: the loader of the run, over a dataset.
+        start: the first step.
+        stop: the step after the last one.
+        places: the most intervals.
+        unit: records or bytes, from the index; or tokens, estimated.
+        tokens_per_byte: the tokens in a byte of each source, by name, where the unit is tokens.
+
+    Raises:
+        InvalidArgument: a number is out of range, or the tokens in a byte of a source are not given.
+        DataNotFound: the unit is not records, and the files of a rebuilt pipeline are not on this machine.
+
+    Example:
+        >>> import seekable as sk
+        >>> a, b = sk.from_sequence(range(10**6)), sk.from_sequence(range(10**6))
+        >>> ds = sk.mix({"a": a, "b": b}, weights={"a": 3, "b": 1}, seed=0)
+        >>> fact = mixture(sk.Loader(ds, batch_size=64, prefetch=0), start=0, stop=100, places=2)
+        >>> fact.steps.tolist(), fact.delivered.tolist(), fact.planned.tolist()
+        ([0, 50, 100], [[2400.0, 800.0], [2400.0, 800.0]], [[2400.0, 800.0], [2400.0, 800.0]])
+    """
+    checked_count("start", start, least=0)
+    checked_count("stop", stop, least=start)
+    intervals = min(checked_count("places", places, least=1), stop - start)
+    if unit not in ("records", "bytes", "tokens"):
+        message = f"unit must be 'records', 'bytes' or 'tokens' (got {unit!r})"
+        raise InvalidArgument(message)
+    node = loader.dataset.node
+    names = source_names(node)
+    steps = np.array([start + (stop - start) * i // max(1, intervals) for i in range(intervals + 1)])
+    positions = np.array([loader.position_of(step) for step in steps.tolist()], dtype=np.int64)
+    delivered = np.diff(source_counts(node, positions), axis=0).astype(np.float64)
+    planned = np.diff(_planned(node, positions.astype(np.float64)), axis=0)
+    made_of = COMPUTED
+    if unit != "records":
+        means, made_of = _mean_lengths(node)
+        planned *= means
+        found = _looked_up(node, positions)
+        delivered, made_of = (delivered * means, made_of) if found is None else (found, FROM_INDEX)
+    if unit == "tokens":
+        rates = _rates(names, tokens_per_byte)
+        delivered, planned = delivered * rates, planned * rates
+        made_of += ", times the tokens in a sampled byte"
+    return Mixture(names, unit, made_of, loader.global_batch_size, steps, delivered, planned)
+
+
+def usual_stop(loader: Loader, *, start: int) -> int:
+    """Return the step to which a run is shown if nothing is said: the end of its first epoch, or of itself.
+
+    Of endless data, step 1,000; never more than 1,000,000, and at least the step after ``start``.
+
+    Example:
+        >>> import seekable as sk
+        >>> usual_stop(sk.Loader(sk.from_sequence(range(100)), batch_size=10, prefetch=0), start=0)
+        10
+    """
+    size = loader.dataset.size
+    whole = size // loader.global_batch_size if size else _USUAL_STEPS
+    left = loader.steps_left
+    end = whole if left is None else loader.step + left
+    return max(start + 1, min(whole, end, _MOST_USUAL_STEPS))
+
+
+def _planned(node: Node, positions: Float64s) -> Float64s:
+    """Return the records of each source that are planned before positions, which may lie between two."""
+    if isinstance(node, Mix):
+        parts = [_planned(child, _share(node, slot, positions)) for slot, child in enumerate(node.parts)]
+        return np.concatenate(parts, axis=1)
+    if isinstance(node, Batch) and node.child.size is None:
+        return _planned(node.child, positions * node.length)
+    if isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode):
+        return _planned(node.child, positions)
+    if len(source_names(node)) == 1 and not node.size:
+        return positions[:, None]
+    if not node.size:
+        # What takes an endless mixture apart is planned as it is delivered.
+        return source_counts(node, positions.astype(np.int64)).astype(np.float64)
+    epoch = source_counts(node, np.array([node.size]))
+    planned: Float64s = positions[:, None] / node.size * epoch
+    return planned
+
+
+def _share(node: Mix, slot: int, positions: Float64s) -> Float64s:
+    """Return how many records of a part the weights, in force one after the other, give to positions."""
+    starts = np.array([start for start, _ in node.schedule], dtype=np.float64)
+    ends = np.append(starts[1:], np.inf)
+    shares = np.array([weights[slot] / sum(weights) for _, weights in node.schedule])
+    inside = np.clip(positions[:, None], starts, ends) - starts
+    share: Float64s = inside @ shares
+    return share
+
+
+def _looked_up(node: Node, positions: Int64s) -> Float64s | None:
+    """Return the bytes of each source between the positions; None where that takes long or is not known."""
+    if positions[-1] - positions[0] > _MOST_LOOKED_UP or index_unit(node) != "bytes":
+        return None
+    every = np.arange(positions[0], positions[-1])
+    owners, width = sources_of(node, every), len(source_names(node))
+    intervals = np.repeat(np.arange(positions.size - 1), np.diff(positions))
+    cells = intervals * width + owners
+    size = (positions.size - 1) * width
+    held = np.bincount(cells, position_lengths(node, every).held, size)
+    return held.astype(np.float64).reshape(-1, width)
+
+
+def _mean_lengths(node: Node) -> tuple[Float64s, str]:
+    """Return the mean length in bytes of the records of each source, and what bytes are made of then."""
+    means, sampled, of_tables = [], False, False
+    for source in sources_in_files(node):
+        size = source.size or 0
+        if isinstance(source, FileSource) and size:
+            means.append(bytes_of_records(source) / size)
+            continue
+        if isinstance(source, TableSource) and size:
+            of_tables = True
+            means.append(int(source.files.data_sizes.sum()) / size)
+            continue
+        rows = np.sort(sample_rows(size, _SAMPLED, 0))
+        sampled |= rows.size < size
+        means.append(source.plan(rows).bytes / rows.size if rows.size else 0.0)
+    lengths = f"of {_SAMPLED:,} rows of each source, seed 0" if sampled else "of the source, from the index"
+    if of_tables:
+        lengths += "; of tables, the compressed bytes of all files by their rows"
+    return np.array(means, dtype=np.float64), f"exact records, times the mean length {lengths}"
+
+
+def _rates(names: tuple[str, ...], tokens_per_byte: Mapping[str, float] | None) -> Float64s:
+    """Return the tokens in a byte of each source.
+
+    Raises:
+        InvalidArgument: some are not given.
+    """
+    given = tokens_per_byte or {}
+    if missing := [name for name in names if name not in given]:
+        lacking = ", ".join(map(repr, missing)) if given else "any source"
+        message = f"unit='tokens' needs tokens_per_byte= of each source (not given: {lacking})"
+        raise InvalidArgument(message)
+    return np.array([given[name] for name in names], dtype=np.float64)

@@ -1,0 +1,240 @@
+"""The padding of batches that are padded to their longest record, and of packed samples that are not full."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._arguments import checked_count
+from seekable.errors import InvalidArgument
+from seekable.packing.nodes.packed_node import PackedNode
+from seekable.viewer.facts.made_of import FROM_INDEX
+from seekable.viewer.facts.pace import Pace
+from seekable.viewer.facts.position_lengths import PositionLengths, index_unit, position_lengths
+from seekable.viewer.facts.sample import read_sample, sample_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.loader.loader import Loader
+    from seekable.nodes.contract import Node
+    from seekable.viewer.facts.position_lengths import IndexUnit
+    from seekable.viewer.facts.record_measure import RecordMeasure, RecordUnit
+
+__all__ = ["Padding", "padding"]
+
+_MOST_INDEXED = 200_000
+_MOST_READ = 10_000
+"""The records whose lengths are looked up in the index in some 50 ms; those that are read in some seconds."""
+
+_MOST_STEPS = 200
+_AT_ONCE = 512
+_Z = 1.96
+"""The 97.5 % point of the normal distribution, for intervals of 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """The elements in batches of some steps, without padding and with it; of fewer while the work goes on.
+
+    Each rank's part of a batch is padded to its own longest record; a packed sample has its own width.
+    """
+
+    start: int
+    stop: int
+    """The steps of the window."""
+
+    done: int
+    """The number of steps that were looked at."""
+
+    of: int
+    """The number of steps that are looked at in the end."""
+
+    unit: IndexUnit | RecordUnit
+    batch: int
+    world_size: int
+
+    is_packed: bool
+    """True if the records are packed samples, so that the padding is in them and not between them."""
+
+    made_of: str
+    """What the figures are made of."""
+
+    steps: Int64s
+    """The steps that were looked at, ascending: int64."""
+
+    held: Int64s
+    """What the records of each of them hold, in ``unit``."""
+
+    padded: Int64s
+    """What they hold with the padding."""
+
+    left_out: int
+    """The number of records without a length, such as corrupt ones: they count as empty."""
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The padding of each step as a share of what the padded batch holds, 0 to 1."""
+        shares: NDArray[np.float64] = (self.padded - self.held) / np.maximum(self.padded, 1)
+        return shares
+
+    @property
+    def share(self) -> float:
+        """The padding of all steps together, 0 to 1."""
+        padded = int(self.padded.sum())
+        return (padded - int(self.held.sum())) / padded if padded else 0.0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The 95 % bounds of the share of all steps; both are the share if all were looked at."""
+        share, count, window = self.share, self.steps.size, self.stop - self.start
+        if count >= window:
+            return share, share
+        if count <= 1 or not self.padded.any():
+            return 0.0, 1.0
+        # The share is a ratio of two sums, whose error is that of the mean of these differences.
+        off = self.padded - self.held - share * self.padded
+        variance = float((off**2).sum()) / (count - 1) / count * (1 - count / window)
+        half = _Z * math.sqrt(variance) / float(self.padded.mean())
+        return max(0.0, share - half), min(1.0, share + half)
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact as a JSON-safe dict."""
+        low, high = self.bounds
+        return {
+            "from": self.start,
+            "to": self.stop,
+            "done": self.done,
+            "of": self.of,
+            "unit": self.unit,
+            "batch": self.batch,
+            "world_size": self.world_size,
+            "packed": self.is_packed,
+            "made_of": self.made_of,
+            "held": int(self.held.sum()),
+            "padded": int(self.padded.sum()),
+            "share": self.share,
+            "low": low,
+            "high": high,
+            "left_out": self.left_out,
+            "steps": self.steps.tolist(),
+            "held_by_step": self.held.tolist(),
+            "padded_by_step": self.padded.tolist(),
+        }
+
+
+def padding(
+    loader: Loader,
+    *,
+    start: int,
+    stop: int,
+    measure: RecordMeasure | None = None,
+    source: Node | None = None,
+) -> Generator[Padding]:
+    """Yield what more and more steps of a window waste by padding; the last one is of all that are looked at.
+
+    Each rank pads its own part of a batch. The records that fill up the last batch of a run (``end="pad"``)
+    are not counted. Of a large window 200 steps are looked at, fewer of large batches: the first ones of a
+    shuffle with seed 0.
+
+    Args:
+        loader: the loader of the run, over a dataset.
+        start: the first step.
+        stop: the step after the last one.
+        measure: the length of records, which are read for it; None for the lengths of the index.
+        source: the order of the loader over records as they are in the files; None for those of the run.
+
+    Raises:
+        InvalidArgument: a number is out of range, a step is not known or never comes, or the index has no
+            lengths.
+
+    Example:
+        >>> import seekable as sk
+        >>> from seekable.viewer.facts.record_measure import record_measure
+        >>> ds = sk.from_sequence(["a", "abc", "ab", "ab"])
+        >>> measure = record_measure(ds[0])
+        >>> *_, found = padding(sk.Loader(ds, batch_size=2), start=0, stop=2, measure=measure)
+        >>> found.held.tolist(), found.padded.tolist(), found.share
+        ([4, 4], [6, 4], 0.2)
+    """
+    checked_count("start", start, least=0)
+    checked_count("stop", stop, least=start + 1)
+    node = loader.dataset.node if source is None else source
+    batch, ranks = loader.global_batch_size, loader.world_size
+    unit = index_unit(node)
+    if measure is None and unit is None:
+        message = f"the index has no lengths of the records of {node.expression()}: measure= reads them"
+        raise InvalidArgument(message)
+    most = max(1, min(_MOST_STEPS, (_MOST_INDEXED if measure is None else _MOST_READ) // batch))
+    order = sample_rows(stop - start, most, 0) + start
+    base: dict[str, Any] = {
+        "start": start,
+        "stop": stop,
+        "of": order.size,
+        "batch": batch,
+        "world_size": ranks,
+    }
+    base |= {"unit": unit if measure is None else measure.unit}
+    base |= {"is_packed": measure is None and _is_packed(node)}
+    found, left_out, pace = np.zeros((2, 0), np.int64), 0, Pace()
+    each = order.size if measure is None else max(1, _AT_ONCE // batch)
+    for first in range(0, order.size, each):
+        steps = order[first : first + each]
+        positions, is_there = _positions(loader, steps)
+        lengths, lacking = _lengths(node, positions[is_there], measure)
+        found = np.concatenate([found, _sums(lengths, is_there, ranks)], axis=1)
+        left_out += lacking
+        done = first + steps.size
+        if done == order.size or pace.due():
+            at = np.argsort(order[:done])
+            columns = {"steps": order[at], "held": found[0, at], "padded": found[1, at], "left_out": left_out}
+            yield Padding(**base, done=done, made_of=_made_of(done, stop - start, measure), **columns)
+            pace.made()
+
+
+def _is_packed(node: Node) -> bool:
+    return isinstance(node, PackedNode) or any(map(_is_packed, node.children))
+
+
+def _lengths(node: Node, positions: Int64s, measure: RecordMeasure | None) -> tuple[PositionLengths, int]:
+    """Return the lengths of the records at positions, and how many have none."""
+    if measure is None:
+        return position_lengths(node, positions), 0
+    lengths = measure.lengths(read_sample(node, positions))
+    lacking = lengths < 0
+    lengths[lacking] = 0
+    return PositionLengths(lengths, lengths), int(lacking.sum())
+
+
+def _positions(loader: Loader, steps: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
+    """Return the positions of each step, and which are of it: both of shape (steps, batch).
+
+    The last batch of a run may be shorter than the others.
+    """
+    edges = [(loader.position_of(step), loader.position_of(step + 1)) for step in steps.tolist()]
+    firsts, lasts = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    positions = firsts[:, None] + np.arange(loader.global_batch_size)
+    return positions, positions < lasts[:, None]
+
+
+def _sums(lengths: PositionLengths, is_there: NDArray[np.bool_], ranks: int) -> Int64s:
+    """Return what each step holds, and what it holds padded: int64 of shape (2, steps)."""
+    held, places = np.zeros((2, *is_there.shape), np.int64)
+    held[is_there], places[is_there] = lengths.held, lengths.places
+    # Neighbours go to different ranks, so each column here is the part of one rank.
+    by_rank = is_there.shape[0], -1, ranks
+    padded = places.reshape(by_rank).max(axis=1) * is_there.reshape(by_rank).sum(axis=1)
+    return np.stack([held.sum(axis=1), padded.sum(axis=1)])
+
+
+def _made_of(done: int, window: int, measure: RecordMeasure | None) -> str:
+    if done < window:
+        lengths = FROM_INDEX if measure is None else f"counted in {measure.unit}"
+        return f"from {done:,} of {window:,} steps, seed 0; lengths {lengths}"
+    return FROM_INDEX if measure is None else f"exact, from the {measure.unit} of all records"

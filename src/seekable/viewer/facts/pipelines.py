@@ -1,0 +1,216 @@
+"""The loader of a saved state, of a pipeline file, or of a function that makes the pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from seekable.dataset.dataset import Dataset
+from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, read_pipeline
+from seekable.errors import DataNotFound, InvalidArgument, WrongType
+from seekable.loader.checkpoint_files import generations_in, read_saved
+from seekable.loader.loader import Loader
+from seekable.loader.rebuild_saved import rebuild_saved
+from seekable.remote.output_files import output_path
+from seekable.remote.paths import absolute, exists
+from seekable.state.document import RunState
+from seekable.viewer.facts.state_batches import StateBatches, generation_at, state_batches
+
+__all__ = ["Batches", "Pipeline", "made_by", "pipeline_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The arguments of a loader that a state does not contain."""
+
+    arguments: dict[str, Any]
+    """Arguments of ``Loader`` by name; None for those that were left out."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments that are not None."""
+        return {name: value for name, value in self.arguments.items() if value is not None}
+
+    @property
+    def has_batch(self) -> bool:
+        """True if the number of records in a batch is among them."""
+        return not {"batch_size", "global_batch_size"}.isdisjoint(self.given)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A loader whose steps can be planned."""
+
+    loader: Loader
+    notes: tuple[str, ...]
+    """Facts that are not known, with their reasons."""
+
+
+def pipeline_of(
+    target: str,
+    batches: Batches,
+    *,
+    state: str | None,
+    roots: list[str],
+    index_dir: str | None,
+    step: int | None = None,
+) -> Pipeline:
+    """Return the loader of a saved state, of a pipeline file, or of a function.
+
+    Args:
+        target: a state file, a folder of states, a description, a pipeline file, or ``module:function``.
+        batches: the arguments of the loader that ``target`` lacks.
+        state: what to load into the loader of a function or of a pipeline file.
+        roots: folders in which the files of a saved pipeline are looked for.
+        index_dir: the user's folder for indexes; None for those beside the data.
+        step: the step that will be planned: of a folder, the newest state at or before it counts.
+
+    Raises:
+        DataNotFound: there is no such file, module or function.
+        InvalidArgument: an argument is missing, or is given twice.
+    """
+    if exists(target):
+        if is_pipeline_file(target):
+            return _of_file(target, batches, state=state, roots=roots, index_dir=index_dir)
+        if state is not None:
+            raise InvalidArgument("--state goes with module:function; a saved state is itself the state")
+        roots = [absolute(root) for root in roots]
+        return _of_saved(target, batches, roots=roots, index_dir=index_dir, step=step)
+    if ":" not in target or "://" in target:
+        message = f"there is no {target!r}: name a state, a folder of states, a pipeline, or module:function"
+        raise DataNotFound(message)
+    return _at_state(_of_function(target, batches), state)
+
+
+def made_by(target: str, what: str = "a pipeline") -> Any:
+    """Call the function that ``module:function`` names, and return its result.
+
+    Args:
+        target: the names of the module and of the function.
+        what: what the function is to return, in words for the error.
+
+    Raises:
+        DataNotFound: there is no such module or function.
+        WrongType: the name is no function.
+    """
+    # Output of the user's program must not mix with the output of the command.
+    with contextlib.redirect_stdout(sys.stderr):
+        return _function(target, what)()
+
+
+def _of_file(
+    target: str, batches: Batches, *, state: str | None, roots: list[str], index_dir: str | None
+) -> Pipeline:
+    if not batches.has_batch:
+        message = f"{target!r} holds a Dataset: say with --batch-size how many records make a batch"
+        raise InvalidArgument(message)
+    node = read_pipeline(
+        target,
+        functions=None,
+        sequences=None,
+        root=roots,
+        allow_changed=False,
+        index_dir=index_dir,
+        progress=None,
+        order_only=True,
+    )
+    return _at_state(_loader(Dataset(node), batches), state)
+
+
+def _at_state(loader: Loader, state: str | None) -> Pipeline:
+    if state is not None and (saved := read_saved(state)).state:
+        loader.load_state_dict(saved.state.document())
+    return Pipeline(loader, ())
+
+
+def _of_saved(
+    target: str, batches: Batches, *, roots: list[str], index_dir: str | None, step: int | None
+) -> Pipeline:
+    folder = output_path(target)
+    found = generations_in(folder) if os.path.isdir(folder) or "://" in folder else []
+    generation = generation_at(found, step)
+    saved = read_saved(target if generation is None else os.path.join(folder, generation.names[0]))
+    rebuilt = rebuild_saved(saved, roots=roots, index_dir=index_dir)
+    dataset = Dataset(rebuilt.dataset)
+    of_states = StateBatches(None, None)
+    if found:
+        of_states = state_batches(folder, size=dataset.node.size, step=step)
+    arguments = _completed(batches, of_states, saved.state, dataset.node.size)
+    loader = _loader(dataset, arguments)
+    if saved.state:
+        loader.load_state_dict(saved.state.document())
+    return Pipeline(loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated)))
+
+
+def _completed(batches: Batches, found: StateBatches, state: Any, size: int | None) -> Batches:
+    """Return the arguments of a loader, with what the saved states tell in place of what is missing.
+
+    Raises:
+        InvalidArgument: neither says how many records make a batch.
+    """
+    arguments = dict(batches.given)
+    if not batches.has_batch:
+        if found.batch is None:
+            message = (
+                "the saved states do not tell how many records make a batch (two states of one run do): say "
+                "it with --batch-size, or with --global-batch-size over all ranks"
+            )
+            raise InvalidArgument(message)
+        arguments["global_batch_size"] = found.batch
+        arguments.setdefault("world_size", found.world_size)
+        if found.batch % (arguments["world_size"] or 1):
+            arguments["world_size"] = None
+    if "epochs" not in arguments and isinstance(state, RunState) and size:
+        # The run of the state goes on over the end of its first epoch.
+        is_longer = state.position > (state.epoch + 1) * size
+        arguments["epochs"] = -(-state.position // size) - state.epoch if is_longer else None
+    return Batches(arguments)
+
+
+def _of_function(target: str, batches: Batches) -> Loader:
+    made = made_by(target)
+    if isinstance(made, Loader):
+        if batches.given:
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in batches.given)
+            message = f"{target} returns a Loader, which has {options} already: leave it out"
+            raise InvalidArgument(message)
+        return made
+    if not isinstance(made, Dataset):
+        message = f"{target} must return a Dataset or a Loader (got {type(made).__name__})"
+        raise WrongType(message)
+    if not batches.has_batch:
+        message = f"{target} returns a Dataset: say with --batch-size how many records make a batch"
+        raise InvalidArgument(message)
+    return _loader(made, batches)
+
+
+def _function(target: str, what: str) -> Any:
+    """Import the function that ``module:function`` names, with the working folder on Python's path."""
+    module_name, _, name = target.partition(":")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        message = f"there is no module {module_name!r} in {os.getcwd()!r} or on Python's path ({error})"
+        raise DataNotFound(message) from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            message = f"{module_name!r} has no {name!r}: name a function that returns {what}"
+            raise DataNotFound(message)
+        found = getattr(found, part)
+    if not callable(found):
+        message = f"{target} is no function (got {found!r:.60} of type {type(found).__name__})"
+        raise WrongType(message)
+    return found
+
+
+def _loader(dataset: Dataset, batches: Batches) -> Loader:
+    ranks = {"rank": 0, "world_size": batches.given.get("world_size", 1)}
+    return Loader(dataset, collate=list, prefetch=0, **{**batches.given, **ranks})

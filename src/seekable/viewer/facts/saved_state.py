@@ -1,0 +1,199 @@
+"""JSON documents of a saved state and of the differences of two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import SeekableError
+from seekable.loader.checkpoint_files import whole_description
+from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely
+from seekable.resume.report import report_saved
+from seekable.state.descriptions import Description, difference
+from seekable.state.document import RunState
+from seekable.state.stream_document import StreamState
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.source_counts import source_counts, source_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seekable.loader.checkpoint_files import Generation, Saved
+
+__all__ = ["consumed_between", "pipeline_differences", "place_differences", "state_document"]
+
+_MOST_COUNTED = 10**7
+"""The positions of an epoch that are followed to their sources one by one: about a second."""
+
+
+def pipeline_differences(was: Saved, now: Saved) -> list[str]:
+    """Return a line for each difference of two pipelines; none if they are the same."""
+    if was.fingerprint == now.fingerprint:
+        return []
+    if was.description is None or now.description is None:
+        without = was if was.description is None else now
+        why = f"beside {without.path} there is no description to say in what"
+        return [f"fingerprint was {was.fingerprint}, is {now.fingerprint}; {why}"]
+    return difference(was.description, now.description, most=None).splitlines()
+
+
+def place_differences(was: Saved, now: Saved) -> list[str]:
+    """Return a line for each field in which the states of two runs differ."""
+    if was.state is None or now.state is None:
+        return []
+    before, after = (state.document() for state in (was.state, now.state))
+    names = [*before, *(name for name in after if name not in before)]
+    return [
+        f"{name} was {before.get(name)}, is {after.get(name)}" if name != "lanes" else "the lanes differ"
+        for name in names
+        if name not in {"fingerprint", "check"} and before.get(name) != after.get(name)
+    ]
+
+
+def consumed_between(was: Saved, now: Saved) -> list[dict[str, Any]] | None:
+    """Return the rows of each source that a pipeline took between two states; None if it is not known."""
+    if was.fingerprint != now.fingerprint:
+        return None
+    first, last = (_progress_of(each) for each in (was, now))
+    if "delivered" in first and "delivered" in last:
+        both = zip(first["delivered"], last["delivered"], strict=True)
+        return [{"source": new["source"], "rows": new["records"] - old["records"]} for old, new in both]
+    before, after = first.get("progress"), last.get("progress")
+    if not before or not after:
+        return None
+    pairs = [
+        (new["source"], old["consumed"], new["consumed"]) for old, new in zip(before, after, strict=True)
+    ]
+    if any(None in (old, new) for _, old, new in pairs):
+        return None
+    return [{"source": source, "rows": new - old} for source, old, new in pairs]
+
+
+def state_document(path: str, saved: Saved, generations: list[Generation]) -> dict[str, Any]:
+    """Return what a saved state says of its run and its pipeline, JSON-safe.
+
+    Args:
+        path: what the user named it.
+        saved: what was read there.
+        generations: the states of other steps beside it.
+    """
+    return {
+        "path": json_safe(path),
+        "fingerprint": saved.fingerprint,
+        **(_run(saved) if saved.state else {}),
+        "generations": [
+            {
+                "step": generation.step,
+                "ranks": generation.ranks,
+                "present": len(generation.names),
+                "complete": generation.complete,
+            }
+            for generation in generations
+        ],
+        "sources": _sources(saved),
+        **_progress_of(saved),
+    }
+
+
+def _progress_of(saved: Saved) -> dict[str, Any]:
+    """Return the progress of each source, or why it is not known.
+
+    Where a node above a mixture moves positions, the mixture has one progress without a name; the records
+    that each source gave then stand beside it, as ``delivered``.
+    """
+    if saved.state is None or saved.description is None:
+        return {}
+    try:
+        # The order of a dataset depends on all weights of a schedule, also on those still to come.
+        is_dataset = isinstance(saved.state, RunState)
+        tree = whole_description(saved) if is_dataset else saved.description
+        noted = [source.get("spec") for source in (saved.noted or {}).get("sources", [])]
+        found = report_saved(Description(tree), saved.state, noted)
+    except SeekableError as error:
+        return {"progress": None, "progress_unknown": str(error)}
+    # "source" and "row" are "name" and "row_offset", as they were called first.
+    return {
+        "progress": [
+            {
+                **source.document(),
+                "source": json_safe(source.name),
+                "percent": source.percent,
+                "shard": None if source.shard is None else json_safe(source.shard),
+                "row": source.row_offset,
+            }
+            for source in found
+        ],
+        **(_delivered(saved) if any(not source.name for source in found) else {}),
+    }
+
+
+def _delivered(saved: Saved) -> dict[str, Any]:
+    """Return the records that each source of a dataset gave; none of one source, or where that takes long."""
+    if not isinstance(saved.state, RunState):
+        return {}
+    try:
+        tree = whole_description(saved)
+        node = (rebuild_loosely if _is_packed(tree) else rebuild)(tree)
+    except SeekableError:
+        return {}
+    names, position = source_names(node), saved.state.position
+    if len(names) == 1 or position % (node.size or position + 1) > _MOST_COUNTED:
+        return {}
+    counts = source_counts(node, np.array([position])).tolist()[0]
+    pairs = zip(names, counts, strict=True)
+    return {"delivered": [{"source": json_safe(name), "records": count} for name, count in pairs]}
+
+
+def _run(saved: Saved) -> dict[str, Any]:
+    state = saved.state
+    assert state is not None
+    if isinstance(state, StreamState):
+        waiting = sum(len(stage.get("buffer", [])) for stages in state.lanes.values() for stage in stages)
+        return {"step": state.step, "slot": state.slot, "lanes": state.of, "waiting": waiting}
+    size, why = _size(saved)
+    run: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "position": state.position}
+    if state.began is not None:
+        run["began"] = state.began
+    if not size:
+        return {**run, "records": None, "unknown": why}
+    data_epoch, row = divmod(state.position, size)
+    return {**run, "records": size, "data_epoch": data_epoch, "row": row, "percent": 100 * row / size}
+
+
+def _size(saved: Saved) -> tuple[int | None, str]:
+    """Return the number of records of an epoch, or why it is not known."""
+    if saved.description is None:
+        return None, "there is no description of the pipeline beside the state"
+    try:
+        make = rebuild_loosely if _is_packed(saved.description) else rebuild
+        size = make(saved.description).size
+    except SeekableError as error:
+        return None, str(error)
+    return size, "an epoch has no record" if size == 0 else "the data has no end"
+
+
+def _is_packed(description: Mapping[str, Any]) -> bool:
+    """Return True if packed samples are in a description, which has their number beside their order."""
+    below = description.get("of", ())
+    return description["kind"] in ("pack", "windows") or any(map(_is_packed, below))
+
+
+def _sources(saved: Saved) -> list[dict[str, Any]] | None:
+    if saved.description is None:
+        return None
+    noted = (saved.noted or {}).get("sources", [])
+    sources = []
+    for number, source in enumerate(described_sources(saved.description)):
+        files = source.get("files", [])
+        runs = noted[number].get("runs", []) if number < len(noted) else []
+        sources.append(
+            {
+                "kind": source["kind"],
+                "files": len(files),
+                "records": source.get("length", sum(file["records"] for file in files)),
+                "bytes": sum(file["size"] for file in files),
+                "roots": list(dict.fromkeys(run["root"] for run in runs)),
+            }
+        )
+    return sources

@@ -1,0 +1,317 @@
+"""The rows whose texts have a piece of text in them: of a sample, or of all records.
+
+A row is found if one of its values, at any depth, is a text with the piece in it, or bytes with the piece in
+UTF-8; names of keys and numbers are not searched, and upper and lower case differ.
+
+All rows of files of lines are searched by the bytes of the files: for the text as it is typed, and as writers
+of the format escape it. Records in whose bytes it is are decoded, which decides. What this does not see are
+plain letters that a writer of JSON escapes. Of other formats all records are decoded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import CorruptRecord, InvalidArgument
+from seekable.formats.lines.csv import spellings
+from seekable.formats.lines.csv_dialect import dialect_of
+from seekable.nodes.graph import known_size
+from seekable.nodes.sources.file_source import FileSource
+from seekable.viewer.facts.file_pieces import bytes_of_records, file_pieces
+from seekable.viewer.facts.json_spellings import json_spellings
+from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.key_paths import path_text
+from seekable.viewer.facts.made_of import Share, from_all, from_sample, share_of
+from seekable.viewer.facts.pace import Pace
+from seekable.viewer.facts.sample import read_pieces, read_rows, sample_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from seekable.formats.decoding import Decoder
+    from seekable.nodes.contract import Node
+    from seekable.viewer.facts.file_pieces import FilePiece
+    from seekable.viewer.facts.key_paths import Path
+
+__all__ = ["MOST_HITS", "Hit", "Search", "search_all", "search_sample"]
+
+MOST_HITS = 1000
+"""The most rows that are kept; others are counted."""
+
+_MOST_BYTES = 1024
+_AROUND = 80
+"""The characters that are shown before the text, and behind it."""
+
+_ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A row with the text."""
+
+    row: int
+    key: str
+    """The path of the first value with it, as ``meta.lang``; ``[record]`` for that of a text itself."""
+
+    before: str
+    """What stands before it, at most 80 characters."""
+
+    after: str
+    """What follows it, at most 80 characters."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the hit as a JSON-safe dict."""
+        return {
+            "row": self.row,
+            "key": json_value(self.key),
+            "before": json_value(self.before),
+            "after": json_value(self.after),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The rows that were found; while the work goes on, among those that were searched so far."""
+
+    text: str
+    done: int
+    """What was searched, in the unit."""
+
+    of: int
+    """What there is to search, in the unit."""
+
+    unit: str
+    """``"rows"``, or ``"bytes"`` of files."""
+
+    size: int
+    """The number of all rows."""
+
+    found: int
+    """The number of rows with the text."""
+
+    hits: tuple[Hit, ...]
+    """The first rows that were found, at most 1,000."""
+
+    corrupt: int
+    """The number of rows that could not be decoded, of those for which that was tried."""
+
+    made_of: str
+
+    share: Share | None
+    """The share of all rows that have the text, with bounds; None where all are searched."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the search as a JSON-safe dict."""
+        return {
+            "text": json_value(self.text),
+            "made_of": self.made_of,
+            "done": self.done,
+            "of": self.of,
+            "unit": self.unit,
+            "rows": self.size,
+            "found": self.found,
+            "share": None if self.share is None else self.share.document(),
+            "corrupt": self.corrupt,
+            "hits": [hit.document() for hit in self.hits],
+        }
+
+
+def search_sample(node: Node, text: str, *, n: int, seed: int = 0) -> Generator[Search]:
+    """Yield the rows of more and more of a sample that have a text; the last result is of all of the sample.
+
+    Args:
+        node: the data, with a length.
+        text: the text, at most 1,024 bytes of UTF-8.
+        n: the number of rows of the sample; all rows if there are fewer.
+        seed: which sample.
+
+    Raises:
+        InvalidArgument: the text is empty or too long.
+        IndexStale: a file was changed after it was indexed.
+
+    Example:
+        >>> import seekable as sk
+        >>> *_, found = search_sample(sk.from_sequence(["a dog", "a cat"]).node, "cat", n=10)
+        >>> found.found, found.hits[0].row, found.made_of
+        (1, 1, 'exact, from all 2 rows')
+    """
+    return _in_sample(node, _Found(text), n=n, seed=seed)
+
+
+def search_all(node: Node, text: str) -> Generator[Search]:
+    """Yield the rows that have a text, of more and more of all rows, in their order; arguments as above.
+
+    Raises:
+        InvalidArgument: the text is empty or too long.
+        IndexStale: a file was changed after it was indexed.
+
+    Example:
+        >>> import seekable as sk
+        >>> *_, found = search_all(sk.from_sequence([{"a": ["b", "a cat"]}]).node, "cat")
+        >>> found.hits[0].key, found.hits[0].before, found.done, found.unit
+        ('a[]', 'a ', 1, 'rows')
+    """
+    return _in_all(node, _Found(text))
+
+
+class _Found:
+    """Collects the rows with a text."""
+
+    def __init__(self, text: str) -> None:
+        raw = text.encode("utf-8", "surrogatepass")
+        if not 0 < len(raw) <= _MOST_BYTES:
+            message = f"a search takes a text of 1 to {_MOST_BYTES:,} bytes (got {len(raw):,})"
+            raise InvalidArgument(message)
+        self.text, self.raw = text, raw
+        self.count = self.corrupt = 0
+        self.hits: list[Hit] = []
+
+    def add(self, rows: Sequence[int], records: Sequence[Any]) -> None:
+        """Search some decoded records for the text."""
+        for row, record in zip(rows, records, strict=True):
+            if isinstance(record, CorruptRecord):
+                self.corrupt += 1
+                continue
+            if self._is_in(record):
+                self.count += 1
+                if len(self.hits) < MOST_HITS:
+                    self.hits.append(self._hit(row, record))
+
+    def result(self, done: int, of: int, unit: str, size: int, made_of: str, share: Share | None) -> Search:
+        """Return what was found so far."""
+        hits = tuple(self.hits)
+        return Search(self.text, done, of, unit, size, self.count, hits, self.corrupt, made_of, share)
+
+    def _is_in(self, record: Any) -> bool:
+        """Return True if a text of a record has the text in it."""
+        waiting, text = [record], self.text
+        while waiting:
+            value = waiting.pop()
+            kind = type(value)
+            if kind is str:
+                if text in value:
+                    return True
+            elif kind is dict:
+                waiting += value.values()
+            elif kind is list or kind is tuple:
+                waiting += value
+            elif kind is bytes and self.raw in value:
+                return True
+        return False
+
+    def _hit(self, row: int, record: Any) -> Hit:
+        """Return the first place of the text in a record that has it."""
+        for path, value in _texts(record):
+            if isinstance(value, str):
+                before, there, after = value.partition(self.text)
+                if there:
+                    return Hit(row, path_text(path), before[-_AROUND:], after[:_AROUND])
+            else:
+                start, raw, end = value.partition(self.raw)
+                if raw:
+                    before, after = (
+                        start[-_AROUND:].decode("utf-8", "replace"),
+                        end[:_AROUND].decode("utf-8", "replace"),
+                    )
+                    return Hit(row, path_text(path), before, after)
+        message = f"row {row} has no text {self.text!r}"
+        raise AssertionError(message)
+
+
+def _texts(record: Any) -> Iterator[tuple[Path, str | bytes]]:
+    """Yield the texts and the bytes of a record with their paths, in their order."""
+    waiting: list[tuple[Path, Any]] = [((), record)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str | bytes):
+            yield path, value
+        elif isinstance(value, dict):
+            waiting += reversed([((*path, str(key)), below) for key, below in value.items()])
+        elif isinstance(value, list | tuple):
+            waiting += reversed([((*path, None), below) for below in value])
+
+
+def _in_sample(node: Node, found: _Found, *, n: int, seed: int) -> Generator[Search]:
+    size = known_size(node, "a search")
+    rows = sample_rows(size, n, seed)
+    pace, done = Pace(), 0
+
+    def result() -> Search:
+        made_of = from_sample(done, of=size, seed=seed)
+        share = share_of(found.count, done, exact=done >= size)
+        return found.result(done, rows.size, "rows", size, made_of, share)
+
+    for piece, records in read_pieces(node, rows):
+        found.add(piece.tolist(), records)
+        done += len(records)
+        if done < rows.size and pace.due():
+            yield result()
+            pace.made()
+    yield result()
+
+
+def _in_all(node: Node, found: _Found) -> Generator[Search]:
+    size = known_size(node, "a search")
+    pace = Pace()
+    if isinstance(node, FileSource) and _shows_texts(node.decoder):
+        steps, unit = _by_bytes(node, found), "bytes"
+    else:
+        steps, unit = _by_rows(node, found), "rows"
+    of, done = next(steps), 0
+    for done in steps:
+        if done < of and pace.due():
+            yield found.result(done, of, unit, size, f"from the first {done:,} of {of:,} {unit}", None)
+            pace.made()
+    yield found.result(done, of, unit, size, from_all(datetime.now().astimezone()), None)
+
+
+def _by_rows(node: Node, found: _Found) -> Iterator[int]:
+    """Yield the number of rows, then how many were searched: all of them are decoded."""
+    size = known_size(node, "a search")
+    yield size
+    for first in range(0, size, _ROWS_AT_ONCE):
+        rows = np.arange(first, min(first + _ROWS_AT_ONCE, size))
+        found.add(rows.tolist(), read_rows(node, rows))
+        yield int(rows[-1]) + 1
+
+
+def _shows_texts(decoder: Decoder) -> bool:
+    """Return True if the bytes of records show what texts are in them."""
+    return (decoder.plain or decoder).name in ("json", "text", "bytes") or decoder.headed
+
+
+def _by_bytes(source: FileSource, found: _Found) -> Iterator[int]:
+    """Yield the bytes of the records of all files, then how many of them were searched."""
+    patterns, done = _patterns(source.decoder, found), 0
+    yield bytes_of_records(source.files)
+    for piece in file_pieces(source.files):
+        rows = _candidates(piece, patterns)
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            some = piece.first + np.array(rows[begin : begin + _ROWS_AT_ONCE], np.int64)
+            found.add(some.tolist(), read_rows(source, some))
+        done += len(piece.raw)
+        yield done
+
+
+def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
+    """Return the records of a piece in whose bytes one of the patterns is."""
+    rows, raw, starts = set[int](), piece.raw, piece.starts.data
+    for pattern in patterns:
+        at = raw.find(pattern)
+        while at >= 0:
+            row = bisect_right(starts, at) - 1
+            rows.add(row)
+            at = raw.find(pattern, starts[row + 1])
+    return sorted(rows)
+
+
+def _patterns(decoder: Decoder, found: _Found) -> list[bytes]:
+    """Return the bytes that a text may be in files of a format."""
+    if (decoder.plain or decoder).name == "json":
+        return json_spellings(found.text)
+    return spellings(found.text, dialect_of(decoder.form)) if decoder.form else [found.raw]

@@ -1,0 +1,228 @@
+"""The lengths of documents of tokens, and what packing makes of them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.formats.tokens.tokenizing.store_document import HIDDEN_DOCUMENT, document_of, read_document
+from seekable.packing.order.length_order import length_classes, merged
+from seekable.packing.order.patterns import best_fit_patterns
+from seekable.packing.order.piece_table import piece_table
+from seekable.viewer.facts.documents import in_words, json_safe
+from seekable.viewer.facts.record_lengths import PERCENTILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable._typing import Int64s
+    from seekable.formats.tokens.source.token_source import TokenSource
+    from seekable.formats.tokens.tokenizing.store_document import StoreDocument
+    from seekable.packing.order.length_order import LengthClasses
+
+__all__ = ["histogram_rows", "percent", "store_document_of", "token_contents", "token_contents_in_words"]
+
+_DOCUMENTS_AT_ONCE = 1 << 20
+
+
+def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
+    """Return the facts on documents of tokens, JSON-safe; no data file is read for them.
+
+    Memory does not grow with the number of documents, only with that of distinct lengths.
+
+    Args:
+        source: the documents.
+        length: the number of tokens of a sample of which the waste is computed.
+    """
+    classes = merged(length_classes(chunk) for chunk in _chunks(source))
+    types = {name: dtype.name for name, dtype in source.dtypes.items()}
+    empty = int(classes.counts[classes.lengths == 0].sum())
+    return {
+        "documents": source.size,
+        "empty_documents": empty,
+        "tokens": classes.tokens,
+        "dtype": types.pop("tokens", None),
+        "aligned": types,
+        "store": _store(source),
+        "document_tokens": _lengths(classes),
+        "histogram": _histogram(classes),
+        "packing": {
+            "length": length,
+            "concat": _concat(source, classes.tokens, length),
+            "best_fit": _best_fit(classes, length),
+        },
+    }
+
+
+def _chunks(source: TokenSource) -> Iterator[Int64s]:
+    """Yield the lengths of all documents, chunk by chunk."""
+    for first in range(0, source.size, _DOCUMENTS_AT_ONCE):
+        yield source.lengths_between(first, min(first + _DOCUMENTS_AT_ONCE, source.size))
+
+
+def _store(source: TokenSource) -> dict[str, Any] | None:
+    """Return what a token store says of itself; None of other files, and of several stores."""
+    folders = {os.path.dirname(source.files.path(file)) for file in range(len(source.files))}
+    document = store_document_of(folders.pop()) if len(folders) == 1 else None
+    if document is None:
+        return None
+    tokenizer = document.tokenizer
+    return {
+        "tokenizer": None
+        if tokenizer is None
+        else {
+            "engine": tokenizer.engine,
+            "library": tokenizer.library or None,
+            "name": tokenizer.name or None,
+            "file": tokenizer.file,
+            "digest": tokenizer.digest,
+        },
+        "vocabulary": document.vocabulary,
+        "eos": document.eos,
+        "bos": document.bos,
+        "column": document.column,
+        "source_files": [json_safe(path) for path in document.source.files],
+    }
+
+
+def store_document_of(folder: str) -> StoreDocument | None:
+    """Return the document of the token store, or of the samples of Forager, that files of tokens are of.
+
+    Args:
+        folder: the folder of the files; the document of samples of Forager lies above it.
+
+    Raises:
+        CorruptState: the document is damaged.
+    """
+    return document_of(folder) or read_document(os.path.dirname(folder), HIDDEN_DOCUMENT)
+
+
+def _lengths(classes: LengthClasses) -> dict[str, Any] | None:
+    """Return the mean, the extremes and percentiles of the lengths; None without a document."""
+    documents, lengths = classes.documents, classes.lengths
+    if not documents:
+        return None
+    below = np.cumsum(classes.counts)
+    at = {f"p{each}": int(np.searchsorted(below, -(-documents * each // 100))) for each in PERCENTILES}
+    return {
+        "mean": classes.tokens / documents,
+        "min": int(lengths[0]),
+        "max": int(lengths[-1]),
+        **{name: int(lengths[number]) for name, number in at.items()},
+    }
+
+
+def _histogram(classes: LengthClasses) -> list[dict[str, int | float]]:
+    """Return the documents and tokens of each power of two of lengths, from the shortest to the longest."""
+    _, bits = np.frexp(classes.lengths.astype(np.float64))
+    found = []
+    for bit in range(int(bits.min()), int(bits.max()) + 1) if bits.size else ():
+        here = bits == bit
+        counts = classes.counts[here]
+        tokens = int((classes.lengths[here] * counts).sum())
+        found.append(
+            {
+                "from": 1 << (bit - 1) if bit else 0,
+                "to": (1 << bit) - 1,
+                "documents": int(counts.sum()),
+                "tokens": tokens,
+                "share_of_tokens": tokens / max(classes.tokens, 1),
+            }
+        )
+    return found
+
+
+def _concat(source: TokenSource, tokens: int, length: int) -> dict[str, int]:
+    """Return the samples, the tail and the documents cut of all documents end to end, in natural order."""
+    cut = before = 0
+    for lengths in _chunks(source):
+        ends = before + np.cumsum(lengths)
+        starts = ends - lengths
+        cut += int(np.count_nonzero((starts // length + 1) * length < ends))
+        before = int(ends[-1])
+    return {"samples": tokens // length, "tail": tokens % length, "documents_cut": cut}
+
+
+def _best_fit(classes: LengthClasses, length: int) -> dict[str, int]:
+    """Return the bins, the padding and the patterns of best fit, and the documents longer than a sample."""
+    table = piece_table(classes, length, "split")
+    patterns = best_fit_patterns(table.distinct, table.counts, capacity=length)
+    return {
+        "samples": patterns.bins,
+        "padding": patterns.bins * length - table.packed,
+        "documents_cut": int(classes.counts[classes.lengths > length].sum()),
+        "pieces": int(table.counts.sum()),
+        "patterns": int(patterns.times.size),
+    }
+
+
+def token_contents_in_words(found: dict[str, Any]) -> dict[str, str]:
+    """Return the result of ``token_contents``, but for the histogram, as names and texts for people."""
+    types = [found["dtype"] or "of no type", *(f"{name} {kind}" for name, kind in found["aligned"].items())]
+    empty = f", {found['empty_documents']:,} of them empty" if found["empty_documents"] else ""
+    facts = {
+        "documents": f"{found['documents']:,}{empty}",
+        "tokens": f"{found['tokens']:,} ({', '.join(types)})",
+    }
+    if found["store"] is not None:
+        facts |= _store_in_words(found["store"])
+    lengths, packing = found["document_tokens"], found["packing"]
+    if lengths is None:
+        return facts
+    shown = ", ".join(f"{name} {lengths[name]:,}" for name in ("min", "p50", "p95", "p99", "max"))
+    concat, best = packing["concat"], packing["best_fit"]
+    places = best["samples"] * packing["length"]
+    facts["tokens of a document"] = f"mean {lengths['mean']:,.1f}, {shown}"
+    facts[f"concat at {packing['length']:,}"] = (
+        f"{in_words(concat['samples'], 'sample')}; {in_words(concat['tail'], 'token')} "
+        f"({percent(concat['tail'], found['tokens'])} %) in the tail; "
+        f"{in_words(concat['documents_cut'], 'document')} cut"
+    )
+    facts[f"best fit at {packing['length']:,}"] = (
+        f"{in_words(best['samples'], 'sample')}; {best['padding']:,} of {places:,} places "
+        f"({percent(best['padding'], places)} %) padded; {in_words(best['documents_cut'], 'document')} cut; "
+        f"{in_words(best['patterns'], 'pattern')}"
+    )
+    return facts
+
+
+def _store_in_words(store: dict[str, Any]) -> dict[str, str]:
+    tokenizer = store["tokenizer"]
+    ends = f"eos {_or_none(store['eos'])}, bos {_or_none(store['bos'])}"
+    if tokenizer is None:
+        return {"tokenizer": f"none, the records had ids; {ends}"}
+    parts = [tokenizer["engine"], tokenizer["name"], tokenizer["file"], tokenizer["library"]]
+    return {
+        "tokenizer": ", ".join(part for part in parts if part),
+        "vocabulary": f"{_or_none(store['vocabulary'])}; {ends}",
+    }
+
+
+def _or_none(number: int | None) -> str:
+    return "none" if number is None else f"{number:,}"
+
+
+def histogram_rows(found: dict[str, Any]) -> list[list[str]]:
+    """Return the histogram of ``token_contents`` as rows of texts, with shares in percent."""
+    return [
+        [
+            f"{each['from']:,}" if each["from"] == each["to"] else f"{each['from']:,} to {each['to']:,}",
+            f"{each['documents']:,}",
+            percent(each["documents"], found["documents"]),
+            f"{each['tokens']:,}",
+            percent(each["tokens"], found["tokens"]),
+        ]
+        for each in found["histogram"]
+    ]
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a share in percent.
+
+    Example:
+        >>> percent(1, 8), percent(0, 0)
+        ('12.5', '0.0')
+    """
+    return f"{100 * part / max(whole, 1):.1f}"
