@@ -468,4 +468,11 @@ BY_FORMAT = [
          columns=["txt"], decode="webdataset"),
 ]  # fmt: skip
 
-OPENED: list[Case] = [*BY_SUFFIX, *FILES, *FOLDERS, *SEVERAL, *SPECS, *BY_FORMAT]
+OPENED: dict[str, list[Case]] = {
+    "by suffix": BY_SUFFIX,
+    "files": FILES,
+    "folders": FOLDERS,
+    "several": SEVERAL,
+    "specs": SPECS,
+    "by format": BY_FORMAT,
+}

@@ -396,4 +396,8 @@ FOLDERS = [
          "CorruptState: 'DIR/tokens.json', the document of a token store, cannot be read (..."),
 ]  # fmt: skip
 
-REFUSED_FILES: list[Case] = [*SUFFIXES, *HEADS, *FOLDERS]
+REFUSED_FILES: dict[str, list[Case]] = {
+    "refused suffixes": SUFFIXES,
+    "refused contents": HEADS,
+    "refused folders": FOLDERS,
+}

@@ -377,4 +377,8 @@ ADDRESSES = [
          "with 0 entries"),
 ]  # fmt: skip
 
-REFUSED_NAMES: list[Case] = [*PATHS, *SPECS, *ADDRESSES]
+REFUSED_NAMES: dict[str, list[Case]] = {
+    "refused values and paths": PATHS,
+    "refused specs": SPECS,
+    "refused addresses": ADDRESSES,
+}

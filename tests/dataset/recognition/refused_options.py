@@ -171,4 +171,7 @@ OF_TABLES = [
           key="nope"),
 ]  # fmt: skip
 
-REFUSED_OPTIONS: list[Case] = [*OF_LINES, *OF_TABLES]
+REFUSED_OPTIONS: dict[str, list[Case]] = {
+    "refused options of lines": OF_LINES,
+    "refused options of tables": OF_TABLES,
+}

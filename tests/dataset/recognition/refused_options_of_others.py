@@ -258,4 +258,9 @@ OF_SHAR = [
          holder="matrix"),
 ]  # fmt: skip
 
-REFUSED_OPTIONS_OF_OTHERS: list[Case] = [*OF_TAR, *OF_KALDI, *OF_TOKENS, *OF_SHAR]
+REFUSED_OPTIONS_OF_OTHERS: dict[str, list[Case]] = {
+    "refused options of tar": OF_TAR,
+    "refused options of Kaldi": OF_KALDI,
+    "refused options of tokens": OF_TOKENS,
+    "refused options of Shar": OF_SHAR,
+}
