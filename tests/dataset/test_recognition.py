@@ -92,7 +92,7 @@ def answer_to(case: Case, folder: Path) -> str:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_source_has_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str) -> None:
-    # One test for each case would take as much time again.
+    # A test for each case would double the time that the cases take.
     others = []
     for number, case in enumerate(GROUPS[group]):
         folder = tmp_path / str(number)

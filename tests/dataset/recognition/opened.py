@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OPENED"]
 
+DELTA = {"_delta_log/0.json": b"", "day=1/a.parquet": PARQUET}
+ICEBERG = {"metadata/v1.metadata.json": b"{}", "data/a.parquet": PARQUET}
+HUDI = {".hoodie/x": b"", "day=1/a.parquet": PARQUET}
+
 BY_SUFFIX: list[Case] = [
     *alone("a.jsonl", "files('jsonl', 'json'): 1 | a.jsonl: 1 -> {'a': 1} of a.jsonl"),
     *alone("a.jsonl.gz", "files('jsonl', 'json'): 1 | a.jsonl.gz: 1 -> {'a': 1} of a.jsonl.gz"),
@@ -221,6 +225,18 @@ FOLDERS = [
     case("a glob in an Iceberg table", {"metadata/v1.metadata.json": b"{}", "data/a.parquet": PARQUET},
          "data/*.parquet",
          "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of data/a.parquet"),
+    case("a glob of stars in a Delta table", DELTA, "**/*.parquet",
+         "table('parquet', 'python'): 1 | day=1/a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
+    case("a folder of a Delta table", DELTA, "day=1",
+         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
+    case("a glob of all of a folder of a Delta table", DELTA, "day=1/*",
+         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
+    case("the data of an Iceberg table", ICEBERG, "data",
+         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of data/a.parquet"),
+    case("a glob of all data of an Iceberg table", ICEBERG, "data/*",
+         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of data/a.parquet"),
+    case("a glob of stars in a Hudi table", HUDI, "**/*.parquet",
+         "table('parquet', 'python'): 1 | day=1/a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
     case("a list in a Delta table", {"_delta_log/0.json": b"", "a.parquet": PARQUET}, ["a.parquet"],
          "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of a.parquet"),
     case("a dataset of datasets that was saved", SAVED, ".",
@@ -295,7 +311,7 @@ SEVERAL = [
          "files('jsonl', 'json'): 2 | b.jsonl: 1 | a.jsonl: 1 -> {'a': 2} of b.jsonl"),
     case("a tuple", {"a.jsonl": LINE, "b.jsonl": OTHER}, ("b.jsonl", Path("DIR/a.jsonl")),
          "files('jsonl', 'json'): 2 | b.jsonl: 1 | a.jsonl: 1 -> {'a': 2} of b.jsonl"),
-    case("an iterator", {"a.jsonl": LINE}, map(str, ["a.jsonl"]),
+    case("another iterable", {"a.jsonl": LINE}, {0: "a.jsonl"}.values(),
          "files('jsonl', 'json'): 1 | a.jsonl: 1 -> {'a': 1} of a.jsonl"),
     case("a list of a folder, a glob and a file", {"x/a.jsonl": LINE, "b.jsonl": OTHER}, ["x", "*.jsonl"],
          "files('jsonl', 'json'): 2 | a.jsonl: 1 | b.jsonl: 1 -> {'a': 1} of x/a.jsonl"),
