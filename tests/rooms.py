@@ -53,7 +53,6 @@ SHARED = frozenset(
         "_optional",
         "_secrets",
         "_typing",
-        "_viewable",
     }
 )
 

@@ -22,11 +22,6 @@ PACKAGE = "seekable"
 MAX_LINES = 800
 EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
 
-# What points on along the way, and is loaded when it is used: the module, what it imports and the reason.
-ONWARD: dict[tuple[str, str], str] = {
-    ("seekable._viewable", "seekable.viewer.viewer"): "datasets, streams and loaders have the method view",
-}
-
 # Functions whose first argument is the name of a module to import.
 IMPORTERS = frozenset({"__import__", "import_module", "lazy"})
 
@@ -204,17 +199,8 @@ def against_the_flow(module: Module) -> Iterator[Import]:
     """The imports of rooms that the room of the module may not import."""
     allowed = MAY_IMPORT.get(module.room, frozenset()) | SHARED | {module.room}
     for found in imports(module):
-        if (
-            is_within(found.target, PACKAGE)
-            and room_of(found.target) not in allowed
-            and not is_onward(module, found)
-        ):
+        if is_within(found.target, PACKAGE) and room_of(found.target) not in allowed:
             yield found
-
-
-def is_onward(module: Module, found: Import) -> bool:
-    """An import against the flow that is listed with its reason."""
-    return any(name == module.name and is_within(found.target, to) for name, to in ONWARD)
 
 
 @functools.cache
@@ -332,7 +318,7 @@ def find_cycle(house: Sequence[Module], *, types: bool) -> list[str]:
     graph: dict[str, set[str]] = {module.name: set() for module in house}
     for module in house:
         for found in imports(module):
-            if found.functions or (found.typing_only and not types) or is_onward(module, found):
+            if found.functions or (found.typing_only and not types):
                 continue
             target = found.target if found.target in names else found.target.rpartition(".")[0]
             if target in names and target != module.name:
@@ -392,11 +378,6 @@ def test_every_exception_is_still_needed() -> None:
         (name, what)
         for name, what in ON_DEMAND
         if not any(found.functions and is_within(found.target, what) for found in imports(house[name]))
-    ]
-    idle += [
-        (name, to)
-        for name, to in ONWARD
-        if not any(is_within(found.target, to) for found in imports(house[name]))
     ]
     assert idle == []
 

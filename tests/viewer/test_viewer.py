@@ -67,10 +67,10 @@ def test_each_viewer_shows_its_own_until_it_is_closed() -> None:
     ],
     ids=["data", "pipeline", "stream", "loader"],
 )
-def test_datasets_streams_and_loaders_have_the_method(
+def test_datasets_streams_and_loaders_can_be_viewed(
     target: sk.Dataset | sk.Stream | sk.Loader, address: str
 ) -> None:
-    with target.view(height=321) as viewer:
+    with sk.view(target, height=321) as viewer:
         status, page = ask(viewer.url)
         assert status == 200
         assert f'href="{address}"' in page
@@ -81,7 +81,7 @@ def test_a_tokenizer_is_taken(data: Path, tmp_path: Path) -> None:
     (tmp_path / "ids.jsonl").write_text('{"tokens": [1, 2, 3, 4]}\n')
     loader = sk.Loader(sk.open(tmp_path / "ids.jsonl").pack(4, seed=3), batch_size=1)
     for tokenizer, is_there in ((data / "tokenizer.json", True), (None, False)):
-        with loader.view(tokenizer=tokenizer) as viewer:
+        with sk.view(loader, tokenizer=tokenizer) as viewer:
             status, page = ask(f"{viewer.url}p/data/sequence/0?as=json")
             assert status == 200
             assert (json.loads(page)["tokenizer"] is not None) is is_there
@@ -123,7 +123,7 @@ import seekable as sk
 
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 ds = sk.from_sequence("abc")
-viewer = ds.view()
+viewer = sk.view(ds)
 url, port = viewer.url, int(viewer.url.split(":")[2].split("/")[0])
 child = os.fork()
 if not child:
@@ -136,7 +136,7 @@ if not child:
         else:
             os._exit(3)
         assert "another process" in viewer._repr_html_(), viewer._repr_html_()
-        with ds.view() as own:
+        with sk.view(ds) as own:
             assert own.url.split("/")[2] != url.split("/")[2]
             assert opener.open(own.url).status == 200
         os._exit(0)
@@ -175,7 +175,7 @@ def test_what_cannot_be_viewed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         sk.view(LETTERS, media_root=tmp_path / "nothing")
     monkeypatch.setattr(room, "is_installed", lambda name: name != "uvicorn")
     with pytest.raises(MissingDependency, match=r"needs uvicorn: pip install 'seekable\[view\]'"):
-        LETTERS.view()
+        sk.view(LETTERS)
     said = run("view", "--no-browser")
     assert (said.returncode, said.stderr) == (
         1,

@@ -8,7 +8,6 @@ import numpy as np
 
 from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable._lazy import lazy
-from seekable._viewable import Viewable
 from seekable.dataset.choosing import Choosing
 from seekable.dataset.columns import ColumnTools
 from seekable.dataset.files import Files
@@ -63,7 +62,7 @@ _AT_ONCE = 64
 
 
 @final
-class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWriting, Viewable):
+class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWriting):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,

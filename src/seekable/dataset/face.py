@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from seekable._lazy import lazy
+from seekable._html import preformatted
+from seekable.nodes.display import explained
 
 if TYPE_CHECKING:
-    from seekable.dataset import notebook
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.lookup import Lookup
-else:
-    notebook = lazy("seekable.dataset.notebook")
 
 __all__ = ["Face"]
 
@@ -61,5 +59,5 @@ class Face:
         return f"<{type(self).__name__}, {self._node.in_words()}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: nothing is indexed, and no function of the user is called."""
-        return notebook.dataset_html(self._node, self)
+        """Return what a notebook shows: the expression, and the tree of ``explain``. No record is read."""
+        return preformatted(lambda: "\n".join([self._node.in_words(), *explained(self._node)]), self)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._html import facts, notebook_html, preformatted, table
+from seekable._html import preformatted
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
 from seekable.nodes.columns.schema import LOOKED_AT, schema_of
 from seekable.nodes.contract import Leaf, Node
@@ -109,7 +109,7 @@ class Info:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the tables of ``str``."""
-        return notebook_html(lambda: _parts(self), self)
+        return preformatted(lambda: str(self), self)
 
 
 def info_of(dataset: Node) -> Info:
@@ -123,19 +123,6 @@ def info_of(dataset: Node) -> Info:
         tuple(_columns(dataset, records)),
         len(records),
     )
-
-
-def _parts(info: Info) -> Iterator[str]:
-    yield preformatted(info.expression)
-    yield facts([("rows", f"{info.rows:,}")])
-    if info.files:
-        size = _size(sum(file.bytes for file in info.files))
-        files = [(file.name, f"{file.visible:,}", f"{file.rows:,}") for file in info.files]
-        yield table(f"{len(files):,} files, {size}", ["file", "visible", "rows"], files)
-    if info.columns:
-        present = f"present (of the first {info.looked_at:,})"
-        columns = [(column.name, column.type, f"{column.present:,}") for column in info.columns]
-        yield table(f"{len(columns):,} columns", ["column", "type", present], columns)
 
 
 def _files(dataset: Node, size: int) -> Iterator[FileInfo]:

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-from seekable._html import facts, notebook_html, preformatted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_SHOWN_BYTES = 300
-_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-"""How files of gzip and zstd begin."""
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,35 +43,9 @@ class Location:
         place = f"row={self.row!r}, offset={self.offset!r}, length={self.length!r}"
         return f"{type(self).__name__}(path={self.path!r}, {place}{source})"
 
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: the place, and the first bytes of a record of a local plain file."""
-        return notebook_html(lambda: _parts(self), self)
-
 
 def shared(place: Any) -> Any:
     """Return a place, nested as a record may be, whose bytes hold other records too."""
     if isinstance(place, list | tuple):
         return type(place)(map(shared, place))
     return replace(place, is_shared=True) if isinstance(place, Location) else place
-
-
-def _parts(place: Location) -> Iterator[str]:
-    bytes_of = f"{place.length:,} from byte {place.offset:,} on" if place.length else "not known"
-    bytes_of += ", with other records" if place.is_shared else ""
-    rows = [("file", place.path), ("record", f"{place.row:,}, from 0"), ("bytes", bytes_of)]
-    if place.source is not None:
-        rows.append(("made of", repr(place.source)))
-    yield facts(rows)
-    if (head := _head(place)) is not None:
-        yield preformatted(head.decode("utf-8", "backslashreplace"))
-
-
-def _head(place: Location) -> bytes | None:
-    """Return the first bytes of a record; None where no plain file of this machine has them there."""
-    if not place.length or place.is_shared or not os.path.isabs(place.path) or not os.path.isfile(place.path):
-        return None
-    with open(place.path, "rb") as file:
-        if place.path.endswith((".gz", ".zst")) or file.read(4).startswith(_COMPRESSED):
-            return None
-        file.seek(place.offset)
-        return file.read(min(place.length, _SHOWN_BYTES))

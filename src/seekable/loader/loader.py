@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
-from seekable._viewable import Viewable
 from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.loader.arguments import checked_seconds, checked_steps
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from seekable.loader import lanes_state, notebook, step_plan, when
+    from seekable.loader import lanes_state, step_plan, when
     from seekable.loader.batch_sources import Source
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import StepPlan
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
     fetching = lazy("seekable.remote.fetching.fetcher")
-    notebook = lazy("seekable.loader.notebook")
     row_positions = lazy("seekable.nodes.row_positions")
     step_plan = lazy("seekable.loader.step_plan")
     when = lazy("seekable.loader.when")
@@ -50,7 +48,7 @@ else:
 __all__ = ["Loader"]
 
 
-class Loader(Positioned, Viewable):
+class Loader(Positioned):
     """Batches of a dataset or a stream; each ``iter(loader)`` is the next run of ``epochs`` epochs.
 
     So each run over a shuffled dataset has another order. For validation, give data that is not shuffled, or
@@ -351,10 +349,6 @@ class Loader(Positioned, Viewable):
         steps = self._progress.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
         return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: batches, ranks, how far the run is, and how far each source is."""
-        return notebook.loader_html(self, self._progress)
 
 
 _FIXED = frozenset(inspect.signature(Loader.__init__).parameters) - {"self"}

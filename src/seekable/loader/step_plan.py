@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._html import notebook_html, table
+from seekable._html import preformatted
 from seekable.errors import InvalidArgument
 from seekable.index.location import Location
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from seekable.resume.placeholders import RowRef
 
 __all__ = ["FileReads", "PlannedRecord", "StepPlan", "own_bytes", "places_of", "plan_step", "reads_of"]
-
-_MOST_SHOWN = 10
-"""The records of a step that a notebook shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,8 @@ class StepPlan:
     records: tuple[PlannedRecord, ...]
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the first records, and the files that all are read from."""
-        return notebook_html(lambda: _tables(self), self)
+        """Return what a notebook shows: the first records."""
+        return preformatted(lambda: repr(self), self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +148,3 @@ def _reads(path: str, places: list[Location | RowRef]) -> FileReads:
         min(place.offset for place in located),
         max(place.offset + place.length for place in located),
     )
-
-
-def _tables(plan: StepPlan) -> Iterator[str]:
-    records = [
-        (f"{record.position:,}", record.epoch, record.rank, f"{place.row:,}", place.path)
-        for record in plan.records[:_MOST_SHOWN]
-        for place in places_of(record.place)
-    ]
-    shown = "" if len(plan.records) <= _MOST_SHOWN else f", the first {_MOST_SHOWN:,}"
-    caption = f"step {plan.step:,}: {len(plan.records):,} records, ranks {plan.world_size:,}{shown}"
-    yield table(caption, ["position", "epoch", "rank", "record", "file"], records)
-    reads = reads_of(plan.records)
-    files = [
-        (f"{file.records:,}", "" if file.bytes is None else f"{file.bytes:,}", file.path) for file in reads
-    ]
-    yield table(f"files: {len(files):,}", ["records", "bytes", "file"], files)

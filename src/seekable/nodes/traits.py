@@ -1,7 +1,4 @@
-"""Tells graphs apart whose reading calls functions or uses a network from those that only read files here.
-
-Overviews, such as those of notebooks, show records only where neither can happen.
-"""
+"""Whether reading a graph calls functions of the user: overviews show records only where it does not."""
 
 from __future__ import annotations
 
@@ -9,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.bases import leaves_of
 from seekable.nodes.contract import Leaf, OrderNode
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
-__all__ = ["calls_functions", "reads_network"]
+__all__ = ["calls_functions"]
 
 _OWN_RECORDS = frozenset(
     {
@@ -59,12 +55,6 @@ def calls_functions(node: Node) -> bool:
             return True
         pending.extend(node.children)
     return False
-
-
-def reads_network(node: Node) -> bool:
-    """Return True if a source has files in a store or on the Hub, also if they are in a cache."""
-    parts = (part for leaf in leaves_of(node) for part in leaf.parts)
-    return any(files.has_remote for part in parts if (files := getattr(part, "files", None)) is not None)
 
 
 def _is_plain(leaf: Any) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from seekable._html import facts, notebook_html, preformatted
-from seekable._viewable import Viewable
+from seekable._html import preformatted
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.display import listed
 from seekable.stream.chain import Chain
@@ -27,7 +26,7 @@ __all__ = ["Stream"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Stream(StageMethods, StreamTokenWriting, Viewable):
+class Stream(StageMethods, StreamTokenWriting):
     """A sequence of items whose order may depend on their content; it resumes exactly after each item.
 
     A stream is an immutable description: ``iter(stream)`` begins at its first item, and only an iterator
@@ -135,16 +134,8 @@ class Stream(StageMethods, StreamTokenWriting, Viewable):
         return repr(self.stage)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the lanes and the tree; no item is made."""
-        return notebook_html(
-            lambda: [
-                facts(
-                    [("lanes", f"{self.lanes:,}"), ("ends", "never" if self.endless else "with its sources")]
-                ),
-                preformatted(self.explain()),
-            ],
-            self,
-        )
+        """Return what a notebook shows: the tree of ``explain``. No item is made."""
+        return preformatted(self.explain, self)
 
     def then(self, stage: OneInput) -> Stream:
         """Return the stream with a stage of your own at its end.
