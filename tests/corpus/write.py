@@ -1,0 +1,60 @@
+"""Write the corpus: ``python -m tests.corpus.write``.
+
+Only a change of a format that a line of CHANGELOG.md names is a reason to write it anew.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.corpus import formats, nodes, saved, streams, written
+from tests.corpus.held import HOME, at_one_moment, pack, write_document
+
+
+def write(home: Path) -> None:
+    """Write the archive and the documents of the corpus into a folder."""
+    with tempfile.TemporaryDirectory(prefix="seekable-corpus-") as folder, at_one_moment():
+        root = Path(folder).resolve()
+        write_document("formats", _formats(root), root, home)
+        write_document("nodes", _nodes(root), root, home)
+        write_document("streams", {name: nodes.known(build(root)) for name, build in streams.CASES.items()}, root, home)
+        write_document("saved", _saved(root), root, home)
+        for name in written.WRITES:
+            written.write(name, root)
+        pack(root, home)
+
+
+def _formats(root: Path) -> dict[str, dict[str, object]]:
+    found = {}
+    for name in formats.FORMATS:
+        formats.write_data(name, root)
+        with formats.opened(name, root) as ds:
+            found[name] = formats.known(ds)
+    return found
+
+
+def _nodes(root: Path) -> dict[str, dict[str, object]]:
+    parts, found = nodes.Parts(root), {}
+    parts.kept("any").parent.mkdir(parents=True)
+    for name, (_, build) in nodes.CASES.items():
+        ds = build(parts)
+        ds.save(nodes.pipeline_file(name, root))
+        earlier = nodes.EARLIER.get(name)
+        nodes.pipeline_file(name, root).write_bytes(nodes.pipeline_text(nodes.pipeline_file(name, root), root))
+        found[name] = nodes.known(ds, earlier and earlier(parts))
+    return found
+
+
+def _saved(root: Path) -> dict[str, dict[str, object]]:
+    for name in saved.RUNS:
+        saved.save(name, root)
+    return {
+        **{name: saved.known(name, root) for name in saved.RUNS},
+        "checkpoints": saved.checkpoint(root),
+    }
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else HOME)
