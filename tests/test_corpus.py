@@ -1,4 +1,4 @@
-"""What older code wrote is read as it was: indexes, descriptions, pipeline files, states, half-written folders.
+"""What older code wrote is read as it was: indexes, descriptions, pipeline files, states, written folders.
 
 tests/corpus has all of it, once for each format, each kind of node and each kind of stage. It is not written
 anew where one of these tests fails, but only for a change of a format that a line of CHANGELOG.md names:
@@ -7,8 +7,8 @@ anew where one of these tests fails, but only for a change of a format that a li
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +23,7 @@ from seekable.resume.from_description import rebuild
 from seekable.stream.stage import Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     Seen = dict[str, tuple[int, int]]
@@ -30,12 +31,19 @@ if TYPE_CHECKING:
 ADD = "add a case to tests/corpus, and run: python -m tests.corpus.write"
 
 
+def as_state_says(kind: str) -> str:
+    """Return the kind that a description names: those that stand for others are described as these."""
+    return {"described": "sequence", "described_map": "map"}.get(kind, kind)
+
+
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus, unpacked once; a test that writes does so elsewhere."""
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The corpus, unpacked once: nothing of it is made again, nor written."""
     folder = tmp_path_factory.mktemp("corpus").resolve()
     unpack(folder)
-    return folder
+    before = seen(folder)
+    yield folder
+    assert seen(folder) == before, "a file was indexed again, or rows were chosen again"
 
 
 def seen(folder: Path) -> Seen:
@@ -65,7 +73,7 @@ def test_every_kind_of_node_is_in_the_corpus() -> None:
     assert nodes.CASES.keys() == read_document("nodes").keys(), ADD
     for name, known in read_document("nodes").items():
         kind, _ = nodes.CASES[name]
-        assert f'"kind":"{kind.replace("described_", "").replace("described", "sequence")}"' in known["state"]["pipeline"]
+        assert f'"kind":"{as_state_says(kind)}"' in known["state"]["pipeline"], name
 
 
 def test_every_kind_of_stage_is_in_the_corpus() -> None:
@@ -84,21 +92,79 @@ def test_an_index_is_used_as_it_is(name: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", nodes.CASES)
-def test_a_pipeline_file_and_the_states_of_its_runs_load(name: str, root: Path, tmp_path: Path) -> None:
-    before = seen(root)
+def test_a_pipeline_file_loads_and_its_runs_go_on(name: str, root: Path) -> None:
     recorded = read_document("nodes")[name]
     parts, earlier = nodes.Parts(root), nodes.EARLIER.get(name)
     ds = nodes.load(name, root)
     check_known(nodes.known(ds, earlier and earlier(parts)), recorded, root)
     check_without_rows(ds, recorded)
-    assert nodes.CASES[name][1](parts).fingerprint == recorded["fingerprint"]
-    assert seen(root) == before, "a file was indexed again, or rows were computed again"
 
 
 @pytest.mark.parametrize("name", nodes.CASES)
-def test_a_pipeline_is_saved_as_it_was(name: str, root: Path, tmp_path: Path) -> None:
-    old = nodes.pipeline_file(name, root)
-    new = nodes.pipeline_file(name, tmp_path)
+def test_a_pipeline_that_is_built_again_is_saved_as_it_was(name: str, root: Path, tmp_path: Path) -> None:
+    ds = nodes.CASES[name][1](nodes.Parts(root))
+    assert ds.fingerprint == read_document("nodes")[name]["fingerprint"]
+    old, new = nodes.pipeline_file(name, root), tmp_path / f"{name}.json"
+    ds.save(new)
+    assert nodes.pipeline_text(new, root) == old.read_bytes()
+    rows = old.with_suffix(".rows")
+    if rows.exists():
+        assert contents(new.with_suffix(".rows")) == contents(rows)
+
+
+@pytest.mark.parametrize("name", ["described-0", "described_map-0"])
+def test_an_order_is_rebuilt_from_its_description(name: str) -> None:
+    recorded = read_document("nodes")[name]
+    _, build = nodes.CASES[name]
+    description = build(nodes.Parts(None)).node.describe(None)  # type: ignore[arg-type]  # no file is read
+    assert rebuild(description).fingerprint == recorded["fingerprint"]
+    assert as_text(rebuild(description).describe(None)) == as_text(description)
+
+
+@pytest.mark.parametrize("name", streams.CASES)
+def test_the_states_of_a_stream_load(name: str, root: Path) -> None:
+    recorded = read_document("streams")[name]
+    stream = streams.CASES[name](root)
+    check_known(nodes.known(stream), recorded, root)
+    check_without_rows(stream, recorded)
+
+
+@pytest.mark.parametrize("name", saved.RUNS)
+def test_a_folder_of_saved_states_loads(name: str, root: Path, tmp_path: Path) -> None:
+    recorded = read_document("saved")[name]
+    check_known(saved.known(name, root), recorded, root)
+    for loader in saved.loaded(name, root):
+        sk.save_state(tmp_path, loader)
+    old, new = (
+        {file: relative(data.decode(), root) for file, data in contents(folder).items()}
+        for folder in (root / saved.FOLDER / name, tmp_path)
+    )
+    assert new.items() <= old.items()
+
+
+def test_checkpoints_of_other_forms_load(root: Path) -> None:
+    check_known(saved.checkpoint(root), read_document("saved")["checkpoints"], root)
+    for name in ("sample_index", "resume_state"):
+        document = moved(read_document("saved")["checkpoints"], root)[name]
+        assert document == saved.checkpoint(root)[name]
+
+
+@pytest.mark.parametrize("name", written.WRITES)
+def test_a_folder_that_was_written_is_not_written_again(name: str, root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / written.FOLDER / name
+    shutil.copytree(root / written.FOLDER / name, folder)
+    before, old = seen(folder), contents(folder)
+    written.write(name, tmp_path)
+    assert seen(folder) == before
+    if name in written.SAME_BYTES:
+        (folder / written.SAME_BYTES[name]).unlink()
+        written.write(name, tmp_path)
+        assert contents(folder) == old
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the content of all files below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def check_without_rows(pipeline: sk.Dataset | sk.Stream, recorded: dict[str, Any]) -> None:

@@ -37,6 +37,8 @@ def _with(name: str, **options: Any) -> Case:
     return Case(case.write, case.asked, {**case.options, **options}, case.near)
 
 
+CSV: dict[str, Any] = {"format": "csv", "delimiter": "|", "quote": "'", "encoding": "latin-1"}
+
 FORMATS: dict[str, Case] = {
     **CASES,
     "jsonl: blocks": Case(_blocks, "DIR/*.jsonl.*", {"key": "id"}),
@@ -44,10 +46,10 @@ FORMATS: dict[str, Case] = {
     "csv: options": Case(
         lambda folder: (folder / "a.txt").write_bytes("id|text\n1|'ä|b'\n2|'c'\n".encode("latin-1")),
         "DIR/a.txt",
-        {"format": "csv", "delimiter": "|", "quote": "'", "encoding": "latin-1"},
+        CSV,
     ),
     "parquet: columns": Case(
-        CASES["parquet"].write, "DIR/a.parquet", {"columns": ["text"], "decode": "numpy", "key": "text"}
+        CASES["parquet"].write, "DIR/a.parquet", {"columns": ["text", "id"], "decode": "numpy", "key": "text"}
     ),
     "parquet: strict": _with("hive", partitions=None, strict=True),
     "tar: key": _with("tar", group="key", splitname="last", columns=["txt", "__key__"], missing="none"),

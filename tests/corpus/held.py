@@ -7,7 +7,7 @@ states and records as people read them. All are the same bytes whenever the same
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import io
 import itertools
 import json
@@ -48,8 +48,8 @@ def at_one_moment() -> Iterator[None]:
     names = itertools.count()
     with (
         mock.patch.object(secrets, "token_hex", lambda size=16: f"{next(names):0{2 * size}x}"),
-        mock.patch.object(time, "time", lambda: float(WRITTEN)),
-        mock.patch.object(time, "time_ns", lambda: WRITTEN * 10**9),
+        mock.patch.object(time, "time", return_value=float(WRITTEN)),
+        mock.patch.object(time, "time_ns", return_value=WRITTEN * 10**9),
     ):
         yield
 
@@ -62,7 +62,7 @@ def set_times(folder: Path) -> None:
 
 
 def pack(folder: Path, home: Path = HOME) -> None:
-    """Write all files below a folder into the archive; documents of JSON name the former folder in its place."""
+    """Write all files below a folder into the archive; in JSON the former folder stands for it."""
     with tarfile.open(home / FILES, "w:xz", format=tarfile.USTAR_FORMAT) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
@@ -91,6 +91,7 @@ def write_document(name: str, known: Mapping[str, Mapping[str, Any]], root: Path
     (home / f"{name}.json").write_text(relative(text, root), encoding="utf-8")
 
 
+@functools.cache
 def read_document(name: str) -> dict[str, dict[str, Any]]:
     """Return what is known of the things of one kind, by their names."""
     document: dict[str, Any] = json.loads((HOME / f"{name}.json").read_text(encoding="utf-8"))
@@ -114,21 +115,19 @@ def moved(value: Any, root: Path) -> Any:
 
 def plain(value: Any) -> Any:
     """Return a value as JSON that tells types and contents apart: arrays, bytes, tuples, holes, objects."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.ndarray):
-        return {"array": value.dtype.str, "shape": list(value.shape), "values": value.tolist()}
-    if isinstance(value, np.generic):
-        return {"scalar": value.dtype.str, "value": value.item()}
-    if isinstance(value, bytes):
-        return {"bytes": value.decode("latin-1")}
-    if isinstance(value, dict):
-        return {str(name): plain(held) for name, held in value.items()}
-    if isinstance(value, tuple):
-        return {"tuple": [plain(held) for held in value]}
-    if isinstance(value, list):
-        return [plain(held) for held in value]
-    if dataclasses.is_dataclass(value):
-        names = [each.name for each in dataclasses.fields(value)]
-        return {type(value).__name__: {name: plain(getattr(value, name)) for name in names}}
-    return {"object": repr(value)}
+    match value:
+        case None | bool() | int() | float() | str():
+            made: Any = value
+        case np.ndarray():
+            made = {"array": value.dtype.str, "shape": list(value.shape), "values": value.tolist()}
+        case bytes():
+            made = {"bytes": value.decode("latin-1")}
+        case dict():
+            made = {str(name): plain(held) for name, held in value.items()}
+        case tuple():
+            made = {"tuple": [plain(held) for held in value]}
+        case list():
+            made = [plain(held) for held in value]
+        case _:
+            made = {"object": repr(value)}
+    return made

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.corpus import functions
+from tests.corpus.formats import CSV
 from tests.corpus.formats import FOLDER as DATA
 from tests.corpus.functions import SEQUENCES
-from tests.corpus.held import plain, relative
+from tests.corpus.held import FORMER, plain, relative
 from tests.formats.tokens.token_formats import BOS
 
 import seekable as sk
@@ -18,7 +20,7 @@ from seekable.dataset.pipeline.pipeline_file import indented
 from seekable.nodes.blend import MegatronBlend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     Builder = Callable[["Parts"], sk.Dataset]
@@ -87,7 +89,7 @@ NODES: dict[str, list[Builder]] = {
     "files": [
         lambda parts: parts.open("jsonl/*.jsonl", key=functions.key_of, version=1, errors=functions.replaced),
         lambda parts: parts.open("text", decode=functions.read_line, version=3, max_open_files=1),
-        lambda parts: parts.open("csv-options/a.txt", format="csv", delimiter="|", quote="'", encoding="latin-1"),
+        lambda parts: parts.open("csv-options/a.txt", **CSV),
         lambda parts: sk.open(f"ark:{parts.root}/{DATA}/ark/*.ark", holder="matrix"),
         lambda parts: sk.open(f"txt:{parts.root}/{DATA}/text/*.txt:line"),
         lambda parts: parts.open("jsonl-blocks"),
@@ -107,9 +109,7 @@ NODES: dict[str, list[Builder]] = {
     ],
     "interleave": [lambda _: NUMBERS.shuffle(seed=5).interleave(lanes=5)],
     "join": [
-        lambda parts: sk.join(
-            parts.tables, sequence("right"), on="id", how="left", duplicates="all", jobs=1
-        ),
+        lambda parts: sk.join(parts.tables, sequence("right"), on="id", how="left", duplicates="all", jobs=1),
         lambda parts: sk.join(parts.lines, parts.tables.rename({"text": "body"})[:11], on="id", jobs=1),
     ],
     "map": [
@@ -126,7 +126,10 @@ NODES: dict[str, list[Builder]] = {
     ],
     "mix": [
         lambda parts: sk.mix(
-            {"a": parts.lines.shuffle(1), "b": parts.tables}, weights={"a": 0.75, "b": 0.25}, seed=3, stop="all"
+            {"a": parts.lines.shuffle(1), "b": parts.tables},
+            weights={"a": 0.75, "b": 0.25},
+            seed=3,
+            stop="all",
         ),
         lambda _: sk.mix([NUMBERS.shuffle(1), OTHERS], weights=[(0, [2, 1]), (5, [1, 3])], seed=8),
         lambda _: sk.mix(
@@ -189,7 +192,7 @@ NODES: dict[str, list[Builder]] = {
     "windows": [lambda parts: parts.tokens.windows(9, next_token=True, jobs=1)],
     "zip": [lambda parts: sk.zip([parts.lines, parts.tables[:11].shuffle(seed=2)])],
 }
-"""Pipelines by the kind of their last node, or of a node that a run over them has in between: see `EARLIER`."""
+"""Pipelines by the kind of their last node; by that of a node that a run over them adds, see `EARLIER`."""
 
 EARLIER: dict[str, Builder] = {
     "continued-0": lambda _: NUMBERS.shuffle(seed=5).map(functions.doubled),
@@ -210,8 +213,22 @@ def pipeline_file(name: str, root: Path) -> Path:
 
 
 def pipeline_text(path: Path, root: Path) -> bytes:
-    """Return a pipeline file as it would be if it had been saved in the former folder of the corpus."""
-    return indented(json.loads(relative(path.read_text(encoding="utf-8"), root)))
+    """Return a pipeline file as it would be if all had been in the former folder of the corpus."""
+    document = json.loads(relative(path.read_text(encoding="utf-8"), root))
+    for folder in _folders(document):
+        folder["relative"] = os.path.relpath(folder["folder"], f"{FORMER}/{FOLDER}")
+    return indented(document)
+
+
+def _folders(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a pipeline file that say where files lie."""
+    if isinstance(document, dict):
+        if {"folder", "relative"} <= document.keys():
+            yield document
+        document = list(document.values())
+    if isinstance(document, list):
+        for part in document:
+            yield from _folders(part)
 
 
 def load(name: str, root: Path) -> sk.Dataset:

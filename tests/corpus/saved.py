@@ -1,4 +1,4 @@
-"""The saved states of the corpus: folders of ``sk.save_state``, of one rank and of several, and checkpoints."""
+"""The saved states of the corpus: folders of ``sk.save_state``, of one rank and of several; checkpoints."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ def _mixture(parts: Parts) -> sk.Dataset:
 
 
 def _packed(_: Parts) -> sk.Stream:
-    return DOCUMENTS.stream(lanes=6).shuffle(buffer=3, seed=2).pack(
-        5, key="tokens", align=["mask"], method="best_fit", bins=2
+    return (
+        DOCUMENTS.stream(lanes=6)
+        .shuffle(buffer=3, seed=2)
+        .pack(5, key="tokens", align=["mask"], method="best_fit", bins=2)
     )
 
 

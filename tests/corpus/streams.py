@@ -1,4 +1,4 @@
-"""The streams of the corpus: for each stage the streams of tests/stream/matrix.py, and those over its files."""
+"""The streams of the corpus: for each stage those of tests/stream/matrix.py, and those over its own files."""
 
 from __future__ import annotations
 

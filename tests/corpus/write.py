@@ -19,7 +19,7 @@ def write(home: Path) -> None:
         root = Path(folder).resolve()
         write_document("formats", _formats(root), root, home)
         write_document("nodes", _nodes(root), root, home)
-        write_document("streams", {name: nodes.known(build(root)) for name, build in streams.CASES.items()}, root, home)
+        write_document("streams", _streams(root), root, home)
         write_document("saved", _saved(root), root, home)
         for name in written.WRITES:
             written.write(name, root)
@@ -30,8 +30,10 @@ def _formats(root: Path) -> dict[str, dict[str, object]]:
     found = {}
     for name in formats.FORMATS:
         formats.write_data(name, root)
-        with formats.opened(name, root) as ds:
-            found[name] = formats.known(ds)
+        # Twice: the first time records are read for their keys, and tables of pages come with reading.
+        for _ in range(2):
+            with formats.opened(name, root) as ds:
+                found[name] = formats.known(ds)
     return found
 
 
@@ -39,12 +41,15 @@ def _nodes(root: Path) -> dict[str, dict[str, object]]:
     parts, found = nodes.Parts(root), {}
     parts.kept("any").parent.mkdir(parents=True)
     for name, (_, build) in nodes.CASES.items():
-        ds = build(parts)
-        ds.save(nodes.pipeline_file(name, root))
-        earlier = nodes.EARLIER.get(name)
-        nodes.pipeline_file(name, root).write_bytes(nodes.pipeline_text(nodes.pipeline_file(name, root), root))
-        found[name] = nodes.known(ds, earlier and earlier(parts))
+        build(parts).save(nodes.pipeline_file(name, root))
+        file, earlier = nodes.pipeline_file(name, root), nodes.EARLIER.get(name)
+        file.write_bytes(nodes.pipeline_text(file, root))
+        found[name] = nodes.known(nodes.load(name, root), earlier and earlier(parts))
     return found
+
+
+def _streams(root: Path) -> dict[str, dict[str, object]]:
+    return {name: nodes.known(build(root)) for name, build in streams.CASES.items()}
 
 
 def _saved(root: Path) -> dict[str, dict[str, object]]:

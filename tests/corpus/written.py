@@ -1,4 +1,4 @@
-"""The written folders of the corpus, which ``resume=True`` goes on with: manifests, parts, states of lanes."""
+"""The written folders of the corpus, with which ``resume=True`` goes on: manifests, files, states of lanes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,18 @@ WRITES: dict[str, Callable[[Path], object]] = {
         folder, dtype="uint16", rows_per_file=5, align=["mask"], jobs=1, resume=True
     ),
     "stream-jsonl": lambda folder: _stream().write_jsonl(folder, rows_per_file=4, resume=True),
-    "stream-tokens": lambda folder: (
-        DOCUMENTS.stream(lanes=2, epochs=1).write_tokens(folder, dtype="uint16", rows_per_file=4, resume=True)
+    "stream-tokens": lambda folder: DOCUMENTS.stream(lanes=2, epochs=1).write_tokens(
+        folder, dtype="uint16", rows_per_file=4, resume=True
     ),
 }
 """Writes into a folder that go on with what is there, by the name of the folder."""
 
 
-SAME_BYTES = {"jsonl": "part-00001-of-00003.jsonl", "tar": "part-00001-of-00003.tar", "tokens": "part-000001.bin"}
+SAME_BYTES = {
+    "jsonl": "part-00001-of-00003.jsonl",
+    "tar": "part-00001-of-00003.tar",
+    "tokens": "part-000001.bin",
+}
 """A file of each folder whose bytes depend on this library alone: it comes back as it was."""
 
 
