@@ -77,7 +77,8 @@ def test_every_kind_of_node_is_in_the_corpus() -> None:
 
 
 def test_every_kind_of_stage_is_in_the_corpus() -> None:
-    assert streams.STREAMS.keys() == {kind.kind for kind in concrete_classes(seekable.stream, Stage)}, ADD
+    stages: set[Any] = {*concrete_classes(seekable.stream, Stage)}
+    assert streams.STREAMS.keys() == {kind.kind for kind in stages}, ADD
     assert streams.CASES.keys() == read_document("streams").keys(), ADD
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.corpus.formats import FOLDER as DATA
 from tests.stream.matrix import BUILDERS
@@ -44,12 +44,14 @@ def _of_matrix(kind: type, number: int) -> Builder:
     return lambda _: BUILDERS[kind][number](_ITEMS, _LANES)
 
 
+_STAGES: dict[Any, Any] = {**BUILDERS}
+
 STREAMS: dict[str, list[Builder]] = {
     kind.kind: [
         *([] if kind is FromLines else [_of_matrix(kind, number) for number in range(len(builders))]),
         *_over_files(kind),
     ]
-    for kind, builders in BUILDERS.items()
+    for kind, builders in _STAGES.items()
 }
 """Streams by the kind of their last stage."""
 

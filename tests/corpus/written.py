@@ -1,4 +1,4 @@
-"""The written folders of the corpus, with which ``resume=True`` goes on: manifests, files, states of lanes."""
+"""The written folders of the corpus with which ``resume=True`` goes on: manifests, files, states of lanes."""
 
 from __future__ import annotations
 
