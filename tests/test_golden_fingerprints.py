@@ -1,7 +1,7 @@
 """Golden fingerprints of pipelines over files that this test makes.
 
-CHANGING ONE IS A BREAKING CHANGE: no saved state and no pipeline file of an older release would be of the same
-data any more. They stand here as literals, so that writing tests/corpus anew cannot hide a change.
+CHANGING ONE IS A BREAKING CHANGE: no saved state and no pipeline file of an older release would load. They stand
+here as literals, so that writing tests/corpus anew cannot hide a change.
 """
 
 from __future__ import annotations
