@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.concrete import concrete_classes, node_classes
-from tests.corpus import formats, nodes, saved, streams, written
+from tests.corpus import far, formats, nodes, saved, streams, written
 from tests.corpus.held import as_text, moved, read_document, relative, unpack
 
 import seekable as sk
@@ -90,6 +90,14 @@ def test_an_index_is_used_as_it_is(name: str, root: Path) -> None:
     with formats.opened(name, root) as ds:
         check_known(formats.known(ds), read_document("formats")[name], root)
     assert seen(folder) == before, "a file was indexed again"
+
+
+@pytest.mark.parametrize("name", far.NAMES)
+def test_an_index_of_objects_is_used_as_it_is(name: str, root: Path) -> None:
+    before = seen(root / far.FOLDER)
+    with far.in_a_store(root), far.opened(name, root) as ds:
+        check_known(formats.known(ds), read_document("far")[name], root)
+    assert seen(root / far.FOLDER) == before, "an object was indexed again"
 
 
 @pytest.mark.parametrize("name", nodes.CASES)

@@ -1,7 +1,7 @@
 """Golden fingerprints of pipelines over files that this test makes.
 
-CHANGING ONE IS A BREAKING CHANGE: no saved state and no pipeline file of an older release would load. They stand
-here as literals, so that writing tests/corpus anew cannot hide a change.
+CHANGING ONE IS A BREAKING CHANGE: no saved state and no pipeline file of an older release would load.
+They stand here as literals, so that writing tests/corpus anew cannot hide a change.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def of_samples(folder: Path) -> sk.Dataset:
         )
     options: dict[str, Any] = {"group": "key", "splitname": "last", "missing": "none"}
     ds = sk.open(folder, columns=["txt", "__key__"], decode={"txt": "text"}, **options)
-    part = ds.split({"train": 0.8, "test": 0.2}, seed=1, stable=True)["train"]
+    part: sk.Dataset = ds.split({"train": 0.8, "test": 0.2}, seed=1, stable=True)["train"]
     return part.shuffle(3, window=1, lanes=2)
 
 
@@ -126,7 +126,7 @@ def of_a_mixture(_: Path) -> sk.Dataset:
         "b": OTHERS.interleave(lanes=4),
         "c": NUMBERS.split({"x": 9, "y": None}, seed=2)["x"],
     }
-    weights = [(0, {"a": 0.5, "b": 0.3, "c": 0.2}), (100, {"a": 1, "b": 1, "c": 0})]
+    weights: list[tuple[int, dict[str, float]]] = [(0, {"a": 0.5, "b": 0.3, "c": 0.2}), (100, {"a": 1, "b": 1, "c": 0})]
     return sk.mix(parts, weights=weights, seed=5).map(drawn, rng=True, seed=6)
 
 

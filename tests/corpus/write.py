@@ -5,11 +5,12 @@ Only a change of a format that a line of CHANGELOG.md names is a reason to write
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.corpus import formats, nodes, saved, streams, written
+from tests.corpus import far, formats, nodes, saved, streams, written
 from tests.corpus.held import HOME, at_one_moment, pack, write_document
 
 
@@ -21,6 +22,7 @@ def write(home: Path) -> None:
         write_document("nodes", _nodes(root), root, home)
         write_document("streams", _streams(root), root, home)
         write_document("saved", _saved(root), root, home)
+        write_document("far", _far(root), root, home)
         for name in written.WRITES:
             written.write(name, root)
         pack(root, home)
@@ -35,6 +37,12 @@ def _formats(root: Path) -> dict[str, dict[str, object]]:
             with formats.opened(name, root) as ds:
                 found[name] = formats.known(ds)
     return found
+
+
+def _far(root: Path) -> dict[str, dict[str, object]]:
+    with tempfile.TemporaryDirectory() as cache, far.in_a_store(root):
+        os.environ["SEEKABLE_REMOTE_DIR"] = cache
+        return {name: formats.known(far.opened(name, root)) for name in far.NAMES for _ in range(2)}
 
 
 def _nodes(root: Path) -> dict[str, dict[str, object]]:
