@@ -86,7 +86,8 @@ def of_lines(folder: Path) -> sk.Dataset:
 
 def of_kept_rows(folder: Path) -> sk.Dataset:
     ds = lines(folder).filter(is_odd, save=folder / "odd.u64", version=1, jobs=1)
-    return ds.sort("text", reverse=True, save=folder / "order.u64", jobs=1)[::-2]
+    part: sk.Dataset = ds.sort("text", reverse=True, save=folder / "order.u64", jobs=1)[::-2]
+    return part
 
 
 def of_tables(folder: Path) -> sk.Dataset:
@@ -104,7 +105,7 @@ def of_samples(folder: Path) -> sk.Dataset:
         )
     options: dict[str, Any] = {"group": "key", "splitname": "last", "missing": "none"}
     ds = sk.open(folder, columns=["txt", "__key__"], decode={"txt": "text"}, **options)
-    part: sk.Dataset = ds.split({"train": 0.8, "test": 0.2}, seed=1, stable=True)["train"]
+    part = ds.split({"train": 0.8, "test": 0.2}, seed=1, stable=True)["train"]
     return part.shuffle(3, window=1, lanes=2)
 
 
@@ -126,7 +127,10 @@ def of_a_mixture(_: Path) -> sk.Dataset:
         "b": OTHERS.interleave(lanes=4),
         "c": NUMBERS.split({"x": 9, "y": None}, seed=2)["x"],
     }
-    weights: list[tuple[int, dict[str, float]]] = [(0, {"a": 0.5, "b": 0.3, "c": 0.2}), (100, {"a": 1, "b": 1, "c": 0})]
+    weights: list[tuple[int, dict[str, float]]] = [
+        (0, {"a": 0.5, "b": 0.3, "c": 0.2}),
+        (100, {"a": 1, "b": 1, "c": 0}),
+    ]
     return sk.mix(parts, weights=weights, seed=5).map(drawn, rng=True, seed=6)
 
 
