@@ -82,6 +82,12 @@ def test_every_kind_of_stage_is_in_the_corpus() -> None:
     assert streams.CASES.keys() == read_document("streams").keys(), ADD
 
 
+def test_every_form_of_writing_is_in_the_corpus() -> None:
+    for face, prefix in ((sk.Dataset, ""), (sk.Stream, "stream-")):
+        forms = {name.removeprefix("write_") for name in dir(face) if name.startswith("write_")}
+        assert {f"{prefix}{form}" for form in forms} <= written.WRITES.keys(), ADD
+
+
 @pytest.mark.parametrize("name", formats.FORMATS)
 def test_an_index_is_used_as_it_is(name: str, root: Path) -> None:
     folder = root / formats.FOLDER / formats.slug(name)
