@@ -15,9 +15,9 @@ from tests.format_cases import source_of
 
 import seekable as sk
 from seekable.remote import mounts
-from seekable.remote.addresses import parse
 from seekable.remote.stores.obstore_clients import Client
 from seekable.remote.stores.obstore_store import ObstoreStore
+from seekable.storage.addresses import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

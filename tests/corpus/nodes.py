@@ -17,7 +17,7 @@ from tests.formats.tokens.token_formats import BOS
 
 import seekable as sk
 from seekable.dataset.pipeline.pipeline_file import indented
-from seekable.nodes.blend import MegatronBlend
+from seekable.packing.nodes.blend import MegatronBlend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from tests.corpus.formats import FOLDER as DATA
 from tests.stream.matrix import BUILDERS
 
 import seekable as sk
-from seekable.stream.lines import FromLines
+from seekable.formats.lines.line_stream import FromLines
 from seekable.stream.source import FromDataset
 
 if TYPE_CHECKING:
