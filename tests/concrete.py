@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LEFT_OUT = (
-    *("seekable.__main__", "seekable.cli", "seekable.integrations", "seekable.testing", "seekable.viewer"),
-)
+    "seekable.__main__",
     "seekable.cli",
     "seekable.integrations",
     "seekable.testing",
     "seekable.viewer",
-    "seekable.__main__",
 )
 """What defines no node, stage or format, and needs packages that may not be there."""
 
