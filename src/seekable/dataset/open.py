@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.formats.decoding import Decode
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.shar import shar_spec as shar
+    from seekable.formats.shar import shar_spec
     from seekable.formats.source_options import OnError
     from seekable.formats.tar import sibling_archives
     from seekable.formats.tar.fields.field_decoder import AskedDecoder
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from seekable.storage.asked import Asked
 else:
     open_addresses = lazy("seekable.remote.open_addresses")
-    shar = lazy("seekable.formats.shar.shar_spec")
+    shar_spec = lazy("seekable.formats.shar.shar_spec")
     sibling_archives = lazy("seekable.formats.tar.sibling_archives")
     specs = lazy("seekable.dataset.specs")
     hashes = lazy("seekable.index.keys.hashes")
