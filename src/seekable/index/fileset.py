@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
     from seekable.remote import mounts
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.index import object_file, remote_file
     from seekable.storage import addresses
+    from seekable.storage.cache_choice import CacheChoice
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.file_table import Table
-    from seekable.remote.cache.choice import CacheChoice
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = [
     "IndexedFiles",

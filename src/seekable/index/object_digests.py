@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import xxhash
 
-from seekable.remote.cache.object_key import UNIT_BYTES, unit_count
+from seekable.storage.object_key import UNIT_BYTES, unit_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

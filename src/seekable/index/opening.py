@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote.cache import choice
     from seekable.remote.index import object_versions, publishing, remote_file
     from seekable.remote.listing import find
+    from seekable.storage import cache_choice as choice
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
-    choice = lazy("seekable.remote.cache.choice")
+    choice = lazy("seekable.storage.cache_choice")
     cluster = lazy("seekable.parallel.cluster")
     find = lazy("seekable.remote.listing.find")
     object_versions = lazy("seekable.remote.index.object_versions")

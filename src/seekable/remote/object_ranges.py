@@ -9,18 +9,18 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from seekable.remote.cache.choice import chosen_cache
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
 from seekable.storage import addresses
+from seekable.storage.cache_choice import chosen_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.held_ranges import Held
     from seekable.remote.fetching.wants import Digests
+    from seekable.storage.cache_choice import CacheChoice
 
     _Key = tuple[str, int, int, str | None, CacheChoice | None, Digests | None]
 

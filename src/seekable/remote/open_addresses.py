@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.remote import mounts
-    from seekable.remote.cache import choice
     from seekable.remote.listing import known
     from seekable.storage import addresses
+    from seekable.storage import cache_choice as choice
     from seekable.storage.asked import Asked
 
     Source = Asked | Mapping[str, Asked]
 else:
-    choice = lazy("seekable.remote.cache.choice")
+    choice = lazy("seekable.storage.cache_choice")
     addresses = lazy("seekable.storage.addresses")
     mounts = lazy("seekable.remote.mounts")
     known = lazy("seekable.remote.listing.known")

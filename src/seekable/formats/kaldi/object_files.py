@@ -14,18 +14,18 @@ from seekable._lazy import lazy
 from seekable.errors import AccessDenied, IndexStale
 from seekable.formats.kaldi.files.local_files import local_errors, missing_error
 from seekable.formats.kaldi.files.stored_file import mounted_beside
-from seekable.remote.cache.choice import chosen_cache
+from seekable.storage.cache_choice import chosen_cache
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from seekable.remote import object_ranges, paths
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.index import object_file
     from seekable.remote.listing import folder
     from seekable.remote.stores.store import Stat
     from seekable.storage import addresses
+    from seekable.storage.cache_choice import CacheChoice
 else:
     addresses = lazy("seekable.storage.addresses")
     folder = lazy("seekable.remote.listing.folder")

@@ -24,15 +24,15 @@ import weakref
 from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument
-from seekable.remote.cache.choice import CacheChoice
 from seekable.remote.cache.claims import Claim, Claims
 from seekable.remote.cache.contents import CachedObject, cached_objects, is_chosen
 from seekable.remote.cache.eviction import Room
 from seekable.remote.cache.extents import create_object
 from seekable.remote.cache.ledger import Ledger
-from seekable.remote.cache.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 from seekable.remote.cache.open_objects import CacheCounts, OpenObjects, folder_of
+from seekable.storage.cache_choice import CacheChoice
 from seekable.storage.files import cache_folder
+from seekable.storage.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,6 @@ from seekable.errors import InvalidArgument
 from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
-from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.appetite import Appetite, gap_bytes
 from seekable.remote.fetching.fetch_report import FetchCounts
 from seekable.remote.fetching.forks import GuardedStores
@@ -32,6 +31,7 @@ from seekable.remote.fetching.sending import Sender
 from seekable.remote.fetching.transfers import Transfers
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from seekable.remote import mounts
     from seekable.remote.cache.cells import Bytes
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.fetch_report import FetchReport
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.stores.store import Store
+    from seekable.storage.cache_choice import CacheChoice
 
 else:
     mounts = lazy("seekable.remote.mounts")

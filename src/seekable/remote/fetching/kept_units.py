@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextlib import ExitStack
 
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.extents import Extent
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef, Wants
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["UnitWriter", "blocks_here", "claimed", "kept_units", "units_here"]
 

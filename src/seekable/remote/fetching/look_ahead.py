@@ -15,11 +15,11 @@ from seekable.remote.fetching.wants import Wants
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.units import PlannedRange
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["SPARSE_BUDGETS", "LookAhead", "Readers", "as_planned"]
 

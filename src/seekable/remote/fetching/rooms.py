@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.fetching.wants import ObjectRef
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["NO_ROOM", "Room", "Rooms"]
 

@@ -9,18 +9,17 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar, final
 
 from seekable.errors import IndexStale
-from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.flights import Flights
 from seekable.remote.fetching.kept_units import UnitWriter, blocks_here, claimed, kept_units
 from seekable.remote.fetching.patient_store import PatientStore
 from seekable.remote.fetching.sending import Request
 from seekable.remote.stores.store import Passing
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
     from typing import Any
 
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.flights import Flight
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.stores.store import Store
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["Transfers"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.merging import covered, merged
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

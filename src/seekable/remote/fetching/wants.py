@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.remote.cache.object_key import object_key
+from seekable.storage.object_key import object_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
-    from seekable.remote.cache.choice import CacheChoice
     from seekable.remote.stores.store import Pin
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["Digests", "ObjectRef", "Wants", "by_place"]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.remote.cache.eviction import LEFT
-from seekable.remote.cache.object_key import UNIT_BYTES, extent_units
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
 from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS
 from seekable.remote.fetching.retention import Needs
 from seekable.remote.fetching.units import NEAR_BYTES, SCATTERED, SPARSE
+from seekable.storage.object_key import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
