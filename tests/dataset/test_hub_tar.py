@@ -7,10 +7,10 @@ import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
-from seekable.storage.object_key import UNIT_BYTES
 from tests.hub import Repo
 
 from seekable.formats.shar.other_indexes import write_index
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,9 +23,10 @@ from seekable.storage.files import regular_only, write_atomically
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.index import object_digests
     from seekable.index.entry import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import placeholder
+    from seekable.remote import object_ranges, placeholder
     from seekable.remote.index import object_file, object_versions, remote_file
     from seekable.storage import addresses, compressed, seek_points
     from seekable.storage.mapped import MappedFile
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 else:
     addresses = lazy("seekable.storage.addresses")
     compressed = lazy("seekable.storage.compressed")
+    object_digests = lazy("seekable.index.object_digests")
     object_file = lazy("seekable.remote.index.object_file")
     object_versions = lazy("seekable.remote.index.object_versions")
+    object_ranges = lazy("seekable.remote.object_ranges")
     placeholder = lazy("seekable.remote.placeholder")
     remote_file = lazy("seekable.remote.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
@@ -78,9 +81,16 @@ def open_unmapped(
         version = None
         if part.by_version:
             version = object_versions.version_of(part.folder, path[len(part.root) + 1 :], mtime_ns)
-        return object_file.ObjectFile(
-            path, size=size, mtime_ns=mtime_ns, kind=kind, points=points, version=version
+        digests = object_digests.ObjectDigests(part.folder, content, size)
+        ref = object_ranges.object_ref(
+            path,
+            size=size,
+            identity=mtime_ns,
+            version=version,
+            cache=part.cache,
+            digests=digests if object_digests.has_digests(size) else None,
         )
+        return object_file.ObjectFile(ref, kind=kind, points=points)
     if remote:
         return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     assert kind is not None

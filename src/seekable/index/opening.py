@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.remote.index import object_versions, publishing, remote_file
     from seekable.remote.listing import find
+    from seekable.storage import cache_choice as choice
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
+    choice = lazy("seekable.storage.cache_choice")
     cluster = lazy("seekable.parallel.cluster")
     find = lazy("seekable.remote.listing.find")
     object_versions = lazy("seekable.remote.index.object_versions")
@@ -388,4 +390,6 @@ def _file_set(found: Sequence[Found], indexes: Sequence[_Index]) -> FileSet:
 def _part(run: Found, index: _Index) -> IndexedFiles:
     assert index.table is not None  # Only an index without a table lacks files, and none does.
     numbers = np.array([index.files.numbers[name] for name in run.names], np.int64)
-    return indexed_files(run.root, index.folder, index.table, index.status.rows[numbers])
+    rows = index.status.rows[numbers]
+    cache = choice.chosen_cache() if "://" in run.root else None
+    return indexed_files(run.root, index.folder, index.table, rows, cache=cache)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seekable.storage.object_key import UNIT_BYTES
 from tests.remote.fetching.fake_store import FakeStore, Fault, content, failing, good
 from tests.thrift import some
 
@@ -22,6 +21,7 @@ from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.retries import Patience
 from seekable.remote.fetching.wants import Wants
 from seekable.remote.stores.store import Passing
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

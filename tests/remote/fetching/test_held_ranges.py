@@ -5,11 +5,11 @@ import gc
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from seekable.storage.object_key import object_key
 from tests.remote.fetching.fake_store import content
 
 from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.held_ranges import Block, Held, HeldRanges
+from seekable.storage.object_key import object_key
 
 SIZE = 300_000
 KEY = object_key("s3://bucket/a", size=SIZE, identity=1)

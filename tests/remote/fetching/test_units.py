@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from seekable.remote.fetching.rooms import Room
-from seekable.storage.object_key import UNIT_BYTES
 from tests.remote.fetching.fake_store import FakeStore, content, failing
 
 from seekable.remote.cache.disk_cache import DiskCache
 from seekable.remote.fetching.fetcher import Fetcher
+from seekable.remote.fetching.rooms import Room
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Passing, Pin
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

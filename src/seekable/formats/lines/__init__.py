@@ -1,0 +1,1 @@
+"""Files of lines: JSON lines, text and CSV; the source, the writer, and streams of them."""

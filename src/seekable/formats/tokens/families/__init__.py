@@ -1,0 +1,1 @@
+"""The kinds of token files: one module for each, which surveys where documents lie."""

@@ -1,0 +1,1 @@
+"""The source of token files: documents as slices of arrays in memory maps."""

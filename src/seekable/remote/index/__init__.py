@@ -1,0 +1,1 @@
+"""The index of objects in stores: built by ranges, published beside the data, adopted from there."""
