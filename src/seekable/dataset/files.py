@@ -28,7 +28,7 @@ else:
     parquet_writer = lazy("seekable.formats.tables.parquet_writer")
     shar_format = lazy("seekable.formats.shar.shar_format")
     tar_writer = lazy("seekable.formats.tar.tar_writer")
-write = lazy("seekable.writing.write")
+    write = lazy("seekable.writing.write")
 
 __all__ = ["Files"]
 

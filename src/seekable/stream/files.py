@@ -30,7 +30,7 @@ else:
     parquet_writer = lazy("seekable.formats.tables.parquet_writer")
     shar_format = lazy("seekable.formats.shar.shar_format")
     tar_writer = lazy("seekable.formats.tar.tar_writer")
-write_stream = lazy("seekable.writing.write_stream")
+    write_stream = lazy("seekable.writing.write_stream")
 
 __all__ = ["StreamFiles"]
 
