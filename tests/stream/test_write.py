@@ -41,7 +41,7 @@ from seekable.errors import (
     WorkerDied,
     WrongType,
 )
-from seekable.writing.file_format import FileFormat
+from seekable.formats.file_format import FileFormat
 from seekable.writing.lane_part import LanePart, PartSlots, turns
 
 if TYPE_CHECKING:

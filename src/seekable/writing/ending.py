@@ -11,7 +11,7 @@ from seekable.remote.output_files import delete_file, file_size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.writing.file_format import FileFormat
+    from seekable.formats.file_format import FileFormat
 
 __all__ = ["Ending", "has_ended", "unend"]
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from seekable.formats.file_format import FileFormat
     from seekable.remote import mounts
     from seekable.remote.mounts import Mounts
-    from seekable.writing.file_format import FileFormat
 
 else:
     mounts = lazy("seekable.remote.mounts")

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Executor
 
+    from seekable.formats.file_format import FileFormat
     from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.earlier_files import WritePolicy
     from seekable.writing.ending import Ending
-    from seekable.writing.file_format import FileFormat
     from seekable.writing.target import Target
 
 __all__ = ["write"]

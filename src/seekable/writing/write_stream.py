@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Executor
 
+    from seekable.formats.file_format import FileFormat
     from seekable.parallel import processes
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.earlier_files import WritePolicy
     from seekable.writing.ending import Ending
-    from seekable.writing.file_format import FileFormat
     from seekable.writing.laned_items import LanedItems
     from seekable.writing.manifest import Manifest
     from seekable.writing.part_writer import LaneWork, MergeWork

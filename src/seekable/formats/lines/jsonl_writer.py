@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
+from seekable.formats.file_format import FileFormat, UnwritableRecord
 from seekable.formats.registry import FORMATS
 from seekable.writing.compressed import checked_compression, one_file_compression, read_pieces, write_pieces
-from seekable.writing.file_format import FileFormat, UnwritableRecord
 from seekable.writing.open_pieces import open_pieces
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.formats.file_format import Preview
     from seekable.storage.compression import Compression
-    from seekable.writing.file_format import Preview
 
 
 __all__ = ["JsonLines", "Unencodable", "json_lines", "json_text"]

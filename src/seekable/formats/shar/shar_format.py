@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn
 
 from seekable.errors import InvalidArgument
+from seekable.formats.file_format import FileFormat, UnwritableRecord
 from seekable.formats.lines.jsonl_writer import json_lines
 from seekable.formats.shar.shar_cuts import UnwritableCut, encoded_cut
 from seekable.formats.shar.shar_layout import SharLayout, checked_layout
@@ -14,7 +15,6 @@ from seekable.formats.shar.shar_shard import EncodedCut, SharShard
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.whole_archive import samples_in
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
-from seekable.writing.file_format import FileFormat, UnwritableRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.writing.file_format import Preview
+    from seekable.formats.file_format import Preview
 
 __all__ = ["Shar", "shar"]
 

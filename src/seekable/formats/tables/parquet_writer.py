@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from seekable._arguments import repeated
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
+from seekable.formats.file_format import FileFormat
 from seekable.formats.tables.arrow_pieces import merged_batches, write_tables
 from seekable.formats.tables.arrow_table import Columns, inferred_schema
-from seekable.writing.file_format import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.writing.file_format import Preview
+    from seekable.formats.file_format import Preview
 
 __all__ = ["Parquet", "parquet"]
 

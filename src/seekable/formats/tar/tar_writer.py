@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
+from seekable.formats.file_format import FileFormat
 from seekable.formats.registry import find_data
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.tar_archive import archive
@@ -15,7 +16,6 @@ from seekable.formats.tar.whole_archive import samples_in
 from seekable.index.opening import open_files
 from seekable.writing.compressed import checked_compression, one_file_compression, write_pieces
 from seekable.writing.encoded_pieces import merge_encoded, write_encoded
-from seekable.writing.file_format import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from seekable.formats.file_format import Preview
     from seekable.storage.compression import Compression
-    from seekable.writing.file_format import Preview
     from seekable.writing.manifest import Written
 
 __all__ = ["Tar", "indexed", "tar"]

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ray import data as ray_data
     from ray.data import Datasource
 
+    from seekable.formats.file_format import FileFormat
     from seekable.formats.lines import jsonl_writer
     from seekable.formats.tables import parquet_writer
     from seekable.integrations.ray import blocks, datasink, datasource, reads
     from seekable.integrations.ray.datasink import FileSink
-    from seekable.writing.file_format import FileFormat
 else:
     blocks = lazy("seekable.integrations.ray.blocks")
     ray_data = optional("ray.data", extra="ray")

@@ -31,8 +31,8 @@ from seekable.writing.ending import Ending
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.formats.file_format import FileFormat
     from seekable.formats.tokens.tokenizing.engine import Engine
-    from seekable.writing.file_format import FileFormat
 
 __all__ = ["StoreEnding", "described", "facts_of", "tokenizer_file"]
 

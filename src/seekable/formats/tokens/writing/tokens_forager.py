@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.file_format import FileFormat
     from seekable.formats.tokens.writing.tokens_layout import StoreLayout
-    from seekable.writing.file_format import FileFormat
 
 __all__ = ["ForagerEnding", "forager_ending"]
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.formats.file_format import FileFormat, TracedRecords, UnwritableRecord
 from seekable.formats.tokens.tokenizing.encoding import EncodedDocuments
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
 from seekable.formats.tokens.tokenizing.store_document import decode_facts
@@ -17,7 +18,6 @@ from seekable.formats.tokens.writing.tokens_layout import StoreLayout
 from seekable.formats.tokens.writing.tokens_part import TokenPart
 from seekable.formats.tokens.writing.tokens_types import AskedTypes, compared_engines, settled_types
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
-from seekable.writing.file_format import FileFormat, TracedRecords, UnwritableRecord
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.file_format import Preview
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
-    from seekable.writing.file_format import Preview
 
 __all__ = ["Tokens"]
 
