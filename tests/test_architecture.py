@@ -315,20 +315,13 @@ def complain_of_lazy_names(module: Module) -> list[str]:
     }
     complaints = []
     for node in nodes:
-        if isinstance(node, ast.Assign) and is_proxy(node.value):
-            name = dotted(node.targets[0])
-            if name not in used:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            name, maker = dotted(node.targets[0]), dotted(node.value.func)
+            if maker in {"lazy", "optional"} and name not in used:
                 complaints.append(f"{module.name}:{node.lineno} never uses {name}")
-            if id(node) not in guarded:
-                complaints.append(
-                    f"{module.name}:{node.lineno} has {name} outside the else: of TYPE_CHECKING"
-                )
+            if maker == "lazy" and id(node) not in guarded:
+                complaints.append(f"{module.name}:{node.lineno} has {name} outside an else: of TYPE_CHECKING")
     return complaints
-
-
-def is_proxy(value: ast.expr) -> bool:
-    """`lazy(...)` or `optional(...)`."""
-    return isinstance(value, ast.Call) and dotted(value.func) in {"lazy", "optional"}
 
 
 def complain_of_shape(module: Module) -> list[str]:
