@@ -139,7 +139,7 @@ def _at(path: tuple[str | int, ...]) -> str:
 _AT_ONCE = 1 << 20
 
 
-def json_lines(compression: object) -> JsonLines:
+def json_lines(*, compression: str | None = None) -> JsonLines:
     """Return the format of JSON lines, plain or compressed.
 
     Args:
@@ -159,9 +159,6 @@ class JsonLines(FileFormat):
     compression: Compression | None
 
     name: ClassVar[str] = "jsonl"
-    hidden_suffix: ClassVar[str] = ""
-    takes_tables: ClassVar[bool] = False
-    takes_origins: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:
@@ -174,19 +171,9 @@ class JsonLines(FileFormat):
         return ".jsonl" if self.compression is None else f".jsonl.{self.compression}"
 
     @property
-    def patterns(self) -> tuple[str, ...]:
-        """No patterns: files are single."""
-        return ()
-
-    @property
     def options(self) -> dict[str, Any]:
         """The compression, as the user gave it."""
         return {"compression": self.compression}
-
-    @property
-    def functions(self) -> tuple[()]:
-        """No functions: the format has none of the user."""
-        return ()
 
     def of_one_file(self, name: str) -> Self:
         """Return the format with the compression of the suffix, ``.jsonl.gz`` or ``.jsonl.zst`` or none."""

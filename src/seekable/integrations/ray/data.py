@@ -41,9 +41,6 @@ __all__ = ["from_ray", "sk_sink", "sk_source"]
 
 _POSITION = "position"
 
-_ROW_GROUP_ROWS = 8_192
-"""The most rows of a row group, as of ``write_parquet``."""
-
 
 def sk_source(
     data: Dataset | Stream, *, epochs: int = 1, position: bool | str = False, schema: Any = None
@@ -170,11 +167,9 @@ def sk_sink(
     _need_ray_data()
     form: FileFormat
     if format == "parquet":
-        form = parquet_writer.parquet(
-            schema, compression=compression or "zstd", row_group_rows=_ROW_GROUP_ROWS
-        )
+        form = parquet_writer.parquet(compression=compression or "zstd", schema=schema)
     elif format == "jsonl" and schema is None:
-        form = jsonl_writer.json_lines(compression)
+        form = jsonl_writer.json_lines(compression=compression)
     else:
         message = f"format must be 'jsonl' or 'parquet', and schema= is for 'parquet' (got {format!r})"
         raise InvalidArgument(message)
