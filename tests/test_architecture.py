@@ -301,6 +301,29 @@ def is_narrowing(test: ast.expr) -> bool:
     )
 
 
+def complain_of_lazy_names(module: Module) -> list[str]:
+    """What is imported on first use is used, and type checkers read the same names in the other branch."""
+    if "lazy(" not in module.source and "optional(" not in module.source:
+        return []
+    nodes = list(ast.walk(module.tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    guarded = {
+        id(statement)
+        for node in nodes
+        if isinstance(node, ast.If) and dotted(node.test).endswith("TYPE_CHECKING")
+        for statement in node.orelse
+    }
+    complaints = []
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            name, maker = dotted(node.targets[0]), dotted(node.value.func)
+            if maker in {"lazy", "optional"} and name not in used:
+                complaints.append(f"{module.name}:{node.lineno} never uses {name}")
+            if maker == "lazy" and id(node) not in guarded:
+                complaints.append(f"{module.name}:{node.lineno} has {name} outside an else: of TYPE_CHECKING")
+    return complaints
+
+
 def complain_of_shape(module: Module) -> list[str]:
     """A module says what it is, in its name and its docstring, and is short enough to be read."""
     lines = module.source.count("\n")
@@ -337,6 +360,7 @@ RULES: list[Rule] = [
     complain_of_unsafe,
     complain_of_print,
     complain_of_asserts,
+    complain_of_lazy_names,
     complain_of_shape,
 ]
 
@@ -459,6 +483,18 @@ BAD: list[tuple[str, Rule, str, str]] = [
         "dataset.node",
         "class A:\n def f(s, *, k):\n  if s:\n   assert len(k) == 2",
     ),
+    (
+        "a lazy name without a use",
+        complain_of_lazy_names,
+        "loader.loader",
+        "from seekable._lazy import lazy\nif TYPE_CHECKING:\n    import a\nelse:\n    a = lazy('a')",
+    ),
+    (
+        "a lazy name that type checkers read",
+        complain_of_lazy_names,
+        "loader.loader",
+        "from seekable._lazy import lazy\na = lazy('a')\na.run()",
+    ),
     ("no docstring", complain_of_shape, "index.build", "x = 1\n"),
     ("utils", complain_of_shape, "index.utils", '"""Things."""\n'),
     ("helpers, a folder", complain_of_shape, "helpers.paths", '"""Things."""\n'),
@@ -471,7 +507,7 @@ def test_a_broken_rule_is_found(rule: Rule, name: str, source: str) -> None:
     assert rule(parse(f"{PACKAGE}.{name}", source))
 
 
-LAZY = "from seekable._lazy import lazy\nif TYPE_CHECKING:\n    {0}\nelse:\n    x = lazy('{1}')"
+LAZY = "from seekable._lazy import lazy\nif TYPE_CHECKING:\n    {0}\nelse:\n    x = lazy('{1}')\nx.run()"
 
 GOOD: list[tuple[str, str, str]] = [
     ("back along the flow", "loader.loader", "from seekable.dataset import Dataset\nimport seekable.order"),

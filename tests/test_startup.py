@@ -34,6 +34,9 @@ LATE = frozenset(
         *("tables", "tar", "tokens", "viewer", "writing"),
     }
 )
+NAMES_OF_LATE_CODE = frozenset({"seekable.writing", "seekable.writing.methods"})
+"""The methods that write, of datasets as of streams, so they lie in neither room; their code is late."""
+
 WRITTEN = 1_700_000_000
 
 TAKE_A_BATCH = """
@@ -65,4 +68,5 @@ def test_a_batch_of_lines_needs_few_modules(loaded: list[str]) -> None:
 
 
 def test_no_code_of_other_jobs_is_loaded(loaded: list[str]) -> None:
-    assert [name for name in loaded if not LATE.isdisjoint(name.split("."))] == []
+    late = {name for name in loaded if not LATE.isdisjoint(name.split("."))}
+    assert sorted(late - NAMES_OF_LATE_CODE) == []

@@ -17,10 +17,11 @@ from tests.thrift import wider
 
 import seekable as sk
 from seekable.formats.tokens.tokenizing.settings import tokenizing
-from seekable.formats.tokens.writing.tokens_arguments import samples_of_dataset, tokens_of
+from seekable.formats.tokens.writing.tokens_arguments import tokens_of, with_samples
 from seekable.formats.tokens.writing.tokens_types import AskedTypes
 from seekable.writing.earlier_files import WritePolicy
 from seekable.writing.write import write
+from seekable.writing.write_dataset import dataset_source
 
 with warnings.catch_warnings(action="ignore"):  # The logging of data-forager warns when it is imported.
     from data_forager.datasets.tokens import TokensDataset
@@ -67,15 +68,14 @@ def samples(  # noqa: PLR0913 - the options of a case
     asked = AskedTypes(made.dtype, tuple((array.name, array.dtype) for array in made.aligned))
     form = tokens_of(made, asked, idx=False, given={"sample_size": size})
     return write(
-        ds.node,
+        dataset_source(ds.node, "samples()"),
         folder,
-        form,
+        with_samples(form, ds.node, size),
         rows_per_file=rows,
         policy=WritePolicy(resume=True, overwrite=overwrite, check_code=True),
         jobs=jobs,
         executor=None,
         progress=None,
-        ending=samples_of_dataset(form, ds.node, size),
     )
 
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
+from seekable.formats.file_format import UnwritableRecord
 from seekable.formats.tables.arrow_table import Columns
 from seekable.nodes.columns.arrow_types import UnsupportedType, merged, type_of
-from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.preview import looked_at
 
 if TYPE_CHECKING:

@@ -10,24 +10,24 @@ from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable._lazy import lazy
 from seekable.dataset.choosing import Choosing
 from seekable.dataset.columns import ColumnTools
-from seekable.dataset.files import Files
 from seekable.dataset.ordering import Ordering
-from seekable.dataset.packed_samples import PackedSamples
+from seekable.dataset.plugged import Plugged
 from seekable.dataset.position import as_positions, checked_place, checked_places, note_read
-from seekable.dataset.token_writing import TokenWriting
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import leaves_of, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.slice import cut
+from seekable.writing.methods import WriteMethods
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.pipeline import pipeline_file
     from seekable.formats.kaldi import entry_shapes
     from seekable.nodes import row_positions
     from seekable.nodes.columns import schema as columns_schema
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key as keys
     from seekable.nodes.keys import key_sequence, lookup
     from seekable.nodes.keys.key_sequence import KeySequence
-    from seekable.packing.lengths import packing_columns
     from seekable.remote import store_reads as reads
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
+    from seekable.writing import write_dataset
+    from seekable.writing.source import Source
 else:
+    pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
     columns_schema = lazy("seekable.nodes.columns.schema")
     keys = lazy("seekable.nodes.keys.key")
     entry_shapes = lazy("seekable.formats.kaldi.entry_shapes")
@@ -48,9 +50,9 @@ else:
     reads = lazy("seekable.remote.store_reads")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
-    packing_columns = lazy("seekable.packing.lengths.packing_columns")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
+    write_dataset = lazy("seekable.writing.write_dataset")
 
 __all__ = ["Dataset"]
 
@@ -62,7 +64,7 @@ _AT_ONCE = 64
 
 
 @final
-class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWriting):
+class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
@@ -114,17 +116,6 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
             ['id', 'text']
         """
         return columns_schema.columns_of(self._node)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The number of tokens of each document of token files: int64, one a record; it cannot be written.
-
-        No data file is read. The rows may be chosen and put into any fixed order.
-
-        Raises:
-            InvalidArgument: records are no documents of token files, or rows differ between epochs.
-        """
-        return packing_columns.lengths_of_documents(self._node)
 
     def __len__(self) -> int:
         """Return the number of records of an epoch.
@@ -386,3 +377,35 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
             raise InvalidArgument(message)
         lanes = self._node.lanes if lanes is None else checked_count("lanes", lanes, least=1)
         return stream_face.Stream(stream_source.FromDataset(self._node, lanes, epochs, start))
+
+    def save(self, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> None:
+        """Write the pipeline to a JSON file, from which ``sk.load_dataset`` makes it again.
+
+        The file has the nodes with their arguments, the data files by name and digest, and the names of
+        functions and sequences. It has no code and no records. Rows that a filter, a selection or a join has
+        chosen are written beside it: of ``pipeline.json`` to the folder ``pipeline.rows``, 8 bytes a row. All
+        files appear whole or not at all, the pipeline file last.
+
+        Args:
+            path: the file; one that is there is replaced. Its row files stay, as a copy of it may need them.
+                Its path, or its address in a store.
+            storage_options: the options of the store, as of ``sk.open``, if the path is an address.
+
+        Raises:
+            InvalidArgument: a value cannot be written.
+            IndexStale, CorruptState: the rows of a filter are gone, or have changed.
+            OSError: the folder cannot be written, or the disk is full.
+
+        Example:
+            >>> import pathlib, tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = pathlib.Path(folder, "a.txt").write_text("one")
+            ...     sk.open(folder).map(str.upper).save(f"{folder}/pipeline.json")
+            ...     ds = sk.load_dataset(f"{folder}/pipeline.json", functions={"upper": str.upper})
+            ...     ds[0]
+            'ONE'
+        """
+        pipeline_file.write_pipeline(self._node, path, storage_options)
+
+    def _to_write(self, call: str) -> Source:
+        return write_dataset.dataset_source(self._node, call)

@@ -2,8 +2,9 @@
 
 ``Dataset`` has its methods from six files, each of which imports the nodes that it makes at its top:
 ``ordering.py`` (order, cuts and maps), ``choosing.py`` (rows chosen by content or at random), ``columns.py``
-(columns and batches), ``packed_samples.py`` (samples of token ids), ``files.py`` (writing) and ``dataset.py``
-(reading, and the class itself). All but the last import this base alone, so nothing is imported in a circle.
+(columns and batches), ``plugged.py`` (methods with the code of a subject), ``writing/methods.py`` (writing)
+and ``dataset.py`` (reading, and the class itself). All but the last import at most this base, so nothing is
+imported in a circle.
 """
 
 from __future__ import annotations

@@ -21,35 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from seekable.dataset import specs
     from seekable.dataset.dataset import Dataset
     from seekable.formats.decoding import Decode
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.shar import shar_spec
     from seekable.formats.source_options import OnError
-    from seekable.formats.tar import sibling_archives
     from seekable.formats.tar.fields.field_decoder import AskedDecoder
-    from seekable.index.keys import hashes, keyed
-    from seekable.nodes.columns import hive_folders
-    from seekable.nodes.columns import partitions as partition_columns
-    from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
-    from seekable.parallel import map_ranges
     from seekable.parallel.progress import ProgressHook
     from seekable.remote import open_addresses
     from seekable.storage.asked import Asked
 else:
     open_addresses = lazy("seekable.remote.open_addresses")
-    shar_spec = lazy("seekable.formats.shar.shar_spec")
-    sibling_archives = lazy("seekable.formats.tar.sibling_archives")
-    specs = lazy("seekable.dataset.specs")
-    hashes = lazy("seekable.index.keys.hashes")
-    keyed = lazy("seekable.index.keys.keyed")
-    hive_folders = lazy("seekable.nodes.columns.hive_folders")
-    partition_columns = lazy("seekable.nodes.columns.partitions")
-    key_index = lazy("seekable.nodes.keys.key_index")
-    map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["open"]
 

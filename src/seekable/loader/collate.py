@@ -22,9 +22,9 @@ from seekable._lazy import lazy
 from seekable.errors import BadValue, InvalidArgument, NothingPassed, WrongType
 
 if TYPE_CHECKING:
-    from seekable.packing import varlen as varlen_batches
+    from seekable.formats import table
 else:
-    varlen_batches = lazy("seekable.packing.varlen")
+    table = lazy("seekable.formats.table")
 
 __all__ = ["FillCollate", "collate", "takes_columns"]
 
@@ -34,7 +34,7 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _TIMES = (np.datetime64, np.timedelta64)
 
 
-def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> varlen_batches.Varlen:
+def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> Callable[[Any], dict[str, Any]]:
     """Return a collate function that joins packed samples to one flat sequence of pieces of documents.
 
     Its batches are what attention kernels with ``cu_seqlens`` take (``flash_attn_varlen_func``). For B
@@ -73,14 +73,17 @@ def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> varlen_b
     if not isinstance(key, str):
         message = f"varlen() takes key= as the name of the tokens in samples (got {key!r})"
         raise WrongType(message)
-    return varlen_batches.Varlen(pad_documents=pad_documents, key=key, rest=collate)
+    made: Callable[[Any], dict[str, Any]] = table.plugged("packing").Varlen(
+        pad_documents=pad_documents, key=key, rest=collate
+    )
+    return made
 
 
 class _DefaultCollate(Protocol):
     """The function ``collate`` with its attributes."""
 
     columnar: bool
-    varlen: Callable[..., varlen_batches.Varlen]
+    varlen: Callable[..., Callable[[Any], dict[str, Any]]]
 
     def __call__(self, records: Any) -> Any:
         """Return a batch of records or columns."""

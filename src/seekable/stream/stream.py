@@ -6,27 +6,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from seekable._html import preformatted
-from seekable.errors import InvalidArgument, WrongType
+from seekable._lazy import lazy
+from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.display import listed
 from seekable.stream.chain import Chain
-from seekable.stream.iterator import StreamIterator
+from seekable.stream.iterator import StreamIterator, check_resumable
 from seekable.stream.kinds import OWN_KINDS
 from seekable.stream.methods import StageMethods
 from seekable.stream.rebuild import located, rebuilt
 from seekable.stream.shapes import OneInput
 from seekable.stream.stage import described
 from seekable.stream.token import as_token
-from seekable.stream.token_writing import StreamTokenWriting
+from seekable.writing.methods import WriteMethods
 
 if TYPE_CHECKING:
+    from seekable.stream import lane_items
     from seekable.stream.stage import Stage
+    from seekable.writing import write_stream
+    from seekable.writing.source import Source
+else:
+    lane_items = lazy("seekable.stream.lane_items")
+    write_stream = lazy("seekable.writing.write_stream")
 
 __all__ = ["Stream"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Stream(StageMethods, StreamTokenWriting):
+class Stream(StageMethods, WriteMethods):
     """A sequence of items whose order may depend on their content; it resumes exactly after each item.
 
     A stream is an immutable description: ``iter(stream)`` begins at its first item, and only an iterator
@@ -136,6 +143,16 @@ class Stream(StageMethods, StreamTokenWriting):
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the tree of ``explain``. No item is made."""
         return preformatted(self.explain, self)
+
+    def _to_write(self, call: str) -> Source:
+        if self.stage.endless:
+            message = (
+                f"{call} needs a stream that ends, and {self.stage!r} never does: give stream(epochs=1), or "
+                f"take(n), which ends after n slots"
+            )
+            raise EndlessDataset(message)
+        check_resumable(self.stage)
+        return write_stream.stream_source(lane_items.StreamItems(self.stage))
 
     def then(self, stage: OneInput) -> Stream:
         """Return the stream with a stage of your own at its end.

@@ -12,7 +12,6 @@ from seekable.errors import InvalidArgument, StateMismatch
 from seekable.remote.output_files import delete_file, file_size, list_names
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
-from seekable.writing.ending import unend
 from seekable.writing.finished_files import recorded
 from seekable.writing.manifest import differences, new_manifest, read_manifest
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from seekable.writing.manifest import Identity, Manifest, ManifestFile
     from seekable.writing.target import Target
 
-__all__ = ["WritePolicy", "begun", "checked_policy", "kept"]
+__all__ = ["WritePolicy", "begun", "checked_policy", "kept", "unend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +130,12 @@ def begun(
     manifest = new_manifest(identity, settled, run=secrets.token_hex(8) if target.mounts else "")
     file.write(manifest)
     return manifest
+
+
+def unend(folder: str, names: Sequence[str]) -> None:
+    """Remove the files of an ending, the last one first; those that are not there do no harm."""
+    for name in reversed(names):
+        delete_file(os.path.join(folder, name))
 
 
 def _refuse_sources(removed: Sequence[str], reads: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from seekable.writing.manifest import Shards
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.writing.file_format import FileFormat
+    from seekable.formats.file_format import FileFormat
     from seekable.writing.manifest import Manifest
     from seekable.writing.target import Target
 

@@ -16,8 +16,8 @@ from seekable.writing.whole_file import content_digest, write_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seekable.formats.file_format import FileFormat
     from seekable.remote.mounts import Mounts
-    from seekable.writing.file_format import FileFormat
     from seekable.writing.laned_items import LanedItems, LaneRun
 
 __all__ = ["LaneAnswer", "LaneWork", "MergeAnswer", "MergeWork", "PartWriter", "TookTooLong"]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.formats.file_format import TracedRecords
 from seekable.nodes.columns.record_batches import is_columnar, table_of
 from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
-from seekable.writing.file_format import TracedRecords
 from seekable.writing.pipeline_code import origin_paths
 from seekable.writing.whole_file import write_whole
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable._typing import Int64s
+    from seekable.formats.file_format import FileFormat
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
-    from seekable.writing.file_format import FileFormat
     from seekable.writing.manifest import Shards
     from seekable.writing.target import Target
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from seekable.formats.file_format import FileFormat
     from seekable.remote import mounts
     from seekable.remote.mounts import Mounts
-    from seekable.writing.file_format import FileFormat
 
 else:
     mounts = lazy("seekable.remote.mounts")
@@ -41,8 +41,6 @@ _MANIFEST, _LOCK, _LANES = ".seekable-write.json", ".seekable-write.lock", ".see
 
 _RUN = "run"
 """The name of the file in the folder of lanes with the run that they are of."""
-
-_ROWS_PER_FILE = 100_000
 
 _DATA = (*SUFFIXES, ".parquet", ".tar", ".tar.gz", ".tar.zst")
 
@@ -227,16 +225,15 @@ def target_of(
     return Target(folder, name, mounts=used), form.of_one_file(name)
 
 
-def checked_rows_per_file(rows_per_file: object, target: Target) -> int | None:
-    """Return the number of rows of a file; None for one file of all rows.
+def checked_rows_per_file(rows_per_file: object, target: Target, form: FileFormat) -> int | None:
+    """Return the number of rows of a file, that of the format if none is given; None for one file of all.
 
     Raises:
         InvalidArgument: a number was given for one file.
     """
     if target.file is None:
-        return checked_count(
-            "rows_per_file", _ROWS_PER_FILE if rows_per_file is None else rows_per_file, least=1
-        )
+        given = form.rows_per_file if rows_per_file is None else rows_per_file
+        return checked_count("rows_per_file", given, least=1)
     if rows_per_file is not None:
         message = (
             f"rows_per_file is for a folder of files, and {target.file!r} is one file by its suffix (got "

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, BinaryIO
 import xxhash
 
 from seekable.errors import WrongType
+from seekable.formats.file_format import UnwritableRecord
 from seekable.remote.output_files import place_file
 from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import is_address
 from seekable.storage.files import create_new
-from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.target import unfinished_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.writing.file_format import FileFormat
+    from seekable.formats.file_format import FileFormat
 
 __all__ = ["content_digest", "write_whole"]
 

@@ -1,56 +1,43 @@
-"""The writing of a dataset to files, from the start or from where an earlier call ended."""
+"""The writing of a dataset or a stream to files, from the start or from where an earlier call ended."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
-from seekable.nodes.cluster_files import check_seen
-from seekable.nodes.graph import known_size
-from seekable.nodes.readahead import seconds_a_row
-from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
+from seekable.formats.file_format import Origin
+from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
-from seekable.remote.output_files import folder_exists
+from seekable.remote.output_files import file_size, folder_exists
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.addresses import shown
 from seekable.storage.asked import has_addresses
 from seekable.storage.files import locked
-from seekable.writing.earlier_files import begun, kept
-from seekable.writing.ending import has_ended, unend
-from seekable.writing.finished_files import finished, recorded
-from seekable.writing.manifest import (
-    MANIFEST_SECONDS,
-    Identity,
-    Manifest,
-    ManifestFile,
-    Shards,
-    Written,
-)
-from seekable.writing.pipeline_code import functions_of, paths_of
-from seekable.writing.preview import DatasetPreview
-from seekable.writing.shard import Counter, WriteShards
+from seekable.writing.earlier_files import begun, kept, unend
+from seekable.writing.finished_files import recorded
+from seekable.writing.manifest import Identity, ManifestFile, Shards, Written
+from seekable.writing.state_log import STATES
 from seekable.writing.target import checked_rows_per_file, made_folder, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Executor
 
-    from seekable.nodes.contract import Node
+    from seekable.formats.file_format import Ending, FileFormat
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.earlier_files import WritePolicy
-    from seekable.writing.ending import Ending
-    from seekable.writing.file_format import FileFormat
+    from seekable.writing.manifest import Manifest
+    from seekable.writing.source import Source
     from seekable.writing.target import Target
 
 __all__ = ["write"]
 
 
 def write(  # noqa: PLR0913 - the arguments of the public methods
-    dataset: Node,
+    source: Source,
     path: str | os.PathLike[str],
     form: FileFormat,
     *,
@@ -59,45 +46,58 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
-    ending: Ending | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Written:
-    """Write the records of epoch 0; see ``Dataset.write_parquet``."""
-    records = known_size(dataset, f"write_{form.name}()")
+    """Write all records of a source; see ``Dataset.write``."""
     using = execution_options(jobs, executor, at_once=True)
-    _check_folder(path, ending)
+    _check_folder(path, form.ending)
     target, form = target_of(path, form, storage_options)
-    rows_per_file = checked_rows_per_file(rows_per_file, target)
-    identity = _identity(dataset, records, form, ending, rows_per_file=rows_per_file)
-    shards = Shards(records, identity.rows_per_file, form.suffix, target.file, form.patterns)
-    with watched(progress, task="writing", rows=records) as watch:
-        # Checked before the folder is made: most mistakes show here.
-        manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
-        if manifest is not None and (before := _complete(target, shards, manifest, ending)):
-            watch(records)
+    identity = _identity(source, form, checked_rows_per_file(rows_per_file, target, form))
+    with watched(progress, task="writing", rows=source.records) as watch:
+        written = _write(source, target, form, identity, policy, using, watch)
+    form.index(os.fsdecode(path), jobs=jobs, executor=executor)
+    return written
+
+
+def _write(
+    source: Source,
+    target: Target,
+    form: FileFormat,
+    identity: Identity,
+    policy: WritePolicy,
+    using: ExecutionOptions,
+    watch: Watch,
+) -> Written:
+    # Checked before the folder is made: most mistakes show here.
+    manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
+    if manifest is not None and (before := _complete(target, manifest, form.ending)):
+        if source.records is not None:
+            watch(source.records)
+        return before
+    source.check_seen(using.executor, folder=target.folder)
+    form, settled = form.settled(source.preview, manifest.settled if manifest else None)
+    made_folder(target.folder)
+    notice = f"another process is writing into {shown(target.path)!r}: waiting for it"
+    with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
+        file = ManifestFile(target.manifest)
+        manifest = kept(target, identity, policy)
+        if manifest is None:
+            manifest = begun(target, identity, settled, file, reads=source.paths())
+        elif before := _complete(target, manifest, form.ending):
             return before
-        check_seen(using.executor, dataset, folder=target.folder)
-        preview = DatasetPreview(dataset, records)
-        form, settled = form.settled(preview, manifest.settled if manifest else None)
-        made_folder(target.folder)
-        notice = f"another process is writing into {shown(target.path)!r}: waiting for it"
-        with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
-            file = ManifestFile(target.manifest)
-            manifest = kept(target, identity, policy)
-            if manifest is None:
-                manifest = begun(target, identity, settled, file, reads=paths_of(dataset))
-            elif before := _complete(target, shards, manifest, ending):
-                return before
-            else:
-                file.write(manifest)
-            written = _Writing(dataset, form, target, shards, manifest, watch, file).run(using)
-            if ending is None:
-                return written
-            if not has_ended(target.folder, ending.names):
-                ending.end(target.folder, form, tuple(map(target.join, shards.names)))
-            if ending.replaces_parts:
-                return _replaced(target, shards, manifest, ending, kept=0)
-            return written
+        else:
+            file.write(manifest)
+            unend(target.folder, identity.ending)
+        writing = source.writing(form, target, manifest, file, watch)
+        writing.run(using)
+        if source.records is None:
+            watch.end(writing.tally.done)
+        if form.ending is not None:
+            origin = Origin(source.fingerprint, source.records, source.origins())
+            form.ending.end(target.folder, form, _paths(target, manifest), origin)
+            if form.ending.replaces_parts:
+                return _replaced(target, manifest, form.ending, kept=0)
+        return _written(target, manifest, kept=writing.kept)
 
 
 def _check_folder(path: str | os.PathLike[str], ending: Ending | None) -> None:
@@ -114,115 +114,62 @@ def _check_folder(path: str | os.PathLike[str], ending: Ending | None) -> None:
         raise InvalidArgument(message)
 
 
-def _identity(
-    dataset: Node, records: int, form: FileFormat, ending: Ending | None, *, rows_per_file: int | None
-) -> Identity:
+def _identity(source: Source, form: FileFormat, rows_per_file: int | None) -> Identity:
     return Identity(
-        pipeline=dataset.fingerprint,
-        records=records,
-        code=code_digests([*functions_of(dataset), *form.functions]),
+        pipeline=source.fingerprint,
+        records=source.records,
+        code=code_digests([*source.functions(), *form.functions]),
         python=python_version(),
         format=form.name,
         suffix=form.suffix,
         rows_per_file=rows_per_file,
         options=form.options,
+        lanes=source.lanes,
         patterns=form.patterns,
-        ending=() if ending is None else ending.names,
+        ending=() if form.ending is None else form.ending.names,
     )
 
 
-class _Writing:
-    """The writing of one call, which holds the lock of the folder."""
-
-    def __init__(
-        self,
-        dataset: Node,
-        form: FileFormat,
-        target: Target,
-        shards: Shards,
-        manifest: Manifest,
-        watch: Watch,
-        file: ManifestFile,
-    ) -> None:
-        self._dataset = dataset
-        self._form = form
-        self._target = target
-        self._shards = shards
-        self._manifest = manifest
-        self._file = file
-        self._watch = watch
-        self._noted = time.monotonic()
-
-    def run(self, using: ExecutionOptions) -> Written:
-        """Write the missing files, and return the description of all."""
-        self._target.remove_torn(self._form.patterns, self._manifest.identity.ending)
-        there = finished(self._target, self._manifest, self._form)
-        self._manifest.finished = there
-        missing = tuple(number for number in range(len(self._shards)) if number not in there)
-        already = len(there)
-        tally = Counter(self._watch)
-        tally.done = sum(len(self._shards.rows(number)) for number in there)
-        job = WriteShards(self._dataset, self._form, self._target, self._shards, missing, tally)
-        if missing:
-            unend(self._target.folder, self._manifest.identity.ending)
-            rows = self._shards.rows(missing[0])
-            using = with_workers_if_worth_it(
-                using,
-                job,
-                len(missing),
-                seconds=lambda: seconds_a_row(self._dataset, rows) * len(rows) * len(missing),
-            )
-        try:
-            with contextlib.closing(map_ranges(job, len(missing), using=using)) as runs:
-                for _, written in runs:
-                    for done in written:
-                        there[done.number] = done.rows, done.bytes
-                        tally.done += len(self._shards.rows(done.number))
-                    self._watch(tally.done)
-                    self._note(seconds=MANIFEST_SECONDS)
-        finally:
-            self._note(seconds=0)
-            # Workers that an error ended, or nodes that died, left unfinished files. In a user's executor
-            # others may still be written, unless all are finished.
-            if using.executor is None or len(there) == len(self._shards):
-                self._target.remove_torn(self._form.patterns, self._manifest.identity.ending)
-        return _written(self._target, self._shards, there, kept=already)
-
-    def _note(self, *, seconds: float) -> None:
-        """Write the manifest if the last write was at least ``seconds`` ago."""
-        now = time.monotonic()
-        if now - self._noted >= seconds:
-            self._file.write(self._manifest)
-            self._noted = now
-
-
-def _written(target: Target, shards: Shards, there: dict[int, tuple[int, int]], *, kept: int) -> Written:
-    rows = sum(rows for rows, _ in there.values())
-    return Written(
-        paths=tuple(shown(target.join(name)) for name in shards.names),
-        rows=rows,
-        holes=shards.records - rows,
-        bytes=sum(size for _, size in there.values()),
-        kept=kept,
-    )
-
-
-def _complete(target: Target, shards: Shards, manifest: Manifest, ending: Ending | None) -> Written | None:
+def _complete(target: Target, manifest: Manifest, ending: Ending | None) -> Written | None:
     """Return the description of the files if an earlier call has finished all of them, else None."""
-    if not has_ended(target.folder, manifest.identity.ending):
+    if any(file_size(target.join(name)) is None for name in manifest.identity.ending):
         return None
     if ending is not None and ending.replaces_parts:
-        return _replaced(target, shards, manifest, ending, kept=len(ending.data))
-    there = recorded(target, manifest)
-    return _written(target, shards, there, kept=len(there)) if len(there) == len(shards) else None
+        return _replaced(target, manifest, ending, kept=len(ending.data))
+    names = manifest.identity.names(target)
+    files = len(names) if isinstance(names, Shards) else manifest.files
+    is_whole = files is not None and len(recorded(target, manifest)) == files
+    return _written(target, manifest, kept=len(manifest.finished)) if is_whole else None
 
 
-def _replaced(target: Target, shards: Shards, manifest: Manifest, ending: Ending, *, kept: int) -> Written:
+def _written(target: Target, manifest: Manifest, *, kept: int) -> Written:
+    """Remove what the lanes of a stream need no more, and return the description of all files.
+
+    The states of a folder of files stay: a file that is lost can be made again from those before it.
+    """
+    with contextlib.suppress(OSError):  # A finished folder may be read-only.
+        target.remove_lanes(but=STATES if target.file is None and target.mounts is None else None)
+    size = sum(size for _, size in manifest.finished.values())
+    return _described(manifest, tuple(map(shown, _paths(target, manifest))), size, kept=kept)
+
+
+def _replaced(target: Target, manifest: Manifest, ending: Ending, *, kept: int) -> Written:
     """Remove the parts that the files of an ending replace, and return the description of these files."""
+    names = manifest.identity.names(target)
     for name in os.listdir(target.folder):
-        if shards.holds(name):
+        if names.holds(name):
             os.unlink(target.join(name))
-    rows = sum(rows for rows, _ in manifest.finished.values())
     paths = tuple(map(target.join, ending.data))
-    size = sum(map(os.path.getsize, paths))
-    return Written(paths, rows=rows, holes=shards.records - rows, bytes=size, kept=kept)
+    return _described(manifest, paths, sum(map(os.path.getsize, paths)), kept=kept)
+
+
+def _described(manifest: Manifest, paths: tuple[str, ...], size: int, *, kept: int) -> Written:
+    rows, records = sum(rows for rows, _ in manifest.finished.values()), manifest.identity.records
+    holes = manifest.holes if records is None else records - rows
+    return Written(paths, rows=rows, holes=holes, bytes=size, kept=kept)
+
+
+def _paths(target: Target, manifest: Manifest) -> tuple[str, ...]:
+    """Return the paths of the finished files, in the order of their rows."""
+    names = manifest.identity.names(target)
+    return tuple(target.join(names.name(number)) for number in sorted(manifest.finished))

@@ -14,7 +14,7 @@ from seekable.writing.whole_file import content_digest
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from seekable.writing.file_format import FileFormat
+    from seekable.formats.file_format import FileFormat
     from seekable.writing.lane_part import LanePart, PartSlots
     from seekable.writing.manifest import Parts
     from seekable.writing.part_writer import LaneAnswer

@@ -91,7 +91,7 @@ def _write(
 
     columns = table_columns(holder, flat=flat)
     form = parquet(
-        columns.schema,
+        schema=columns.schema,
         compression=None if compression == "none" else compression,
         row_group_rows=_ROW_GROUP_ROWS,
     ).of_one_file(out)

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
+from seekable.formats.file_format import FileFormat, UnwritableRecord
 from seekable.formats.registry import FORMATS
 from seekable.writing.compressed import checked_compression, one_file_compression, read_pieces, write_pieces
-from seekable.writing.file_format import FileFormat, UnwritableRecord
 from seekable.writing.open_pieces import open_pieces
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.formats.file_format import Preview
     from seekable.storage.compression import Compression
-    from seekable.writing.file_format import Preview
 
 
 __all__ = ["JsonLines", "Unencodable", "json_lines", "json_text"]
@@ -139,7 +139,7 @@ def _at(path: tuple[str | int, ...]) -> str:
 _AT_ONCE = 1 << 20
 
 
-def json_lines(compression: object) -> JsonLines:
+def json_lines(*, compression: str | None = None) -> JsonLines:
     """Return the format of JSON lines, plain or compressed.
 
     Args:
@@ -159,9 +159,6 @@ class JsonLines(FileFormat):
     compression: Compression | None
 
     name: ClassVar[str] = "jsonl"
-    hidden_suffix: ClassVar[str] = ""
-    takes_tables: ClassVar[bool] = False
-    takes_origins: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:
@@ -174,19 +171,9 @@ class JsonLines(FileFormat):
         return ".jsonl" if self.compression is None else f".jsonl.{self.compression}"
 
     @property
-    def patterns(self) -> tuple[str, ...]:
-        """No patterns: files are single."""
-        return ()
-
-    @property
     def options(self) -> dict[str, Any]:
         """The compression, as the user gave it."""
         return {"compression": self.compression}
-
-    @property
-    def functions(self) -> tuple[()]:
-        """No functions: the format has none of the user."""
-        return ()
 
     def of_one_file(self, name: str) -> Self:
         """Return the format with the compression of the suffix, ``.jsonl.gz`` or ``.jsonl.zst`` or none."""

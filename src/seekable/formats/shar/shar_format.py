@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn
 
+from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
+from seekable.formats.file_format import FileFormat, UnwritableRecord
 from seekable.formats.lines.jsonl_writer import json_lines
 from seekable.formats.shar.shar_cuts import UnwritableCut, encoded_cut
 from seekable.formats.shar.shar_layout import SharLayout, checked_layout
@@ -14,34 +16,44 @@ from seekable.formats.shar.shar_shard import EncodedCut, SharShard
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.whole_archive import samples_in
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
-from seekable.writing.file_format import FileFormat, UnwritableRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.writing.file_format import Preview
+    from seekable.formats.file_format import Preview
 
 __all__ = ["Shar", "shar"]
 
 _OFFSET_BYTES = 8
 
+_SHARD_SIZE = 1000
 
-def shar(fields: object, *, compress_jsonl: object, create_index: object) -> Shar:
-    """Return the format of a Shar folder.
+
+def shar(
+    fields: Mapping[str, str],
+    *,
+    shard_size: int = _SHARD_SIZE,
+    compress_jsonl: bool = False,
+    create_index: bool = True,
+) -> Shar:
+    """Return the format of a Shar folder; see ``Dataset.write_shar``.
 
     Args:
         fields: the fields by name, each with its kind; see ``sk.SharWriter``.
+        shard_size: the records of a shard.
         compress_jsonl: True to compress JSON lines with gzip.
         create_index: True to write ``.idx`` files.
 
     Raises:
         WrongType, InvalidArgument: as `checked_layout`.
     """
+    size = checked_count("shard_size", shard_size, least=1)
     return Shar(
-        checked_layout(fields, compress_jsonl=compress_jsonl, create_index=create_index, include_cuts=True)
+        checked_layout(fields, compress_jsonl=compress_jsonl, create_index=create_index, include_cuts=True),
+        size,
     )
 
 
@@ -51,10 +63,11 @@ class Shar(FileFormat):
 
     layout: SharLayout
 
+    shard_size: int
+    """The records of a shard, where the call that writes them does not say it."""
+
     name: ClassVar[str] = "shar"
     hidden_suffix: ClassVar[str] = ".idx"
-    takes_tables: ClassVar[bool] = False
-    takes_origins: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:
@@ -67,6 +80,11 @@ class Shar(FileFormat):
         return ".jsonl.gz" if self.layout.compress_jsonl else ".jsonl"
 
     @property
+    def rows_per_file(self) -> int:
+        """The records of a shard."""
+        return self.shard_size
+
+    @property
     def patterns(self) -> tuple[str, ...]:
         """The patterns of the names of the files of a shard, that of the cuts first."""
         return self.layout.patterns
@@ -75,11 +93,6 @@ class Shar(FileFormat):
     def options(self) -> dict[str, Any]:
         """The fields and the flags, as the user gave them."""
         return self.layout.options
-
-    @property
-    def functions(self) -> tuple[()]:
-        """No functions: the format has none of the user."""
-        return ()
 
     def of_one_file(self, name: str) -> NoReturn:
         """Raise an error, as a Shar folder is no file."""
@@ -134,4 +147,4 @@ def _holds(path: str, rows: int) -> bool:
 def _records_in(path: str) -> int | None:
     if path.endswith(".tar"):
         return samples_in(path, SampleRule(pairs=True))
-    return json_lines(None).rows_in(path)
+    return json_lines().rows_in(path)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
-from seekable._arguments import repeated
+from seekable._arguments import checked_count, repeated
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
+from seekable.formats.file_format import FileFormat
 from seekable.formats.tables.arrow_pieces import merged_batches, write_tables
 from seekable.formats.tables.arrow_table import Columns, inferred_schema
-from seekable.writing.file_format import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.writing.file_format import Preview
+    from seekable.formats.file_format import Preview
 
 __all__ = ["Parquet", "parquet"]
+
+_ROW_GROUP_ROWS = 8_192
+"""The most rows of a row group by default: as many as the largest block of a windowed shuffle has."""
 
 _ROW_GROUP_BYTES = 64 << 20
 """The most bytes of a row group, which is held in memory; it then has fewer rows than ``row_group_rows``."""
@@ -37,19 +40,22 @@ _PAGE_BYTES, _VALUES_AT_ONCE = 64 << 10, 64
 row, a page of each column is read and decoded. pyarrow's pages are 16 times that, and take 8 % less space."""
 
 
-def parquet(schema: Any, *, compression: str | None, row_group_rows: int) -> Parquet:
-    """Return the format of Parquet files.
+def parquet(
+    *, row_group_rows: int = _ROW_GROUP_ROWS, compression: str | None = "zstd", schema: Any = None
+) -> Parquet:
+    """Return the format of Parquet files; see ``Dataset.write_parquet``.
 
     Args:
-        schema: a ``pyarrow.Schema``; None to infer it from the records.
-        compression: pyarrow's name of the compression; None for none.
         row_group_rows: the most rows of a row group.
+        compression: pyarrow's name of the compression; None for none.
+        schema: a ``pyarrow.Schema``; None to infer it from the records.
 
     Raises:
         MissingDependency: pyarrow is not installed.
         WrongType: ``schema`` is no ``pyarrow.Schema``.
         InvalidArgument: Parquet does not have a type of the schema, or the compression.
     """
+    row_group_rows = checked_count("row_group_rows", row_group_rows, least=1)
     try:
         import pyarrow as pa
     except ImportError:
@@ -77,9 +83,7 @@ class Parquet(FileFormat):
     row_group_rows: int
 
     name: ClassVar[str] = "parquet"
-    hidden_suffix: ClassVar[str] = ""
     takes_tables: ClassVar[bool] = True
-    takes_origins: ClassVar[bool] = False
 
     @property
     def suffix(self) -> str:
@@ -97,11 +101,6 @@ class Parquet(FileFormat):
         )
 
     @property
-    def patterns(self) -> tuple[str, ...]:
-        """No patterns: files are single."""
-        return ()
-
-    @property
     def options(self) -> dict[str, Any]:
         """The compression, the most rows of a row group, and the schema if the user gave one."""
         given = self.columns is not None and not self.columns.inferred
@@ -111,11 +110,6 @@ class Parquet(FileFormat):
             "row_group_rows": self.row_group_rows,
             "schema": schema,
         }
-
-    @property
-    def functions(self) -> tuple[()]:
-        """No functions: the format has none of the user."""
-        return ()
 
     def of_one_file(self, name: str) -> Self:
         """Return the format unchanged, for a name that ends in ``.parquet``."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable.formats.file_format import UnwritableRecord
 from seekable.formats.tar.fields.encode import encode_field
 from seekable.nodes.keys.key import SAMPLE_KEY
 from seekable.writing.encoded_pieces import EncodedRecords
-from seekable.writing.file_format import UnwritableRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
+from seekable.formats.file_format import FileFormat
 from seekable.formats.registry import find_data
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.tar_archive import archive
@@ -15,7 +15,6 @@ from seekable.formats.tar.whole_archive import samples_in
 from seekable.index.opening import open_files
 from seekable.writing.compressed import checked_compression, one_file_compression, write_pieces
 from seekable.writing.encoded_pieces import merge_encoded, write_encoded
-from seekable.writing.file_format import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,14 +23,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from seekable.formats.file_format import Preview
     from seekable.storage.compression import Compression
-    from seekable.writing.file_format import Preview
-    from seekable.writing.manifest import Written
 
-__all__ = ["Tar", "indexed", "tar"]
+__all__ = ["Tar", "tar"]
 
 
-def tar(compression: object) -> Tar:
+def tar(*, compression: str | None = None) -> Tar:
     """Return the format of tar files, plain or compressed.
 
     Args:
@@ -44,28 +42,6 @@ def tar(compression: object) -> Tar:
     return Tar(checked_compression(compression))
 
 
-def indexed(
-    path: str | os.PathLike[str], written: Written, *, jobs: int | None, executor: Executor | None
-) -> Written:
-    """Index files that were written, so that opening them reads none of them, and return ``written``.
-
-    Args:
-        path: the folder or the file that the user named.
-        written: the description of the files.
-        jobs: the most processes; None for as many as pay.
-        executor: indexes them instead; it stays open.
-
-    Raises:
-        UnsupportedFormat: the samples of a file cannot be told apart: two records that do not follow each
-            other have the same key and other fields.
-        AccessDenied: the index cannot be written.
-    """
-    open_files(
-        find_data(os.fsdecode(path), format_name="tar"), TarSurveyor("tar"), jobs=jobs, executor=executor
-    )
-    return written
-
-
 @dataclass(frozen=True, slots=True)
 class Tar(FileFormat):
     """The format of tar files: some consecutive members for each record, ``KEY.FIELD``."""
@@ -73,9 +49,6 @@ class Tar(FileFormat):
     compression: Compression | None
 
     name: ClassVar[str] = "tar"
-    hidden_suffix: ClassVar[str] = ""
-    takes_tables: ClassVar[bool] = False
-    takes_origins: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:
@@ -88,19 +61,9 @@ class Tar(FileFormat):
         return ".tar" if self.compression is None else f".tar.{self.compression}"
 
     @property
-    def patterns(self) -> tuple[str, ...]:
-        """No patterns: files are single."""
-        return ()
-
-    @property
     def options(self) -> dict[str, Any]:
         """The compression, as the user gave it."""
         return {"compression": self.compression}
-
-    @property
-    def functions(self) -> tuple[()]:
-        """No functions: the format has none of the user."""
-        return ()
 
     def of_one_file(self, name: str) -> Self:
         """Return the format with the compression of the suffix, ``.tar.gz`` for instance, or none."""
@@ -132,3 +95,13 @@ class Tar(FileFormat):
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of samples, None for a file that is not whole."""
         return samples_in(path, SampleRule())
+
+    def index(self, path: str, *, jobs: int | None, executor: Executor | None) -> None:
+        """Index the files.
+
+        Raises:
+            UnsupportedFormat: the samples of a file cannot be told apart: two records that do not follow each
+                other have the same key and other fields.
+            AccessDenied: the index cannot be written.
+        """
+        open_files(find_data(path, format_name="tar"), TarSurveyor("tar"), jobs=jobs, executor=executor)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ray import data as ray_data
     from ray.data import Datasource
 
+    from seekable.formats.file_format import FileFormat
     from seekable.formats.lines import jsonl_writer
     from seekable.formats.tables import parquet_writer
     from seekable.integrations.ray import blocks, datasink, datasource, reads
     from seekable.integrations.ray.datasink import FileSink
-    from seekable.writing.file_format import FileFormat
 else:
     blocks = lazy("seekable.integrations.ray.blocks")
     ray_data = optional("ray.data", extra="ray")
@@ -40,9 +40,6 @@ else:
 __all__ = ["from_ray", "sk_sink", "sk_source"]
 
 _POSITION = "position"
-
-_ROW_GROUP_ROWS = 8_192
-"""The most rows of a row group, as of ``write_parquet``."""
 
 
 def sk_source(
@@ -170,11 +167,9 @@ def sk_sink(
     _need_ray_data()
     form: FileFormat
     if format == "parquet":
-        form = parquet_writer.parquet(
-            schema, compression=compression or "zstd", row_group_rows=_ROW_GROUP_ROWS
-        )
+        form = parquet_writer.parquet(compression=compression or "zstd", schema=schema)
     elif format == "jsonl" and schema is None:
-        form = jsonl_writer.json_lines(compression)
+        form = jsonl_writer.json_lines(compression=compression)
     else:
         message = f"format must be 'jsonl' or 'parquet', and schema= is for 'parquet' (got {format!r})"
         raise InvalidArgument(message)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ray.data._internal.execution.interfaces import TaskContext
     from ray.data.datasource import WriteResult
 
-    from seekable.writing.file_format import FileFormat
+    from seekable.formats.file_format import FileFormat
     from seekable.writing.target import Target
 
 __all__ = ["FileSink"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ray.data.block import BlockAccessor
 
 from seekable.errors import WrongType
+from seekable.formats.file_format import UnwritableRecord
 from seekable.integrations.ray.block_columns import WAY_OUT, BlockColumns, columns_of
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.columns.record_batches import is_columnar, table_of
@@ -17,7 +18,6 @@ from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows, reads_ahead
 from seekable.nodes.sources.sequence_source import SequenceSource
-from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.pipeline_code import functions_of
 from seekable.writing.preview import StreamPreview, looked_at
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.asked import Asked
-    from seekable.writing import earlier_files, preview, write
-    from seekable.writing.ending import Ending
+    from seekable.writing import earlier_files, preview, write, write_dataset
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
     preview = lazy("seekable.writing.preview")
@@ -42,6 +41,7 @@ else:
     tokens_progress = lazy("seekable.formats.tokens.writing.tokens_progress")
     tokens_types = lazy("seekable.formats.tokens.writing.tokens_types")
     write = lazy("seekable.writing.write")
+    write_dataset = lazy("seekable.writing.write_dataset")
 
 __all__ = ["tokenize"]
 
@@ -167,14 +167,11 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         made, asked, idx=idx, given=_options(column, sample_size, parts, aux, made)
     )
     node = _narrowed(node, made)
-    ending: Ending
-    if sample_size is None:
-        ending = tokens_arguments.ending_of_dataset(form, node)
-    else:
-        ending = tokens_arguments.samples_of_dataset(form, node, sample_size)
+    if sample_size is not None:
+        form = tokens_arguments.with_samples(form, node, sample_size)
     with progress_or_bar(progress) as shown:
         written = write.write(
-            node,
+            write_dataset.dataset_source(node, "tokenize()"),
             to,
             form,
             rows_per_file=_rows_per_part(node) if rows_per_file is None else rows_per_file,
@@ -182,7 +179,6 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             jobs=jobs,
             executor=executor,
             progress=tokens_progress.counting_tokens(shown, os.fspath(to)),
-            ending=ending,
             storage_options=of_target,
         )
     if sample_size is not None and not written.bytes:

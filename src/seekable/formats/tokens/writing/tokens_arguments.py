@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.tokenizing.settings import tokenizing
-from seekable.formats.tokens.tokenizing.store_document import SourceFacts
 from seekable.formats.tokens.writing.tokens_ending import StoreEnding, tokenizer_file
 from seekable.formats.tokens.writing.tokens_forager import forager_ending
 from seekable.formats.tokens.writing.tokens_format import Tokens
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
-    from seekable.formats.tokens.writing.tokens_forager import ForagerEnding
     from seekable.nodes.contract import Node
-    from seekable.writing.laned_items import LanedItems
 
-__all__ = ["ending_of_dataset", "ending_of_stream", "samples_of_dataset", "tokens", "tokens_of"]
+__all__ = ["tokens", "tokens_of", "with_samples"]
 
 _RESERVED = frozenset({"tokens", "segment_ids", "positions", "labels", "cu_seqlens", "max_seqlen"})
 """The names of arrays that packed samples have besides the aligned ones."""
@@ -36,16 +34,16 @@ _SUFFIXES = frozenset({"bin", "lengths", "sources", "idx", "facts", "json", "tmp
 
 
 def tokens(  # noqa: PLR0913 - the arguments of the public methods
-    tokenizer: Any,
     *,
-    column: str,
-    key: str,
-    align: Sequence[str] | Mapping[str, Any],
-    eos: str | int | None,
-    bos: str | int | None,
-    engine: str | None,
-    dtype: Any,
-    idx: bool,
+    tokenizer: Any = None,
+    column: str = "text",
+    key: str = "tokens",
+    align: Sequence[str] | Mapping[str, Any] = (),
+    eos: str | int | None = None,
+    bos: str | int | None = None,
+    engine: str | None = None,
+    dtype: Any = None,
+    idx: bool = False,
 ) -> Tokens:
     """Return the format of a token store; see ``Dataset.write_tokens``.
 
@@ -107,22 +105,11 @@ def tokens_of(made: Tokenizing, asked: AskedTypes, *, idx: object, given: Mappin
             f"out idx=True"
         )
         raise InvalidArgument(message)
-    return Tokens(made, asked, has_index, tuple(given.items()))
+    return Tokens(made, asked, has_index, tuple(given.items()), StoreEnding(tokenizer_file(made.engine)))
 
 
-def ending_of_dataset(form: Tokens, dataset: Node) -> StoreEnding:
-    """Return the last step of the writing of a dataset to a token store.
-
-    Args:
-        form: the format.
-        dataset: the dataset.
-    """
-    source = SourceFacts(dataset.fingerprint, dataset.size, origin_paths(dataset))
-    return StoreEnding(source, tokenizer_file(form.tokenizing.engine))
-
-
-def samples_of_dataset(form: Tokens, dataset: Node, sample_size: int) -> ForagerEnding:
-    """Return the last step that makes samples of Forager of a dataset's documents.
+def with_samples(form: Tokens, dataset: Node, sample_size: int) -> Tokens:
+    """Return the format whose parts become samples of Forager of a dataset's documents.
 
     Args:
         form: the format.
@@ -132,14 +119,7 @@ def samples_of_dataset(form: Tokens, dataset: Node, sample_size: int) -> Forager
     Raises:
         InvalidArgument: as of `forager_ending`.
     """
-    source = SourceFacts(dataset.fingerprint, dataset.size, origin_paths(dataset))
-    return forager_ending(form, source, sample_size)
-
-
-def ending_of_stream(form: Tokens, items: LanedItems) -> StoreEnding:
-    """Return the last step of the writing of a stream to a token store; see `ending_of_dataset`."""
-    source = SourceFacts(items.fingerprint, None, [])
-    return StoreEnding(source, tokenizer_file(form.tokenizing.engine))
+    return replace(form, last_step=forager_ending(form, origin_paths(dataset), sample_size))
 
 
 def _checked_align(align: object) -> dict[str, np.dtype[Any] | None]:

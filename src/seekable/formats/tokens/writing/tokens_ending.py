@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from seekable.formats.file_format import Ending
 from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace
 from seekable.formats.tokens.tokenizing.id_lists import IdLists
 from seekable.formats.tokens.tokenizing.stand_in import StandIn
@@ -26,13 +27,12 @@ from seekable.formats.tokens.tokenizing.store_document import (
 from seekable.formats.tokens.tokenizing.tiktoken_engine import Tiktoken
 from seekable.formats.tokens.writing.tokens_format import Tokens
 from seekable.remote.output_files import read_file, write_file
-from seekable.writing.ending import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.formats.file_format import FileFormat, Origin
     from seekable.formats.tokens.tokenizing.engine import Engine
-    from seekable.writing.file_format import FileFormat
 
 __all__ = ["StoreEnding", "described", "facts_of", "tokenizer_file"]
 
@@ -40,9 +40,6 @@ __all__ = ["StoreEnding", "described", "facts_of", "tokenizer_file"]
 @dataclass(frozen=True, slots=True)
 class StoreEnding(Ending):
     """The last step of the writing of a token store."""
-
-    source: SourceFacts
-    """The description of the records."""
 
     tokenizer: str | None
     """The content of the tokenizer's file; None for no file."""
@@ -62,24 +59,24 @@ class StoreEnding(Ending):
         """False: the parts are the store."""
         return False
 
-    def end(self, folder: str, form: FileFormat, paths: Sequence[str]) -> None:
+    def end(self, folder: str, form: FileFormat, paths: Sequence[str], origin: Origin) -> None:
         """Write the tokenizer's file, then ``tokens.json``."""
         assert isinstance(form, Tokens)
         if self.tokenizer is not None:
             write_file(os.path.join(folder, TOKENIZER), self.tokenizer.encode())
         name = None if self.tokenizer is None else TOKENIZER
-        document = described(form, self.source, [facts_of(path) for path in paths], tokenizer_name=name)
+        document = described(form, origin, [facts_of(path) for path in paths], tokenizer_name=name)
         write_file(os.path.join(folder, DOCUMENT), encoded_document(document))
 
 
 def described(
-    form: Tokens, source: SourceFacts, parts: Sequence[PartFacts], *, tokenizer_name: str | None
+    form: Tokens, origin: Origin, parts: Sequence[PartFacts], *, tokenizer_name: str | None
 ) -> StoreDocument:
     """Return the document of a store.
 
     Args:
         form: the format of the parts, settled.
-        source: the description of the records.
+        origin: the description of the records.
         parts: the facts of all parts.
         tokenizer_name: the name of the tokenizer's file in the folder; None for no file.
     """
@@ -106,7 +103,7 @@ def described(
         column=getattr(tokenizing.documents, "column", None),
         aligned={name: dtype.name for name, dtype in form.layout.aligned},
         tokenizer=tokenizer,
-        source=source,
+        source=SourceFacts(origin.fingerprint, origin.records, list(origin.files)),
         parts=list(parts),
     )
 

@@ -18,16 +18,15 @@ import msgspec
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.formats.file_format import Ending
 from seekable.formats.tokens.tokenizing.store_document import (
     HIDDEN_DOCUMENT,
     SOURCE_RUN,
-    SourceFacts,
     write_document,
 )
 from seekable.formats.tokens.writing.tokens_ending import described, facts_of
 from seekable.formats.tokens.writing.tokens_format import Tokens
 from seekable.storage.files import put_in_place
-from seekable.writing.ending import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.file_format import FileFormat, Origin
     from seekable.formats.tokens.writing.tokens_layout import StoreLayout
-    from seekable.writing.file_format import FileFormat
 
 __all__ = ["ForagerEnding", "forager_ending"]
 
@@ -48,12 +47,12 @@ _FILES, _PLACES, _SCHEMA = (
 _BYTES_AT_ONCE = 4 << 20
 
 
-def forager_ending(form: Tokens, source: SourceFacts, sample_size: int) -> ForagerEnding:
+def forager_ending(form: Tokens, files: Sequence[str], sample_size: int) -> ForagerEnding:
     """Return the last step that makes samples of the parts of a store.
 
     Args:
         form: the format of the parts.
-        source: the description of the records.
+        files: the files that records come from.
         sample_size: the number of tokens of a sample.
 
     Raises:
@@ -65,24 +64,21 @@ def forager_ending(form: Tokens, source: SourceFacts, sample_size: int) -> Forag
     if form.idx:
         message = "idx=True is for documents, and sample_size= makes samples: leave out one of them"
         raise InvalidArgument(message)
-    stems = [PurePath(path).stem if os.path.isabs(path) else _SAMPLES for path in source.files] or [_SAMPLES]
+    stems = [PurePath(path).stem if os.path.isabs(path) else _SAMPLES for path in files] or [_SAMPLES]
     for number, stem in enumerate(stems):
-        if stem in stems[:number] and os.path.isabs(source.files[number]):
-            first = source.files[stems.index(stem)]
+        if stem in stems[:number] and os.path.isabs(files[number]):
+            first = files[stems.index(stem)]
             message = (
-                f"{first!r} and {source.files[number]!r} would both become the samples of {stem!r}: rename "
+                f"{first!r} and {files[number]!r} would both become the samples of {stem!r}: rename "
                 f"one of them, or tokenize them to two folders"
             )
             raise InvalidArgument(message)
-    return ForagerEnding(source, sample_size, tuple(stems), bool(form.layout.aligned))
+    return ForagerEnding(sample_size, tuple(stems), bool(form.layout.aligned))
 
 
 @dataclass(frozen=True, slots=True)
 class ForagerEnding(Ending):
     """The last step of the writing of samples of Forager."""
-
-    source: SourceFacts
-    """The description of the records."""
 
     sample_size: int
     """The number of tokens of a sample."""
@@ -110,7 +106,7 @@ class ForagerEnding(Ending):
         """True: the samples have all that the parts have, but for what is dropped."""
         return True
 
-    def end(self, folder: str, form: FileFormat, paths: Sequence[str]) -> None:
+    def end(self, folder: str, form: FileFormat, paths: Sequence[str], origin: Origin) -> None:
         """Write the samples, then the index, then the document."""
         assert isinstance(form, Tokens)
         for name in (_SAMPLES, _INDEX):
@@ -123,7 +119,7 @@ class ForagerEnding(Ending):
         if self.has_schema:
             _write(os.path.join(folder, _SCHEMA), _schema(layout, self.sample_size))
         parts = [facts_of(path) for path in paths]
-        document = described(form, self.source, parts, tokenizer_name=None)
+        document = described(form, origin, parts, tokenizer_name=None)
         document = msgspec.structs.replace(
             document, parts=[], sample_size=self.sample_size, dropped=document.tokens % self.sample_size
         )

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.formats.file_format import FileFormat, TracedRecords, UnwritableRecord
 from seekable.formats.tokens.tokenizing.encoding import EncodedDocuments
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
 from seekable.formats.tokens.tokenizing.store_document import decode_facts
@@ -17,7 +18,6 @@ from seekable.formats.tokens.writing.tokens_layout import StoreLayout
 from seekable.formats.tokens.writing.tokens_part import TokenPart
 from seekable.formats.tokens.writing.tokens_types import AskedTypes, compared_engines, settled_types
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
-from seekable.writing.file_format import FileFormat, TracedRecords, UnwritableRecord
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.file_format import Ending, Preview
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
-    from seekable.writing.file_format import Preview
 
 __all__ = ["Tokens"]
 
@@ -79,12 +79,13 @@ class Tokens(FileFormat):
     given: tuple[tuple[str, Any], ...]
     """The further options that decide the tokens, as the user gave them, JSON-safe."""
 
+    last_step: Ending
+    """What is written when all parts are whole."""
+
     compared: dict[str, Any] | None = None
     """The result of the comparison of the engine with another one; None if none was required."""
 
     name: ClassVar[str] = "tokens"
-    hidden_suffix: ClassVar[str] = ""
-    takes_tables: ClassVar[bool] = False
     takes_origins: ClassVar[bool] = True
 
     @property
@@ -126,6 +127,11 @@ class Tokens(FileFormat):
     def functions(self) -> Sequence[Callable[..., Any]]:
         """The functions of the user that make the tokens."""
         return self.tokenizing.functions
+
+    @property
+    def ending(self) -> Ending:
+        """What is written when all parts are whole: ``tokens.json``, or samples in place of the parts."""
+        return self.last_step
 
     def of_one_file(self, name: str) -> NoReturn:
         """Raise an error, as a token store is no file."""

@@ -16,9 +16,9 @@ from seekable.nodes.hole import HOLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from seekable.formats.file_format import Preview
     from seekable.formats.tokens.tokenizing.document_texts import Taken
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
-    from seekable.writing.file_format import Preview
 
 __all__ = ["AskedTypes", "compared_engines", "settled_types"]
 

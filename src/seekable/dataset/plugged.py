@@ -1,4 +1,7 @@
-"""The methods of a dataset of documents, lists of tokens, that make samples of one length of them."""
+"""The methods of a dataset whose code is that of a subject, which is loaded when one of them is called.
+
+The names, the arguments and what they mean are here; `seekable.formats.table` says where the code lies.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,35 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
-from seekable.errors import InvalidArgument
-from seekable.nodes.graph import known_size, must_be_steady
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from concurrent.futures import Executor
+    from typing import Protocol
 
-    from seekable.nodes.columns import names as column_names
-    from seekable.packing.lengths import packing_columns, row_lengths
-    from seekable.packing.nodes import pack as packs
-    from seekable.packing.nodes import sample_cut, sample_form
-    from seekable.packing.nodes import windows as fixed_windows
-    from seekable.packing.nodes.packed_node import PackedNode
-    from seekable.packing.order.fill_in_middle import Fim
+    from seekable._typing import Int64s
+    from seekable.formats import table
     from seekable.parallel.progress import ProgressHook
+
+    class Fim(Protocol):
+        """What type checkers know here of ``sk.Fim``."""
+
+        @property
+        def rate(self) -> float: ...
+        @property
+        def sentinels(self) -> tuple[int, int, int]: ...
+        @property
+        def spm(self) -> float: ...
+        @property
+        def end_tokens(self) -> int: ...
+
 else:
-    column_names = lazy("seekable.nodes.columns.names")
-    packing_columns = lazy("seekable.packing.lengths.packing_columns")
-    packs = lazy("seekable.packing.nodes.pack")
-    row_lengths = lazy("seekable.packing.lengths.row_lengths")
-    sample_cut = lazy("seekable.packing.nodes.sample_cut")
-    sample_form = lazy("seekable.packing.nodes.sample_form")
-    fixed_windows = lazy("seekable.packing.nodes.windows")
+    table = lazy("seekable.formats.table")
 
-__all__ = ["PackedSamples"]
+__all__ = ["Plugged"]
 
 
-class PackedSamples(Face):
+class Plugged(Face):
     """Methods for datasets whose records have a list of token ids, such as token files.
 
     The dataset must have a length and the same rows in every epoch. The lengths of documents come from the
@@ -41,6 +45,18 @@ class PackedSamples(Face):
     """
 
     __slots__ = ()
+
+    @property
+    def lengths(self) -> Int64s:
+        """The number of tokens of each document of token files: int64, one a record; it cannot be written.
+
+        No data file is read. The rows may be chosen and put into any fixed order.
+
+        Raises:
+            InvalidArgument: records are no documents of token files, or rows differ between epochs.
+        """
+        found: Int64s = table.plugged("packing").lengths_of_documents(self._node)
+        return found
 
     def windows(  # noqa: PLR0913 - keywords
         self,
@@ -83,13 +99,19 @@ class PackedSamples(Face):
             >>> [window["tokens"].tolist() for window in docs.windows(4)]
             [[1, 2, 3, 4], [5, 6, 7, 8]]
         """
-        form = sample_form.checked_form(
-            "windows()", default=("tokens",), key=key, align=align, columns=columns, next_token=next_token
+        return self._over(
+            table.plugged("packing").windows(
+                self._node,
+                length,
+                next_token=next_token,
+                align=align,
+                columns=columns,
+                key=key,
+                jobs=jobs,
+                executor=executor,
+                progress=progress,
+            )
         )
-        self._check_order("windows()")
-        cut = sample_cut.windows_cut(length, extra=form.extra)
-        lengths = self._lengths("windows()", form, jobs, executor, progress)
-        return self._packed(fixed_windows.Windows(self._node, cut, form, lengths))
 
     def pack(  # noqa: PLR0913 - keywords
         self,
@@ -165,75 +187,26 @@ class PackedSamples(Face):
             >>> sorted(sample["tokens"].tolist()), sample["segment_ids"].dtype
             ([1, 2, 3, 4, 5, 6, 7, 8], dtype('int32'))
         """
-        form = sample_form.checked_form(
-            "pack()",
-            default=("tokens", "segment_ids", "positions"),
-            key=key,
-            align=align,
-            columns=columns,
-            next_token=next_token,
-            labels=labels,
-            positions=positions,
-            pad=pad,
+        return self._over(
+            table.plugged("packing").pack(
+                self._node,
+                length,
+                seed=seed,
+                method=method,
+                order=order,
+                most=most,
+                long=long,
+                next_token=next_token,
+                labels=labels,
+                align=align,
+                positions=positions,
+                fim=fim,
+                samples=samples,
+                pad=pad,
+                key=key,
+                columns=columns,
+                jobs=jobs,
+                executor=executor,
+                progress=progress,
+            )
         )
-        if fim is not None and positions == "document":
-            message = "pack(positions='document') counts in documents as they are, and fim= rearranges them"
-            raise InvalidArgument(f"{message}: take positions='piece'")
-        cut = sample_cut.checked_cut(
-            length,
-            seed=seed,
-            method=method,
-            order=order,
-            most=most,
-            long=long,
-            fim=fim,
-            samples=samples,
-            extra=form.extra,
-            documents=self._check_order("pack()"),
-        )
-        lengths = self._lengths("pack()", form, jobs, executor, progress)
-        return self._packed(packs.Pack(self._node, cut, form, lengths))
-
-    def _check_order(self, call: str) -> int:
-        """Return the number of documents, if they have one order.
-
-        Raises:
-            EndlessDataset: the dataset has no length.
-            InvalidArgument: its rows differ between epochs.
-        """
-        must_be_steady(self._node, call)
-        return known_size(self._node, call)
-
-    def _lengths(
-        self,
-        call: str,
-        form: sample_form.SampleForm,
-        jobs: int | None,
-        executor: Executor | None,
-        progress: ProgressHook | None,
-    ) -> row_lengths.RowLengths | None:
-        """Return the lengths of documents, read once; None if the index of token files has them."""
-        node = self._node
-        if form.key is not None and packing_columns.has_documents(node):
-            column_names.must_have(node, call, (form.key, *form.align))
-            if known_size(node, call) > packing_columns.MOST_IN_MEMORY:
-                packing_columns.packing_columns(node, jobs=jobs, executor=executor, progress=progress)
-            return None
-        return row_lengths.row_lengths(
-            node,
-            form.key,
-            align=form.align,
-            jobs=jobs,
-            executor=executor,
-            progress=progress,
-            call=call,
-        )
-
-    def _packed(self, node: PackedNode) -> Self:
-        """Return the dataset of a packed node that has at least one sample, and whose tokens fit their type.
-
-        Raises:
-            InvalidArgument: it has none, or a token does not fit.
-        """
-        node.check()
-        return self._over(node)

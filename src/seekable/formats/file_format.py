@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Executor
 
     import numpy as np
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
 
-__all__ = ["FileFormat", "Preview", "TracedRecords", "UnwritableRecord"]
+__all__ = ["Ending", "FileFormat", "Origin", "Preview", "TracedRecords", "UnwritableRecord"]
 
 
 class Preview(Protocol):
@@ -57,20 +58,71 @@ class TracedRecords:
     """The number of each record in its file."""
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The description of all records that are written."""
+
+    fingerprint: str
+    """The fingerprint of the dataset or stream."""
+
+    records: int | None
+    """The number of records, holes included; None for a stream, which does not say it."""
+
+    files: Sequence[str]
+    """The files that `TracedRecords` count; none for a stream."""
+
+
+class Ending(ABC):
+    """The last step of the writing of a folder: files that describe all others. Picklable."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of the files that it writes, in the order in which they appear.
+
+        While one of them is missing, the folder is not finished. They are removed, the last one first, before
+        another file of a finished folder is written.
+        """
+
+    @property
+    @abstractmethod
+    def data(self) -> tuple[str, ...]:
+        """Those of ``names`` that hold records; none if the other files do."""
+
+    @property
+    @abstractmethod
+    def replaces_parts(self) -> bool:
+        """True if its files hold all records themselves: the other files are removed when it has ended."""
+
+    @abstractmethod
+    def end(self, folder: str, form: FileFormat, paths: Sequence[str], origin: Origin) -> None:
+        """Write the files, each atomically; the same folder gives the same bytes.
+
+        Args:
+            folder: the absolute path of the folder, or its address.
+            form: the format of the other files, settled.
+            paths: the absolute paths of the other files, of several that belong together the first one.
+            origin: the description of the records.
+
+        Raises:
+            OSError: the folder cannot be written, or the disk is full.
+        """
+
+
 class FileFormat(ABC):
     """A format that records are written in, with its options. Picklable."""
 
     name: ClassVar[str]
     """The name of the format in error messages."""
 
-    hidden_suffix: ClassVar[str]
+    hidden_suffix: ClassVar[str] = ""
     """The end of the names of the manifest and the lock; empty, unless readers of the format pass over files
     by their suffix alone."""
 
-    takes_tables: ClassVar[bool]
+    takes_tables: ClassVar[bool] = False
     """True if ``write`` takes record batches as well as lists of records."""
 
-    takes_origins: ClassVar[bool]
+    takes_origins: ClassVar[bool] = False
     """True if ``write`` takes the records of a dataset as `TracedRecords`."""
 
     @property
@@ -84,12 +136,17 @@ class FileFormat(ABC):
         """The suffix of the names of files, with its dot."""
 
     @property
-    @abstractmethod
+    def rows_per_file(self) -> int:
+        """The number of records of a file of a folder, where the call that writes them does not say it."""
+        return 100_000
+
+    @property
     def patterns(self) -> tuple[str, ...]:
         """The patterns of the names of the files that hold the same records, with ``%06d`` for their number.
 
         They appear together, the first one last. Empty for a format whose files are single.
         """
+        return ()
 
     @property
     @abstractmethod
@@ -97,9 +154,14 @@ class FileFormat(ABC):
         """The options that decide the bytes of a file, as the user gave them, JSON-safe."""
 
     @property
-    @abstractmethod
     def functions(self) -> Sequence[Callable[..., Any]]:
         """The functions of the user that decide the bytes of a file, whose code may change."""
+        return ()
+
+    @property
+    def ending(self) -> Ending | None:
+        """The last step of the writing of a folder; None if the files are all that there is."""
+        return None
 
     @abstractmethod
     def of_one_file(self, name: str) -> Self:
@@ -173,6 +235,16 @@ class FileFormat(ABC):
             path: the path of the file.
             beside: the paths of the files of the further ``patterns``, which exist.
         """
+
+    def index(self, path: str, *, jobs: int | None, executor: Executor | None) -> None:
+        """Index all files that were written, where opening them would read them otherwise.
+
+        Args:
+            path: the folder or the file that the user named.
+            jobs: the most processes; None for as many as pay.
+            executor: indexes them instead; it stays open.
+        """
+        return
 
 
 class UnwritableRecord(Exception):
