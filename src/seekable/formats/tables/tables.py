@@ -19,7 +19,7 @@ from seekable.formats.tables.table_rows import RowReader
 from seekable.formats.tables.table_schema import Columns, read_schemas, unified
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.columns.decode_column import DECODED, DECODERS
-from seekable.nodes.contract import Leaf
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ __all__ = ["TableSource", "table_source"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class TableSource(Leaf):
+class TableSource(FilesLeaf):
     """A source over indexed tables: row ``r`` is row ``r`` of the files, one file after another."""
 
     files: FileSet
@@ -64,11 +64,6 @@ class TableSource(Leaf):
     errors: OnError | None = None
 
     kind: ClassVar[str] = "table"
-
-    @cached
-    def size(self) -> int:
-        """The number of rows of all files."""
-        return int(self.files.starts[-1])
 
     @property
     def format(self) -> str:
@@ -162,14 +157,6 @@ class TableSource(Leaf):
             IndexStale: the file has changed.
         """
         return self.tables.record(position % self.size)
-
-    def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(path, row)
-
-    def close(self) -> None:
-        """Close the files of the source. They are opened again when a record is read."""
-        self.files.close()
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer columns to read."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -24,12 +23,9 @@ from seekable.formats.tar.sample_records import (
 )
 from seekable.formats.tar.tar_format import sample_rule_of
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.contract import Leaf
+from seekable.nodes.files.leaf import RunsLeaf
 from seekable.nodes.keys.key import SAMPLE_KEY
-from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
-from seekable.order.blocks import default_blocks_within
 from seekable.state.functions import describe_function
-from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +50,7 @@ _MOST_WARNED = 5
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SampleSource(Leaf):
+class SampleSource(RunsLeaf):
     """A source over indexed tar files: row ``r`` is sample ``r``, one file after another."""
 
     files: FileSet
@@ -72,21 +68,6 @@ class SampleSource(Leaf):
     errors: OnError | None = None
 
     kind: ClassVar[str] = "samples"
-
-    @property
-    def cache_bytes(self) -> int:
-        """The bytes that the operating system can cache."""
-        return cache_bytes()
-
-    @cached
-    def size(self) -> int:
-        """The number of samples of all files."""
-        return int(self.files.starts[-1])
-
-    @cached
-    def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
-        return default_blocks_within(self.files.records)
 
     @cached
     def words(self) -> MemberWords:
@@ -135,22 +116,13 @@ class SampleSource(Leaf):
             [SampleFiles(node.files, node.words, node.shapes, node.errors) for node in nodes]
         )
 
-    def record(self, position: int) -> Any:
-        """Return the sample at a position; positions go on over the epochs.
+    def record_of(self, file: int, row: int) -> Any:
+        """Return the sample of a row of a file.
 
         Raises:
             CorruptRecord: a field cannot be decoded or is missing, and the source has no ``errors``.
             IndexStale: the file has changed.
         """
-        file, row = self._place(position)
-        streak = self._streak
-        if position == streak.expected:
-            streak.length += 1
-            if streak.length % STREAK == STREAK_BEGINS:
-                self._advise(file, row)
-        else:
-            streak.length = 0
-        streak.expected = position + 1
         mapped = self.files.mapped(file)
         mapped.check()
         start, shape = self.files.range(file, row)[0], self.shapes[self._schema_of[file]]
@@ -165,23 +137,18 @@ class SampleSource(Leaf):
         Raises:
             IndexStale: the file has changed.
         """
-        file, row = self._place(row)
+        starts = self.files.starts
+        file = int(starts.searchsorted(row, side="right")) - 1
         mapped = self.files.mapped(file)
         mapped.check()
-        return key_at(mapped.view, self.files.range(file, row)[0], sample_rule_of(self.format))
+        return key_at(
+            mapped.view, self.files.range(file, row - int(starts[file]))[0], sample_rule_of(self.format)
+        )
 
     def key_hashes(self, rows: Int64s) -> NDArray[np.uint64]:
         """Return the hashes of the keys of rows; no data file is read."""
         files = self.files.starts.searchsorted(rows, side="right") - 1
         return self.words.key_hashes(files, rows - self.files.starts[files])
-
-    def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(path, row)
-
-    def close(self) -> None:
-        """Close the files of the source. They are opened again when a record is read."""
-        self.files.close()
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer fields to read and decode."""
@@ -200,18 +167,10 @@ class SampleSource(Leaf):
         file = (FILE_COLUMN,) if self.decoders.with_url else ()
         return (SAMPLE_KEY, *file, *self.fields)
 
-    def _place(self, position: int) -> tuple[int, int]:
-        """Return the number of the file of a position, and the row in that file."""
-        starts = self._starts
-        row = position % starts[-1]
-        file = bisect_right(starts, row) - 1
-        return file, row - starts[file]
-
-    def _advise(self, file: int, row: int) -> None:
-        """Advise the system to fetch the rows of a file from this one on."""
-        if self.needed is None and self.columns is None:
-            last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
-            self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
+    @property
+    def reads_all_bytes(self) -> bool:
+        """True if all fields are read."""
+        return self.needed is None and self.columns is None
 
     @cached
     def shapes(self) -> list[SampleShape]:
@@ -228,14 +187,6 @@ class SampleSource(Leaf):
     def _schema_of(self) -> list[int]:
         numbers: list[int] = self.words.schema_of.tolist()
         return numbers
-
-    @cached
-    def _streak(self) -> SequentialReads:
-        return SequentialReads()
-
-    @cached
-    def _starts(self) -> memoryview:
-        return self.files.starts.data
 
 
 def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], SampleSource]:

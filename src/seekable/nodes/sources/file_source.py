@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable.formats.decoding import some_fields, utterance_decoder
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
-from seekable.nodes.contract import Leaf
 from seekable.nodes.file_ranges import FileRanges
+from seekable.nodes.files.leaf import RunsLeaf
 from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
-from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.recovery import recovered
-from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
+from seekable.order.blocks import BLOCK_ROWS
 from seekable.state.functions import describe_function
 from seekable.storage.mapped import next_use
-from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
+from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
@@ -67,7 +64,7 @@ _SCHEME = b"://"
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FileSource(Leaf):
+class FileSource(RunsLeaf):
     """A source over indexed files: row ``r`` is record ``r``, one file after another."""
 
     files: FileSet
@@ -79,21 +76,6 @@ class FileSource(Leaf):
     errors: OnError | None = None
 
     kind: ClassVar[str] = "files"
-
-    @property
-    def cache_bytes(self) -> int:
-        """The bytes that the operating system can cache."""
-        return cache_bytes()
-
-    @cached
-    def size(self) -> int:
-        """The number of records of all files."""
-        return int(self.files.starts[-1])
-
-    @cached
-    def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
-        return default_blocks_within(self.files.records)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the decoding, and every file by name, size, records and digests."""
@@ -120,30 +102,23 @@ class FileSource(Leaf):
         form, entries = format_named(self.format), self.decoder.entries
         return (form if entries is None else form.with_holder(entries.holder)).scanner
 
+    @property
+    def reads_all_bytes(self) -> bool:
+        """True, unless the first bytes of a record are all that is decoded."""
+        return not self.decoder.needs_head_only
+
     @classmethod
     def reader(cls, nodes: Sequence[FileSource]) -> Reader:
         """Return a reader that reads the files of all nodes as one source."""
         return _FilesReader(nodes)
 
-    def record(self, position: int) -> Any:
-        """Return the record at a position; positions go on over the epochs.
+    def record_of(self, file: int, row: int) -> Any:
+        """Return the record of a row of a file.
 
         Raises:
             CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
             IndexStale: the file has changed.
         """
-        starts = self._starts
-        row = position % starts[-1]
-        file = bisect_right(starts, row) - 1
-        row -= starts[file]
-        streak = self._streak
-        if position == streak.expected:
-            streak.length += 1
-            if streak.length % STREAK == STREAK_BEGINS:
-                self._advise(file, row)
-        else:
-            streak.length = 0
-        streak.expected = position + 1
         view = self.files.bytes_of(file, row)
         decoder = self.decoder
         if decoder.headed:
@@ -154,13 +129,8 @@ class FileSource(Leaf):
             path, offset = self.files.shown_path(file), self.files.range(file, row)[0]
             return recovered(self.errors, decoder, view, error, path=path, row=row, offset=offset)
 
-    def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(path, row)
-
-    def close(self) -> None:
-        """Close the files of the source. They are opened again when a record is read."""
-        self.files.close()
+    def close_others(self) -> None:
+        """Close the files that lines name, and the other tables of a directory."""
         if self.decoder.entries is not None:
             self.decoder.entries.files.close()
         if self.decoder.utterances is not None:
@@ -179,21 +149,6 @@ class FileSource(Leaf):
         """Return the names of the columns of utterances of Kaldi; None of lines and entries."""
         utterances = self.decoder.utterances
         return None if utterances is None else dict.fromkeys(utterances.columns)
-
-    def _advise(self, file: int, row: int) -> None:
-        """Advise the system to fetch the rows of a file from this one on."""
-        if self.decoder.needs_head_only:
-            return
-        last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
-        self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
-
-    @cached
-    def _streak(self) -> SequentialReads:
-        return SequentialReads()
-
-    @cached
-    def _starts(self) -> memoryview:
-        return self.files.starts.data
 
 
 class _FilesReader(Reader):

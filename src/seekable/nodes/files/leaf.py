@@ -1,0 +1,121 @@
+"""The base of the sources over indexed files, and what all of them are asked.
+
+A source of lines, entries, samples, tables or tokens is a ``FilesLeaf``: its rows are those of its files, one
+file after another. Whoever looks for keys, conditions, columns of folders or damage asks it, and never which
+class it is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from seekable._cached import cached
+from seekable.nodes.contract import Leaf
+from seekable.order.blocks import default_blocks_within
+from seekable.storage.memory import cache_bytes
+
+if TYPE_CHECKING:
+    from seekable._typing import Int64s
+    from seekable.formats.source_options import OnError
+    from seekable.index.fileset import FileSet
+
+__all__ = ["FilesLeaf", "RunsLeaf"]
+
+_STREAK, _STREAK_BEGINS = 64, 8
+"""Of rows read one by one in their order: the rows between two announcements, and before the first one."""
+
+
+class FilesLeaf(Leaf):
+    """A source over one set of indexed files: row ``r`` is record ``r``, one file after another."""
+
+    files: FileSet
+    errors: OnError | None
+
+    @cached
+    def size(self) -> int:
+        """The number of records of all files."""
+        return int(self.files.starts[-1])
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the rows, counted over all files, of a row in each file of that path."""
+        return self.files.rows_of(path, row)
+
+    def close(self) -> None:
+        """Close the files of the source. They are opened again when a record is read."""
+        self.files.close()
+        self.close_others()
+
+    def close_others(self) -> None:
+        """Close the files that are read besides; a source of ``files`` alone has none."""
+
+
+class RunsLeaf(FilesLeaf):
+    """A source whose blocks are runs of rows; rows read one by one in their order are announced ahead."""
+
+    @cached
+    def blocks(self) -> Int64s:
+        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
+        return default_blocks_within(self.files.records)
+
+    @property
+    def cache_bytes(self) -> int:
+        """The bytes that the operating system can cache."""
+        return cache_bytes()
+
+    @property
+    def reads_all_bytes(self) -> bool:
+        """True if a record is made of nearly all bytes of its row, so that rows are announced as a whole."""
+        return True
+
+    @abstractmethod
+    def record_of(self, file: int, row: int) -> Any:
+        """Return the record of a row of a file.
+
+        Raises:
+            CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
+            IndexStale: the file has changed.
+        """
+
+    def record(self, position: int) -> Any:
+        """Return the record at a position; positions go on over the epochs.
+
+        Raises:
+            CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
+            IndexStale: the file has changed.
+        """
+        reads = self._reads
+        starts = reads.starts
+        row = position % starts[-1]
+        file = bisect_right(starts, row) - 1
+        row -= starts[file]
+        if position == reads.expected:
+            reads.length += 1
+            if reads.length % _STREAK == _STREAK_BEGINS and self.reads_all_bytes:
+                self._announce(file, row)
+        else:
+            reads.length = 0
+        reads.expected = position + 1
+        return self.record_of(file, row)
+
+    def _announce(self, file: int, row: int) -> None:
+        """Advise the system to fetch the rows of a file from this one on."""
+        last = min(row + 2 * _STREAK, int(self.files.records[file])) - 1
+        self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
+
+    @cached
+    def _reads(self) -> _SingleReads:
+        return _SingleReads(self.files.starts.data)
+
+
+class _SingleReads:
+    """Counts positions that are read one after another; a race between threads costs one fetch at most."""
+
+    __slots__ = ("expected", "length", "starts")
+
+    def __init__(self, starts: memoryview) -> None:
+        """Start before the first position of a source whose files start at these rows."""
+        self.starts = starts
+        self.expected = 0
+        self.length = 0
