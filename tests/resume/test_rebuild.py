@@ -21,7 +21,7 @@ from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.resume.from_description import (
     FORMATS_WITH_RUNS,

@@ -27,8 +27,8 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.indexed_sources import DataSource, IndexedSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress

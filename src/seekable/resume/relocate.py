@@ -23,7 +23,7 @@ from seekable.index.index_location import find_index
 from seekable.index.indexed_files import indexed_files
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.storage.addresses import is_web, plain_name
 from seekable.storage.files import stat_file
 

@@ -10,10 +10,10 @@ import numpy as np
 from seekable.errors import InvalidArgument
 from seekable.formats.decoding import entry_decoder
 from seekable.nodes.bases import with_leaves
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

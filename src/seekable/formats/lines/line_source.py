@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
 from seekable.formats.decoding import decoder_named, in_column, only_field
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

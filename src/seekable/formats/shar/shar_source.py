@@ -16,8 +16,8 @@ from seekable.formats.shar.shar_fields import LineReader, SharFields
 from seekable.formats.shar.shar_pairs import Failed, PairReader
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import Plan, Reader, held
-from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ import numpy as np
 from seekable.errors import CorruptRecord
 
 if TYPE_CHECKING:
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
 
 __all__ = ["other_fields"]
 

@@ -26,10 +26,10 @@ from seekable.index.keys.key_hash import key_hash, text_key_hashes
 from seekable.index.keys.keyed import Keyed, keys_of_entries, keys_of_samples
 from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.display import add_place
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
 from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched

@@ -17,13 +17,13 @@ from seekable.formats.tar.siblings import Siblings
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.contract import Leaf
 from seekable.nodes.epoch import Epoch
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

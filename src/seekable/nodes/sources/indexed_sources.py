@@ -6,7 +6,7 @@ from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 
 __all__ = ["DataSource", "IndexedSource"]
 

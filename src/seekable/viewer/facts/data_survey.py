@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Leaf
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.sources.indexed_sources import DataSource
     from seekable.viewer.facts.record_lengths import RecordLengths
 

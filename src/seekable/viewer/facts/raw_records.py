@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seekable.formats.decoding import decoder_named
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node

@@ -20,8 +20,8 @@ import numpy as np
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.lines.csv import spellings
 from seekable.formats.lines.csv_dialect import dialect_of
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
-from seekable.nodes.sources.file_source import FileSource
 from seekable.viewer.facts.file_pieces import bytes_of_records, file_pieces
 from seekable.viewer.facts.json_spellings import json_spellings
 from seekable.viewer.facts.json_values import json_value

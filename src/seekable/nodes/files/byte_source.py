@@ -15,10 +15,10 @@ from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.files.leaf import RunsLeaf
+from seekable.nodes.files.recovery import recovered
 from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
-from seekable.nodes.sources.recovery import recovered
 from seekable.order.blocks import BLOCK_ROWS
 from seekable.state.functions import describe_function
 from seekable.storage.mapped import next_use
