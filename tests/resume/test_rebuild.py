@@ -15,7 +15,7 @@ from tests.index.corpus import fill
 from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
-from seekable.formats.registry import FORMATS
+from seekable.formats.registry import FORMATS, has_runs
 from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
@@ -24,7 +24,6 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.resume.from_description import (
-    FORMATS_WITH_RUNS,
     REBUILT,
     UNKNOWN_ROWS,
     described_sources,
@@ -86,7 +85,9 @@ def test_every_kind_of_node_is_rebuilt_or_is_listed_with_a_reason() -> None:
 
 def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> None:
     # Blocks decide the order of windowed shuffles: a format with others must not be taken for one of these.
-    assert {name for name, form in FORMATS.items() if not is_table_indexer(form.scanner)} == FORMATS_WITH_RUNS
+    assert {name for name, form in FORMATS.items() if not is_table_indexer(form.scanner)} == set(
+        filter(has_runs, FORMATS)
+    )
 
 
 @pytest.mark.parametrize(

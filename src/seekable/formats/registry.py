@@ -46,6 +46,7 @@ __all__ = [
     "format_named",
     "format_of",
     "format_of_all",
+    "has_runs",
     "refuse_copies",
     "without_other_tools",
     "without_their_files",
@@ -135,6 +136,9 @@ class Format:
     names_commands: bool = False
     """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""
 
+    runs: bool = True
+    """True if the blocks of its files are runs of 1,024 rows, so that a description alone has them."""
+
     @property
     def scanner(self) -> Scanner | TableFormat:
         """The scanner that finds the records in its files; of tables, the format that reads them too."""
@@ -212,9 +216,10 @@ FORMATS = MappingProxyType(
             Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True,
                    multiline=True, variants=_DIALECTS),
             Format("parquet", (".parquet", ".pq"), "seekable.formats.tables.parquet.format:ParquetFormat",
-                   _TABLES, "python"),
+                   _TABLES, "python", runs=False),
             Format("arrow", (".arrow", ".feather", ".ipc"),
-                   "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python"),
+                   "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python",
+                   runs=False),
             Format("ark", (".ark",), "seekable.formats.kaldi.archive_scanner:ArchiveScanner", _ENTRIES,
                    "kaldi", compressible=True, holder_finder=_HOLDER),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
@@ -331,6 +336,20 @@ def format_named(name: str) -> Format:
         variant: Callable[[SourceOptions, str], str] = _imported(FORMATS[base].variants)
         return replace(FORMATS[base], name=variant(SourceOptions(shown=""), name))
     raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
+
+
+def has_runs(name: str) -> bool:
+    """Return True if blocks of files of a format are runs of 1,024 rows; False if the name is not known.
+
+    Args:
+        name: the name of a format with what decides where records start, as descriptions have it.
+
+    Example:
+        >>> has_runs("ark-matrix"), has_runs("parquet")
+        (True, False)
+    """
+    form = FORMATS.get(name) or FORMATS.get(name.partition("-")[0])
+    return form is not None and form.runs
 
 
 def format_of_all(found: Sequence[Found]) -> Format:

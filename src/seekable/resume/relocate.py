@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.nodes.sources.indexed_sources import IndexedSource
+    from seekable.nodes.files.leaf import FilesLeaf
     from seekable.remote.listing import find
 else:
     find = lazy("seekable.remote.listing.find")
@@ -57,7 +57,7 @@ class FileSpan:
 
 def find_again(
     description: Mapping[str, Any], spans: Sequence[FileSpan], *, index_dir: str | None
-) -> IndexedSource | str:
+) -> FilesLeaf | str:
     """Return the files of a described source as their index has them, or why they are not found.
 
     Files and index must be those that were described: the same names, sizes, numbers of records and digests.
@@ -86,7 +86,7 @@ def find_again(
     return _source_of(description, parts)
 
 
-def _source_of(description: Mapping[str, Any], parts: Sequence[IndexedFiles]) -> IndexedSource:
+def _source_of(description: Mapping[str, Any], parts: Sequence[IndexedFiles]) -> FilesLeaf:
     """Return the source of files that were found; records that have to be decoded are bytes."""
     scanner = format_named(description["format"]).scanner
     files, roots = FileSet(tuple(parts)), ", ".join(dict.fromkeys(part.root for part in parts))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError, SourceOptions
     from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
+    from seekable.index.surveyor import Finder
     from seekable.nodes.columns.decode_column import DecodeTable
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import BatchForm
@@ -74,6 +75,16 @@ class TableSource(FilesLeaf):
     def blocks(self) -> Int64s:
         """The edges of blocks, int64: groups of rows; those of more than 8,192 are cut into equal runs."""
         return self.row_blocks.edges
+
+    @property
+    def finder(self) -> Finder:
+        """The format, which reads the footers of files."""
+        return self.form
+
+    @property
+    def decodes_itself(self) -> bool:
+        """True: a function of records goes into ``map``."""
+        return True
 
     @cached
     def row_blocks(self) -> RowBlocks:

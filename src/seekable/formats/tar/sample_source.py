@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError, SourceOptions
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Surveyor
+    from seekable.index.surveyor import Finder
     from seekable.nodes.graph import Reader
     from seekable.nodes.keys.key import Keys
 
@@ -80,10 +80,9 @@ class SampleSource(RunsLeaf):
         return tuple(dict.fromkeys(name for schema in self.words.schemas for name in schema.fields))
 
     @property
-    def scanner(self) -> Surveyor:
+    def finder(self) -> Finder:
         """The surveyor that found the samples."""
-        found: Surveyor = format_named(self.format).scanner  # type: ignore[assignment]
-        return found
+        return format_named(self.format).scanner
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the decoding, the columns, and every file by name, size, records and digests."""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.tokens.source.token_reading import TokensPlan
-    from seekable.formats.tokens.source.token_source import TokenSource
     from seekable.formats.tokens.tokenizing.store_document import PartFacts, StoreDocument
     from seekable.index.fileset import FileSet
+    from seekable.nodes.files.leaf import FilesLeaf
 
 __all__ = ["store_problems", "wrong_ids_in"]
 
@@ -30,7 +30,7 @@ _READ_BYTES = 8 << 20
 _PREVIEW_TOKENS = 8
 
 
-def wrong_ids_in(source: TokenSource, start: int, stop: int) -> dict[str, tuple[CorruptRecord, int]]:
+def wrong_ids_in(source: FilesLeaf, start: int, stop: int) -> dict[str, tuple[CorruptRecord, int]]:
     """Return the documents with an id that no token has; the function can run in any process.
 
     An id is wrong if it is below 0, or not below the vocabulary that the document of a token store has.

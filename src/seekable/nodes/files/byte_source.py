@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.decoding import Decoder
     from seekable.formats.source_options import OnError
-    from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
-    from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Finder
     from seekable.nodes.keys.key import Keys
     from seekable.remote.index import object_file
 else:
@@ -97,7 +96,17 @@ class FileSource(RunsLeaf):
         return f"open({self.asked}{key}{errors})"
 
     @property
-    def scanner(self) -> Scanner | TableFormat:
+    def decodes_itself(self) -> bool:
+        """True if the library decodes lines; objects of Kaldi may have holders of the user."""
+        return self.decoder.function is None and not self.decoder.reads_objects
+
+    def beside(self) -> tuple[FileSet, ...]:
+        """Return the other tables of a data directory of Kaldi."""
+        utterances = self.decoder.utterances
+        return () if utterances is None else tuple(table.files for table in utterances.tables.values())
+
+    @property
+    def finder(self) -> Finder:
         """The scanner that found the records."""
         form, entries = format_named(self.format), self.decoder.entries
         return (form if entries is None else form.with_holder(entries.holder)).scanner

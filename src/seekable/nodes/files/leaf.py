@@ -9,19 +9,32 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.contract import Leaf
+from seekable.nodes.readahead import read_rows
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from seekable._typing import Int64s
+    from seekable.errors import CorruptRecord
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
+    from seekable.index.surveyor import Finder
+    from seekable.index.verify.integrity import Problem
+    from seekable.nodes.conditions import Bounds, Where
 
-__all__ = ["FilesLeaf", "RunsLeaf"]
+    Bad = dict[str, tuple[CorruptRecord, int]]
+    """By path, the first record of a file that cannot be decoded, and the number of such records."""
+
+__all__ = ["FilesLeaf", "RunsLeaf", "undecodable"]
 
 _STREAK, _STREAK_BEGINS = 64, 8
 """Of rows read one by one in their order: the rows between two announcements, and before the first one."""
@@ -32,6 +45,12 @@ class FilesLeaf(Leaf):
 
     files: FileSet
     errors: OnError | None
+
+    if TYPE_CHECKING:
+
+        @property
+        def format(self) -> str:
+            """The name of the format, with what decides where records start."""
 
     @cached
     def size(self) -> int:
@@ -49,6 +68,71 @@ class FilesLeaf(Leaf):
 
     def close_others(self) -> None:
         """Close the files that are read besides; a source of ``files`` alone has none."""
+
+    @property
+    @abstractmethod
+    def finder(self) -> Finder:
+        """What found the records in the files."""
+
+    def over(self, files: FileSet) -> Self:
+        """Return the same source over other files."""
+        return replace(self, files=files)  # type: ignore[type-var]  # every concrete node is a dataclass
+
+    @property
+    def decodes_itself(self) -> bool:
+        """True if no function of the user is called to make a record, unless it is corrupt."""
+        return False
+
+    def declared_by_file(self) -> list[tuple[str, str, Mapping[str, Any]]] | None:
+        """Return for each file its path, its name below the opened folder, and the columns that it has.
+
+        Returns:
+            For each column an Arrow type; None for the whole where only records show which columns there are.
+        """
+        return None
+
+    def may_match_knowing(self, where: Where, known: Sequence[Mapping[str, Bounds]]) -> Int64s:
+        """Return the runs of rows that may pass, where bounds of some columns are known without the files.
+
+        Args:
+            where: the conditions.
+            known: for each file the known bounds; a file that these rule out is not opened.
+
+        Returns:
+            An array of shape (runs, 2), as of ``may_match``.
+        """
+        passing: dict[int, bool] = {}
+        for bounds in known:
+            if id(bounds) not in passing:
+                passing[id(bounds)] = where.may_pass(bounds)
+        may_pass = [False, *(passing[id(bounds)] for bounds in known), False]
+        edges = np.flatnonzero(np.diff(np.array(may_pass, dtype=np.int8)))
+        return self.files.starts[edges].reshape(-1, 2)
+
+    def beside(self) -> tuple[FileSet, ...]:
+        """Return the other indexed files that records are made of; their finder is that of ``files``."""
+        return ()
+
+    def problems(self) -> Sequence[Problem]:
+        """Return what is wrong with the content of files that the index does not see; all bytes are read."""
+        return ()
+
+    def bad_rows(self, start: int, stop: int) -> Bad:
+        """Return the records of some rows that cannot be decoded; any process can call it."""
+        return undecodable(self, start, stop)
+
+
+def undecodable(leaf: Leaf, start: int, stop: int) -> Bad:
+    """Return the records of some rows of a source of files that cannot be decoded."""
+    found: list[CorruptRecord] = []
+    collecting = replace(leaf, errors=found.append)  # type: ignore[type-var]  # each source has the field
+    for _ in read_rows(collecting, np.arange(start, stop, dtype=np.int64)):
+        pass  # Each corrupt record is collected, and reading goes on with the next one.
+    bad: Bad = {}
+    for error in sorted(found, key=lambda error: error.row):
+        first, before = bad.get(error.path, (error, 0))
+        bad[error.path] = first, before + 1
+    return bad
 
 
 class RunsLeaf(FilesLeaf):

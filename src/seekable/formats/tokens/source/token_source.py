@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import format_named
 from seekable.formats.tokens.source.stored_arrays import TokenFiles, arrays_of
@@ -25,10 +26,16 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.tokens import verify_tokens
     from seekable.formats.tokens.source.token_axis import TokenAxis
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Surveyor
+    from seekable.index.surveyor import Finder
+    from seekable.index.verify.integrity import Problem
+    from seekable.nodes.files.leaf import Bad
+
+else:
+    verify_tokens = lazy("seekable.formats.tokens.verify_tokens")
 
 __all__ = ["TokenSource", "token_source"]
 
@@ -61,10 +68,22 @@ class TokenSource(RunsLeaf):
         return TokenWords(self.files)
 
     @property
-    def scanner(self) -> Surveyor:
+    def finder(self) -> Finder:
         """The surveyor that found the documents."""
-        found: Surveyor = format_named(self.format).scanner  # type: ignore[assignment]
-        return found
+        return format_named(self.format).scanner
+
+    @property
+    def decodes_itself(self) -> bool:
+        """True: arrays need no decoding."""
+        return True
+
+    def problems(self) -> Sequence[Problem]:
+        """Return the parts of token stores whose content is not as it was written."""
+        return tuple(verify_tokens.store_problems(self.files))
+
+    def bad_rows(self, start: int, stop: int) -> Bad:
+        """Return the documents with an id that no token has."""
+        return verify_tokens.wrong_ids_in(self, start, stop)
 
     @property
     def keys(self) -> None:
