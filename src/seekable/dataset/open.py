@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from seekable.dataset import specs
     from seekable.dataset.dataset import Dataset
-    from seekable.formats.decoding import Decode
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.holder import Holder
     from seekable.formats.shar import shar_spec
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from seekable.index.keys import hashes, keyed
     from seekable.nodes.columns import hive_folders
     from seekable.nodes.columns import partitions as partition_columns
+    from seekable.nodes.files.decoder import Decode
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges

@@ -20,7 +20,7 @@ from seekable.storage.asked import PLAIN
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.formats import folders, unopened
     from seekable.formats.kaldi.files.pipes import Pipes
@@ -136,6 +136,9 @@ class Format:
     names_commands: bool = False
     """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""
 
+    finds_again: str = "seekable.formats.lines.line_source:found_again"
+    """The function behind `found_again`, ``module:name``."""
+
     runs: bool = True
     """True if the blocks of its files are runs of 1,024 rows, so that a description alone has them."""
 
@@ -188,6 +191,17 @@ class Format:
         builder: SourceBuilder = _imported(self.builder)
         return builder(self, options)
 
+    def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> Any:
+        """Return the source of a described one whose files were found, for the places of its records.
+
+        Args:
+            files: the files, as their index has them.
+            described: the description of the source.
+            shown: the data as the user names it.
+        """
+        made: Callable[[Format, FileSet, Mapping[str, Any], str], Any] = _imported(self.finds_again)
+        return made(self, files, described, shown)
+
 
 def _imported(path: str) -> Any:
     module, _, name = path.partition(":")
@@ -198,6 +212,7 @@ _CSV = "seekable.formats.lines.csv:CsvScanner"
 _DIALECTS = "seekable.formats.lines.csv_dialect:csv_variant"
 _LINES = "seekable.formats.lines.line_source:line_source"
 _TABLES = "seekable.formats.tables.tables:table_source"
+_TABLES_AGAIN = "seekable.formats.tables.tables:found_again"
 _ENTRIES = "seekable.formats.kaldi.entry_source:entry_source"
 _HOLDER = "seekable.formats.kaldi.holder_detection:with_holder"
 
@@ -216,10 +231,10 @@ FORMATS = MappingProxyType(
             Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True,
                    multiline=True, variants=_DIALECTS),
             Format("parquet", (".parquet", ".pq"), "seekable.formats.tables.parquet.format:ParquetFormat",
-                   _TABLES, "python", runs=False),
+                   _TABLES, "python", finds_again=_TABLES_AGAIN, runs=False),
             Format("arrow", (".arrow", ".feather", ".ipc"),
                    "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python",
-                   runs=False),
+                   finds_again=_TABLES_AGAIN, runs=False),
             Format("ark", (".ark",), "seekable.formats.kaldi.archive_scanner:ArchiveScanner", _ENTRIES,
                    "kaldi", compressible=True, holder_finder=_HOLDER),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
@@ -229,10 +244,12 @@ FORMATS = MappingProxyType(
                    names_commands=True),
             Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
                    "seekable.formats.tar.sample_source:sample_source", "fields", compressible=True,
-                   key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),
+                   key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant",
+                   finds_again="seekable.formats.tar.sample_source:found_again"),
             Format("tokens", (), "seekable.formats.tokens.families.by_family:TokenSurveyor",
                    "seekable.formats.tokens.source.token_source:token_source", "arrays",
                    variants="seekable.formats.tokens.options:token_variant",
+                   finds_again="seekable.formats.tokens.source.token_source:found_again",
                    named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors")),
         )
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.formats.decoding import Decoder
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.sources.sequence_source import SequenceSource
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.formats.decoding import entry_decoder
+from seekable.formats.kaldi.entry_decoder import EntryDecoder
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
@@ -60,7 +60,7 @@ def shapes_of(node: Node) -> NDArray[np.int64] | list[tuple[int, ...] | None]:
 
 
 def _shapes_of_leaf(leaf: Leaf) -> Any:
-    if isinstance(leaf, FileSource) and leaf.decoder.entries is not None:
-        return replace(leaf, decoder=entry_decoder(replace(leaf.decoder.entries, wanted="shape")))
+    if isinstance(leaf, FileSource) and isinstance(leaf.decoder, EntryDecoder):
+        return replace(leaf, decoder=leaf.decoder.wanting("shape"))
     message = f"shapes() is for entries of Kaldi's tables, and {leaf!r} is none: sk.open('scp:...') opens one"
     raise InvalidArgument(message)

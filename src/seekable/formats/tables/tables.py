@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["TableSource", "table_source"]
+__all__ = ["TableSource", "found_again", "table_source"]
 
 
 @final
@@ -80,6 +80,10 @@ class TableSource(FilesLeaf):
     def finder(self) -> Finder:
         """The format, which reads the footers of files."""
         return self.form
+
+    def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
+        """Return the form of records."""
+        return self.decode
 
     @property
     def decodes_itself(self) -> bool:
@@ -285,6 +289,13 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
         return made
 
     return source
+
+
+def found_again(form: Format, files: FileSet, _: Mapping[str, Any], shown: str) -> TableSource:
+    """Return the source of a described one whose files were found."""
+    scanner = form.scanner
+    assert is_table_indexer(scanner)
+    return TableSource(files, scanner, "python", asked=shown)
 
 
 def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
+import numpy as np
+
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, TarWarning
 from seekable.formats.registry import format_named
@@ -22,15 +24,16 @@ from seekable.formats.tar.sample_records import (
     recovered_sample,
 )
 from seekable.formats.tar.tar_format import sample_rule_of
+from seekable.index.keys.keyed import keys_of_samples
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.files.leaf import RunsLeaf
-from seekable.nodes.keys.key import SAMPLE_KEY
+from seekable.nodes.files.leaf import OwnKeys, RunsLeaf
+from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn
+from seekable.nodes.map import Map
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
@@ -39,10 +42,11 @@ if TYPE_CHECKING:
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
+    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Reader
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.keys.key import KeyOf, Keys
 
-__all__ = ["SampleSource", "sample_source"]
+__all__ = ["SampleSource", "found_again", "sample_source"]
 
 _MOST_WARNED = 5
 """The most files that one warning names."""
@@ -88,7 +92,7 @@ class SampleSource(RunsLeaf):
         """Return the format, the decoding, the columns, and every file by name, size, records and digests."""
         columns = {} if self.columns is None else {"columns": list(self.columns)}
         missing = {"missing": "none"} if self.fills else {}
-        decode = self.decoders.described(partial(describe_function, version=self.version))
+        decode = self.described_decode(describe_function)
         return {
             "format": self.format,
             "decode": decode,
@@ -129,6 +133,14 @@ class SampleSource(RunsLeaf):
             return made_record(shape, mapped, start, self.words.of_sample(file, row))
         except FieldError as error:
             return recovered_sample(self.errors, error, mapped, start, row=row, rule=shape.rule)
+
+    def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
+        """Return what decides the fields of given bytes, JSON-safe."""
+        return self.decoders.described(partial(describe, version=self.version))
+
+    def own_keys(self) -> OwnKeys:
+        """Return the keys of samples."""
+        return _SampleKeys(self)
 
     def key_at(self, row: int) -> str:
         """Return the key of a row, whatever columns records have.
@@ -188,6 +200,36 @@ class SampleSource(RunsLeaf):
         return numbers
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class _SampleKeys(OwnKeys):
+    """The keys of the samples of a source, of which the index has the hashes."""
+
+    source: SampleSource
+
+    @property
+    def of(self) -> KeyOf:
+        """The column of the key."""
+        return SAMPLE_KEY
+
+    def described(self) -> dict[str, Any]:
+        """Return the format that finds samples."""
+        return keys_of_samples(self.source.files.entry(0).format)
+
+    def hashes(self, rows: Int64s) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return the hashes of the index; each sample has a key."""
+        return self.source.key_hashes(rows), np.ones(len(rows), np.bool_)
+
+    def key_at(self, row: int) -> str:
+        """Return the key of a row, which is read from the header of its first member."""
+        return self.source.key_at(row)
+
+    def alone(self, keys: Keys) -> Node:
+        """Return the keys of samples whose fields are not read."""
+        alone = replace(self.source, columns=(SAMPLE_KEY,), needed=frozenset([SAMPLE_KEY]))
+        return Map(alone, KeyIn(SAMPLE_KEY), None, "keys")
+
+
 def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], SampleSource]:
     """Return a function from indexed tar files to the source of their samples.
 
@@ -226,6 +268,11 @@ def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], S
         return made
 
     return source
+
+
+def found_again(form: Format, files: FileSet, _: Mapping[str, Any], shown: str) -> SampleSource:
+    """Return the source of a described one whose files were found; its fields are bytes."""
+    return SampleSource(files, form.name, checked_decode("bytes"), asked=shown)
 
 
 def _check_columns(source: SampleSource) -> None:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._lazy import lazy
-from seekable.formats.decoding import some_fields, utterance_decoder
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.files.leaf import RunsLeaf
-from seekable.nodes.files.recovery import recovered
 from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
@@ -26,15 +24,16 @@ from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.decoding import Decoder
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
+    from seekable.nodes.files.decoder import Decoder
+    from seekable.nodes.files.leaf import OwnKeys
     from seekable.nodes.keys.key import Keys
     from seekable.remote.index import object_file
 else:
@@ -78,13 +77,17 @@ class FileSource(RunsLeaf):
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the decoding, and every file by name, size, records and digests."""
-        function = self.decoder.function
-        decode: Any = self.decoder.name if function is None else describe_function(function, self.version)
-        if self.decoder.entries is not None and self.version is not None:
-            decode = {"holder": decode, "version": self.version}
-        utterances = self.decoder.utterances
-        more = {} if utterances is None else utterances.described()
+        decode = self.described_decode(describe_function)
+        more = self.decoder.described_besides()
         return {"format": self.format, "decode": decode, "files": self.files.described(), **more}
+
+    def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
+        """Return what decides the records of given bytes, JSON-safe."""
+        return self.decoder.described(describe, self.version)
+
+    def own_keys(self) -> OwnKeys | None:
+        """Return the keys of entries of Kaldi's tables."""
+        return self.decoder.own_keys(self)
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
@@ -102,14 +105,12 @@ class FileSource(RunsLeaf):
 
     def beside(self) -> tuple[FileSet, ...]:
         """Return the other tables of a data directory of Kaldi."""
-        utterances = self.decoder.utterances
-        return () if utterances is None else tuple(table.files for table in utterances.tables.values())
+        return self.decoder.beside()
 
     @property
     def finder(self) -> Finder:
         """The scanner that found the records."""
-        form, entries = format_named(self.format), self.decoder.entries
-        return (form if entries is None else form.with_holder(entries.holder)).scanner
+        return self.decoder.finder(self.format)
 
     @property
     def reads_all_bytes(self) -> bool:
@@ -136,28 +137,20 @@ class FileSource(RunsLeaf):
             return decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             path, offset = self.files.shown_path(file), self.files.range(file, row)[0]
-            return recovered(self.errors, decoder, view, error, path=path, row=row, offset=offset)
+            return decoder.recovered(self.errors, view, error, path=path, row=row, offset=offset)
 
     def close_others(self) -> None:
         """Close the files that lines name, and the other tables of a directory."""
-        if self.decoder.entries is not None:
-            self.decoder.entries.files.close()
-        if self.decoder.utterances is not None:
-            self.decoder.utterances.close()
+        self.decoder.close()
 
     def narrowed(self, columns: frozenset[str]) -> FileSource:
         """Return the source for some columns; the others of JSON and of utterances are not made."""
-        utterances = self.decoder.utterances
-        if utterances is None:
-            decoder = some_fields(self.decoder, columns)
-        else:
-            decoder = utterance_decoder(utterances.narrowed(columns))
+        decoder = self.decoder.narrowed(columns)
         return self if decoder is self.decoder else replace(self, decoder=decoder)
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the names of the columns of utterances of Kaldi; None of lines and entries."""
-        utterances = self.decoder.utterances
-        return None if utterances is None else dict.fromkeys(utterances.columns)
+        return self.decoder.declared()
 
 
 class _FilesReader(Reader):
@@ -265,9 +258,8 @@ class _FilesPlan(Plan):
     def _recovered(self, place: int, decoder: Decoder, record: memoryview, error: Exception) -> Any:
         """Return what stands for a record that cannot be decoded, by its place in the plan."""
         file, files = int(self.files[place]), self.reader.files
-        return recovered(
+        return decoder.recovered(
             self.reader.errors[file],
-            decoder,
             record,
             error,
             path=files.mapped(file).name,

@@ -7,7 +7,7 @@ class it is.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +21,9 @@ from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.errors import CorruptRecord
@@ -30,14 +32,49 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.index.verify.integrity import Problem
     from seekable.nodes.conditions import Bounds, Where
+    from seekable.nodes.contract import Node
+    from seekable.nodes.keys.key import KeyOf, Keys
 
     Bad = dict[str, tuple[CorruptRecord, int]]
     """By path, the first record of a file that cannot be decoded, and the number of such records."""
 
-__all__ = ["FilesLeaf", "RunsLeaf", "undecodable"]
+__all__ = ["FilesLeaf", "OwnKeys", "RunsLeaf", "undecodable"]
 
 _STREAK, _STREAK_BEGINS = 64, 8
 """Of rows read one by one in their order: the rows between two announcements, and before the first one."""
+
+
+class OwnKeys(ABC):
+    """The keys of a source that has them without its records; a small value, picklable."""
+
+    @property
+    @abstractmethod
+    def of(self) -> KeyOf:
+        """The definition of these keys."""
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Return what decides the keys besides the files, JSON-safe, for the file of their index."""
+
+    @abstractmethod
+    def hashes(self, rows: Int64s) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return the hash of the key of each row, and an array that is False for rows without a key."""
+
+    @abstractmethod
+    def key_at(self, row: int) -> str:
+        """Return the key of a row.
+
+        Raises:
+            IndexStale: the file has changed.
+        """
+
+    @abstractmethod
+    def alone(self, keys: Keys) -> Node:
+        """Return the same rows, whose records are their keys.
+
+        Args:
+            keys: the index of these keys.
+        """
 
 
 class FilesLeaf(Leaf):
@@ -51,6 +88,10 @@ class FilesLeaf(Leaf):
         @property
         def format(self) -> str:
             """The name of the format, with what decides where records start."""
+
+        @property
+        def version(self) -> str | int | None:
+            """What the user says in the place of the code of functions."""
 
     @cached
     def size(self) -> int:
@@ -77,6 +118,18 @@ class FilesLeaf(Leaf):
     def over(self, files: FileSet) -> Self:
         """Return the same source over other files."""
         return replace(self, files=files)  # type: ignore[type-var]  # every concrete node is a dataclass
+
+    def own_keys(self) -> OwnKeys | None:
+        """Return the keys that records have without being read; None if they have none."""
+        return None
+
+    def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
+        """Return what decides the records of given bytes, JSON-safe.
+
+        Args:
+            describe: returns the description of a function with the version that stands for its code.
+        """
+        return None
 
     @property
     def decodes_itself(self) -> bool:

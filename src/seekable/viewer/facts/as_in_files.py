@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import DataNotFound
-from seekable.formats.decoding import decoder_named
+from seekable.formats.lines.line_source import decoder_named
 from seekable.formats.shar.shar_source import DataSource
 from seekable.nodes.bases import leaves_of, with_leaves
 from seekable.nodes.files.byte_source import FileSource

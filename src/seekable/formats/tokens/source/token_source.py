@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     verify_tokens = lazy("seekable.formats.tokens.verify_tokens")
 
-__all__ = ["TokenSource", "token_source"]
+__all__ = ["TokenSource", "found_again", "token_source"]
 
 _MOST_WARNED = 5
 """The most files that one warning names."""
@@ -88,6 +88,11 @@ class TokenSource(RunsLeaf):
     @property
     def keys(self) -> None:
         """Always None: documents have no keys."""
+        return None
+
+    @property
+    def version(self) -> None:
+        """Always None: no function makes documents."""
         return None
 
     @cached
@@ -221,6 +226,12 @@ def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], To
         return made
 
     return source
+
+
+def found_again(_: Format, files: FileSet, described: Mapping[str, Any], shown: str) -> TokenSource:
+    """Return the source of a described one whose files were found, with the same columns."""
+    columns = described.get("columns")
+    return TokenSource(files, described["format"], shown, columns=None if columns is None else tuple(columns))
 
 
 def _warn(source: TokenSource) -> None:
