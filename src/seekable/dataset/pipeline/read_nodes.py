@@ -19,6 +19,7 @@ from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import open_files
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.columns.cast import target_of
+from seekable.nodes.files.payload import payload_decoder, payload_kinds
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import entry_key
 from seekable.packing.lengths.row_lengths import RowLengths
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from seekable.dataset.pipeline.functions import Given
     from seekable.dataset.pipeline.sources import Roots
-    from seekable.formats.audio import decoder as sound_decoder
     from seekable.formats.kaldi import utterance_source
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
 else:
     decode_argument = lazy("seekable.formats.tar.fields.decode_argument")
-    sound_decoder = lazy("seekable.formats.audio.decoder")
     utterance_source = lazy("seekable.formats.kaldi.utterance_source")
 
 __all__ = ["NodeReader", "Resources"]
@@ -280,12 +279,13 @@ class NodeReader:
             raise CorruptState(message) from None
 
     def _named(self, asked: Any, where: str) -> Any:
-        if isinstance(asked, dict) and "audio" in asked:
-            said = checked(asked["audio"], dict[str, Any], f"{where}.audio")
+        kinds = [kind for kind in payload_kinds() if kind in asked] if isinstance(asked, dict) else []
+        if kinds:
+            said = checked(asked[kinds[0]], dict[str, Any], f"{where}.{kinds[0]}")
             try:
-                return sound_decoder.audio(**said)
+                return payload_decoder(kinds[0], **said)
             except (TypeError, ValueError) as error:
-                message = f"{where}.audio: {error}"
+                message = f"{where}.{kinds[0]}: {error}"
                 raise CorruptState(message) from None
         return None if asked is None else self._named_or_function(asked, where)
 

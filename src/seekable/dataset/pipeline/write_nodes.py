@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import PLAIN, arrow_type_as_json, value_as_json
 from seekable.dataset.pipeline.functions import Names, described
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
 from seekable.dataset.pipeline.sources import files_as_json
 from seekable.errors import InvalidArgument
 from seekable.nodes.contract import Leaf
+from seekable.nodes.files.payload import kind_of_payload
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.sources.sequence_source import SequenceSource
 
@@ -20,15 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from seekable.dataset.pipeline.row_files import RowFiles
-    from seekable.formats.audio import decoder as sound_decoder
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import Keys
     from seekable.packing.lengths.row_lengths import RowLengths
-else:
-    sound_decoder = lazy("seekable.formats.audio.decoder")
 
 __all__ = ["NodeWriter"]
 
@@ -140,9 +137,8 @@ class NodeWriter:
         return {"every": self._named(decoders.every, where)}
 
     def _named(self, asked: Any, where: str) -> Any:
-        if isinstance(asked, sound_decoder.AudioDecoder):
-            part = asked.part
-            return {"audio": {"offset": part.offset, "duration": part.duration, "short": part.short}}
+        if kind := kind_of_payload(asked):
+            return {kind: asked.as_json()}
         return None if asked is None else self.named_or_function(asked, where)
 
     def folders(self, files: Iterable[FileSet]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The decoder of the entries of Kaldi's tables, and their keys without their objects."""
+"""The decoder of the entries of Kaldi's tables, and their keys and shapes without their objects."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ from seekable.formats.lines.line_source import line_span
 from seekable.formats.registry import format_named
 from seekable.index.keys.key_hash import text_key_hashes
 from seekable.index.keys.keyed import keys_of_entries
+from seekable.nodes.bases import with_leaves
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.files.leaf import OwnKeys
+from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import Keys, entry_key
+from seekable.nodes.readahead import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,9 +44,9 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.source_options import OnError
     from seekable.index.surveyor import Finder
-    from seekable.nodes.contract import Node
+    from seekable.nodes.contract import Leaf, Node
     from seekable.nodes.files.decoder import Saving
-    from seekable.nodes.files.leaf import FilesLeaf
+    from seekable.nodes.files.leaf import FilesLeaf, Shapes
     from seekable.nodes.keys.key import KeyOf
 else:
     named_objects = lazy("seekable.formats.kaldi.named_objects")
@@ -50,6 +54,9 @@ else:
 __all__ = ["EntryDecoder"]
 
 _PREVIEW_BYTES = 80
+
+_PLANNED = 1 << 16
+"""The rows of which shapes are planned together."""
 
 _NEVER_LEFT_OUT = (InvalidArgument, PipeRefused, MissingDependency)
 """Errors of many entries, which the user can end; as in Kaldi, also a range that an object does not have."""
@@ -123,6 +130,10 @@ class EntryDecoder(Decoder):
     def own_keys(self, source: FilesLeaf) -> OwnKeys:
         """Return the keys of entries."""
         return _EntryKeys(source, self)
+
+    def shapes_of(self, node: Node) -> Shapes:
+        """Return the shapes of the objects of a dataset of entries; only their headers are read."""
+        return _shapes_of(node)
 
     def recovered(
         self, errors: OnError | None, view: memoryview, error: Exception, *, path: str, row: int, offset: int
@@ -208,3 +219,45 @@ class _EntryKeys(OwnKeys):
         if entries.kind == "ark" and ends_file and not entries.is_whole(mapped.view[starts[-1] : ends[-1]]):
             keys[-1] = b""
         return keys
+
+
+def _shapes_of(node: Node) -> Shapes:
+    """Return the shapes of the objects of epoch 0 of a dataset of Kaldi's tables.
+
+    Returns:
+        An int64 array of shape (records, dimensions); a list of tuples if objects have different numbers of
+        dimensions, or some record is a hole, for which it has None.
+
+    Raises:
+        InvalidArgument: records are not the entries of Kaldi's tables.
+        EndlessDataset: the dataset has no end.
+        CorruptRecord: an entry cannot be read.
+    """
+    size = known_size(node, "shapes()")
+    shapes = with_leaves(node, _shapes_of_leaf, past_records=False)
+    if shapes is None:
+        message = f"shapes() is for entries of Kaldi's tables in some order, and {node!r} makes other records"
+        raise InvalidArgument(message)
+    arrays: list[NDArray[np.int64]] = []
+    several: list[tuple[int, ...] | None] | None = None
+    for start in range(0, size, _PLANNED):
+        rows = np.arange(start, min(start + _PLANNED, size), dtype=np.int64)
+        some = [None if pair is HOLE else pair[1] for _, found in read_rows(shapes, rows) for pair in found]
+        dims = {None if shape is None else len(shape) for shape in some}
+        if several is None and (None in dims or len(dims) > 1 or (arrays and dims != {arrays[0].shape[1]})):
+            several = [tuple(shape) for array in arrays for shape in array.tolist()]
+        if several is None:
+            arrays.append(np.array(some, dtype=np.int64))
+        else:
+            several += some
+    if several is not None:
+        return several
+    return np.concatenate(arrays) if arrays else np.empty((0, 0), dtype=np.int64)
+
+
+def _shapes_of_leaf(leaf: Leaf) -> Any:
+    decoder = leaf.decoder if isinstance(leaf, FileSource) else None
+    if isinstance(leaf, FileSource) and isinstance(decoder, EntryDecoder):
+        return replace(leaf, decoder=decoder.wanting("shape"))
+    message = f"shapes() is for entries of Kaldi's tables, and {leaf!r} is none: sk.open('scp:...') opens one"
+    raise InvalidArgument(message)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
+    from seekable.nodes.contract import Node
     from seekable.nodes.files.decoder import Decoder
-    from seekable.nodes.files.leaf import OwnKeys
+    from seekable.nodes.files.leaf import OwnKeys, Shapes
     from seekable.nodes.keys.key import Keys
     from seekable.remote.index import object_file
 else:
@@ -84,6 +85,10 @@ class FileSource(RunsLeaf):
     def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
         """Return what decides the records of given bytes, JSON-safe."""
         return self.decoder.described(describe, self.version)
+
+    def shapes_of(self, node: Node) -> Shapes | None:
+        """Return the shapes of the objects of a dataset over entries of Kaldi's tables."""
+        return self.decoder.shapes_of(node)
 
     def own_keys(self) -> OwnKeys | None:
         """Return the keys of entries of Kaldi's tables."""

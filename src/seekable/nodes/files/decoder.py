@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.nodes.files.leaf import FilesLeaf, OwnKeys
+    from seekable.nodes.contract import Node
+    from seekable.nodes.files.leaf import FilesLeaf, OwnKeys, Shapes
 
 __all__ = ["Decode", "Decoder", "Saving"]
 
@@ -134,6 +135,10 @@ class Decoder(ABC):
 
     def own_keys(self, source: FilesLeaf) -> OwnKeys | None:
         """Return the keys that the records of a source have without being decoded; None if they have none."""
+        return None
+
+    def shapes_of(self, node: Node) -> Shapes | None:
+        """Return the shapes of the objects of a dataset; None if records are other things."""
         return None
 
     def of_key(self, field: str) -> Decoder | None:

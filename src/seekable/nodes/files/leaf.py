@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import KeyOf, Keys
 
+    Shapes = NDArray[np.int64] | list[tuple[int, ...] | None]
+    """The shapes of objects: an array if all have as many dimensions, else a list, with None for holes."""
+
     Bad = dict[str, tuple[CorruptRecord, int]]
     """By path, the first record of a file that cannot be decoded, and the number of such records."""
 
@@ -121,6 +124,10 @@ class FilesLeaf(Leaf):
 
     def own_keys(self) -> OwnKeys | None:
         """Return the keys that records have without being read; None if they have none."""
+        return None
+
+    def shapes_of(self, node: Node) -> Shapes | None:
+        """Return the shapes of the objects of a dataset over this source; None if it has none."""
         return None
 
     def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
