@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seekable.nodes.contract import Node
+    from seekable.nodes.files.leaf import FilesLeaf
 
 LEAVES = {
     FileSource.kind,
@@ -208,9 +209,7 @@ def finder(root: Path, number: int) -> Any:
     )
 
 
-def unwrapped(
-    found: FileSource | SampleSource | TableSource | TokenSource | str,
-) -> FileSource | SampleSource | TableSource | TokenSource | None:
+def unwrapped(found: FilesLeaf | str) -> FilesLeaf | None:
     return None if isinstance(found, str) else found
 
 

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
     from seekable.dataset import specs
     from seekable.dataset.dataset import Dataset
-    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.holder import Holder
     from seekable.formats.shar import shar_spec
-    from seekable.formats.source_options import OnError
+    from seekable.formats.source_options import OnError, Pipes
     from seekable.formats.tar import sibling_archives
     from seekable.formats.tar.fields.field_decoder import AskedDecoder
     from seekable.index.keys import hashes, keyed

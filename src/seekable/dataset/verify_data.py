@@ -16,9 +16,6 @@ from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.formats.shar.shar_opening import format_of_field, open_shar, unequal_files
 from seekable.formats.shar.shar_spec import shar_files
 from seekable.formats.source_options import SourceOptions
-from seekable.formats.tables.tables import TableSource
-from seekable.formats.tokens.options import TOKENS
-from seekable.formats.tokens.verify_tokens import store_problems
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
@@ -138,8 +135,9 @@ def verify(  # noqa: PLR0913 - keywords
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {_as_root(os.fsdecode(path)) for path in asked if paths.is_folder(os.fsdecode(path))}
     verified = check(found, kind.scanner, folders=folders)
-    if deep and kind.name.startswith(TOKENS):
-        verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
+    if deep:
+        content = _of_places(verified.good, kind).problems()
+        verified = replace(verified, problems=(*verified.problems, *content))
     if not decode:
         return verified
     return _decoded(verified, _records(verified.good, kind, options), how)
@@ -234,9 +232,15 @@ def _decoded(verified: Verification, records: _Decodable, how: _Run) -> Verifica
 
 def _records(files: FileSet, kind: Format, options: SourceOptions) -> FilesLeaf:
     if is_table_indexer(kind.scanner):
-        return TableSource(files, kind.scanner, "python", asked="")
+        return _of_places(files, kind)  # Tables whose types do not go together are verified all the same.
     records: FilesLeaf = kind.source(options)(files)
     return records
+
+
+def _of_places(files: FileSet, kind: Format) -> FilesLeaf:
+    """Return the source of files, without the checks of how records are decoded."""
+    found: FilesLeaf = kind.found_again(files, {"format": kind.name}, "")
+    return found
 
 
 def _undecodable(records: _Decodable, how: _Run) -> Bad:

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable.formats import folders, unopened
-    from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.tables.table_format import TableFormat
+    from seekable.formats.source_options import Pipes
     from seekable.index.fileset import FileSet
-    from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Finder
     from seekable.remote import hub_folders
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Found, Listing
@@ -116,7 +114,7 @@ class Format:
     holder_finder: str = ""
     """The `HolderFinder` of a format that needs a holder, ``module:name``; empty if it needs none."""
 
-    holder: Holder | None = None
+    holder: Any = None
     """The holder that reads the objects of Kaldi's tables; None before it is found, and for others."""
 
     key: str = ""
@@ -143,10 +141,10 @@ class Format:
     """True if the blocks of its files are runs of 1,024 rows, so that a description alone has them."""
 
     @property
-    def scanner(self) -> Scanner | TableFormat:
+    def scanner(self) -> Finder:
         """The scanner that finds the records in its files; of tables, the format that reads them too."""
         made_of = (self.name,) if self.holder is None else (self.name, self.holder)
-        found: Scanner | TableFormat = _imported(self.finder)(*made_of)
+        found: Finder = _imported(self.finder)(*made_of)
         return found
 
     def resolved(self, options: SourceOptions, found: Sequence[Found]) -> Format:

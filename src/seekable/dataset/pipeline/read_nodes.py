@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline.functions import Given
     from seekable.dataset.pipeline.sources import Roots
     from seekable.formats.kaldi import utterance_source
-    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
+    from seekable.formats.source_options import Pipes
     from seekable.formats.tar.fields import decode_argument
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet

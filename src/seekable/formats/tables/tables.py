@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, final
 
 import numpy as np
 
@@ -261,10 +261,7 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
         InvalidArgument: an option breaks a rule.
         WrongType: an option is of the wrong type.
     """
-    scanner, decode = form.scanner, options.decode
-    if not is_table_indexer(scanner):
-        message = f"{form.name!r} is no format of tables"
-        raise WrongType(message)
+    scanner, decode = _table_format(form), options.decode
     if decode is not None and (not isinstance(decode, str) or decode not in DECODERS):
         message = (
             f"decode must be one of {', '.join(map(repr, DECODERS))} for tables (got {decode!r}); a function "
@@ -293,9 +290,19 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
 
 def found_again(form: Format, files: FileSet, _: Mapping[str, Any], shown: str) -> TableSource:
     """Return the source of a described one whose files were found."""
-    scanner = form.scanner
-    assert is_table_indexer(scanner)
-    return TableSource(files, scanner, "python", asked=shown)
+    return TableSource(files, _table_format(form), "python", asked=shown)
+
+
+def _table_format(form: Format) -> TableFormat:
+    """Return the format that reads tables.
+
+    Raises:
+        WrongType: the format is of something else.
+    """
+    if not is_table_indexer(form.scanner):
+        message = f"{form.name!r} is no format of tables"
+        raise WrongType(message)
+    return cast("TableFormat", form.scanner)
 
 
 def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
