@@ -89,7 +89,7 @@ class PlaceholderSource(Leaf):
         """
         if self.files is not None:
             return self.files.blocks
-        if "format" in self.described and not has_runs(self.described["format"]) and not self.any_order:
+        if not self.tells_blocks and not self.any_order:
             message = (
                 f"where groups of rows end in files of {self.described['format']!r} is not in the "
                 f"description, and a windowed shuffle depends on it: say where the files are with --root, or "
@@ -97,6 +97,11 @@ class PlaceholderSource(Leaf):
             )
             raise InvalidArgument(message)
         return default_blocks_within(np.array(self.records, dtype=np.int64))
+
+    @property
+    def tells_blocks(self) -> bool:
+        """True if the description alone has the blocks: that of tables lacks the groups of their rows."""
+        return "format" not in self.described or has_runs(self.described["format"])
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the arguments of the described source."""

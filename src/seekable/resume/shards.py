@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.siblings import Siblings
 from seekable.nodes.bases import Ascending, ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
@@ -140,7 +139,7 @@ def _hides_blocks(leaf: Leaf) -> bool:
     """Return True for described tables, whose groups of rows a description lacks."""
     if not isinstance(leaf, PlaceholderSource) or leaf.files is not None:
         return False
-    return leaf.described["kind"] == TableSource.kind or leaf.described["kind"] in UNKNOWN_ROWS
+    return not leaf.tells_blocks or leaf.described["kind"] in UNKNOWN_ROWS
 
 
 def leaves_of(node: Node) -> Iterator[Leaf]:
