@@ -105,12 +105,8 @@ class SampleSource(RunsLeaf):
         """Return the call of ``sk.open``."""
         columns = "" if self.columns is None else f", columns={list(self.columns)}"
         missing = ", missing='none'" if self.fills else ""
-        own = self.keys is None or self.keys.of == SAMPLE_KEY
-        key = "" if own or self.keys is None else f", key={self.keys.name}"
-        errors = (
-            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
-        )
-        return f"open({self.asked}{columns}{_shown_decode(self.decoders)}{missing}{key}{errors})"
+        options = self.shown_options(SAMPLE_KEY)
+        return f"open({self.asked}{columns}{_shown_decode(self.decoders)}{missing}{options})"
 
     @classmethod
     def reader(cls, nodes: Sequence[SampleSource]) -> Reader:

@@ -96,12 +96,7 @@ class FileSource(RunsLeaf):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
-        own = self.keys is None or self.keys.of in (entry_key, format_named(self.format).key)
-        key = "" if own or self.keys is None else f", key={self.keys.name}"
-        errors = (
-            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
-        )
-        return f"open({self.asked}{key}{errors})"
+        return f"open({self.asked}{self.shown_options(entry_key, format_named(self.format).key)})"
 
     @property
     def decodes_itself(self) -> bool:

@@ -122,6 +122,17 @@ class FilesLeaf(Leaf):
         """Return the same source over other files."""
         return replace(self, files=files)  # type: ignore[type-var]  # every concrete node is a dataclass
 
+    def shown_options(self, *own: KeyOf) -> str:
+        """Return ``key=`` and ``errors=`` as they stand in the call of ``sk.open``, each after a comma.
+
+        Args:
+            own: the keys that a source of this format has without being asked for them.
+        """
+        key = "" if self.keys is None or self.keys.of in own else f", key={self.keys.name}"
+        if self.errors is None:
+            return key
+        return f"{key}, errors={getattr(self.errors, '__qualname__', self.errors)}"
+
     def own_keys(self) -> OwnKeys | None:
         """Return the keys that records have without being read; None if they have none."""
         return None

@@ -124,10 +124,7 @@ class TokenSource(RunsLeaf):
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
         columns = "" if self.columns is None else f", columns={list(self.columns)}"
-        errors = (
-            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
-        )
-        return f"open({self.asked}{columns}{errors})"
+        return f"open({self.asked}{columns}{self.shown_options()})"
 
     @classmethod
     def reader(cls, nodes: Sequence[TokenSource]) -> TokensReader:
