@@ -40,6 +40,7 @@ from seekable.nodes.columns.rename import MapColumns, Rename
 from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.filter import Filter
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.interleave import Interleave
@@ -52,7 +53,6 @@ from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
-from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit

@@ -1,4 +1,4 @@
-"""What a process loads that opens an indexed file and takes a batch."""
+"""What a process loads that opens an indexed file, takes a batch, and then its state."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_MODULES = 124
+MOST_OF_A_STATE = 10
 LATE = frozenset(
     {
         *(
@@ -42,16 +43,20 @@ WRITTEN = 1_700_000_000
 TAKE_A_BATCH = """
 import sys
 import seekable as sk
-batch = next(iter(sk.Loader(sk.open(sys.argv[1]).shuffle(seed=1), batch_size=4, prefetch=0)))
+loader = sk.Loader(sk.open(sys.argv[1]).shuffle(seed=1), batch_size=4, prefetch=0)
+batch = next(iter(loader))
 assert sorted(batch) == ["id"] and len(batch["id"]) == 4, batch
 assert "numpy.ma" not in sys.modules  # It takes as long to load as all of a small dataset to open.
 print(*[name for name in sys.modules if name.partition(".")[0] == "seekable"])
+before = set(sys.modules)
+loader.state_dict()
+print(*[name for name in sys.modules if name.partition(".")[0] == "seekable" and name not in before])
 """
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The modules of seekable that the process has loaded."""
+def output(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the process has printed: the modules of its batch, and those that its state took besides."""
     path: Path = tmp_path_factory.mktemp("startup") / "a.jsonl"
     path.write_text("".join(f"{json.dumps({'id': row})}\n" for row in range(20)))
     # Of a file written this moment the index is made anew: the file may change within its time stamp.
@@ -60,7 +65,13 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", TAKE_A_BATCH, path], capture_output=True, text=True, check=True
     )
-    return done.stdout.split()
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def loaded(output: list[str]) -> list[str]:
+    """The modules of seekable that the process has loaded for a batch."""
+    return output[0].split()
 
 
 def test_a_batch_of_lines_needs_few_modules(loaded: list[str]) -> None:
@@ -70,3 +81,7 @@ def test_a_batch_of_lines_needs_few_modules(loaded: list[str]) -> None:
 def test_no_code_of_other_jobs_is_loaded(loaded: list[str]) -> None:
     late = {name for name in loaded if not LATE.isdisjoint(name.split("."))}
     assert sorted(late - NAMES_OF_LATE_CODE) == []
+
+
+def test_the_first_state_of_a_run_needs_few_modules_more(output: list[str]) -> None:
+    assert len(output[1].split()) <= MOST_OF_A_STATE, output[1]

@@ -13,7 +13,7 @@ import pytest
 
 import seekable as sk
 from seekable.formats.tar.sample_source import SampleSource
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.viewer.facts import length_histogram as room
 from seekable.viewer.facts.histogram import lengths_in_bins
 from seekable.viewer.facts.record_lengths import record_lengths

@@ -13,7 +13,7 @@ from tests.formats.splitter import lines
 
 import seekable as sk
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.decoding import Decoder, decoder_named, line_span
+from seekable.formats.lines.line_source import LineDecoder, decoder_named, line_span
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ENDS = [b"", b"\n", b"\r\n", b"\n\n", b"\r\n \t\r\n\n", b"\n  "]
 
 
-def decode(decoder: Decoder, raw: bytes) -> Any:
+def decode(decoder: LineDecoder, raw: bytes) -> Any:
     try:
         return decoder.fast(memoryview(raw))
     except ValueError:

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.formats.decoding import Decoder, decoder_named, only_field, some_fields
 from seekable.formats.lines.json_fields import JsonFields
+from seekable.formats.lines.line_source import LineDecoder, decoder_named, only_field, some_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ def test_some_fields_are_those_of_the_whole_record(lines: list[bytes], fields: s
             assert repr(kept(decoded(lean, line), fields)) == repr(kept(decoded(whole, line), fields))
 
 
-def decoded(decoder: Decoder, line: bytes) -> Any:
+def decoded(decoder: LineDecoder, line: bytes) -> Any:
     try:
         return decoder.fast(memoryview(line))
     except (ValueError, msgspec.DecodeError, RecursionError):
@@ -141,7 +141,7 @@ def test_a_field_whose_name_is_not_ascii(name: str) -> None:
     ],
     ids=["some", "only", "fewer"],
 )
-def test_other_decoders_of_one_field(made: Callable[[Decoder], Decoder]) -> None:
+def test_other_decoders_of_one_field(made: Callable[[LineDecoder], LineDecoder]) -> None:
     view, decoder = memoryview(b'{"id": 7, "text": "hi"}\n'), made(decoder_named("json"))
     assert decoder.fast(view) == {"text": "hi"}
 

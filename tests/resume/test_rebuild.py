@@ -15,16 +15,15 @@ from tests.index.corpus import fill
 from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
-from seekable.formats.registry import FORMATS
+from seekable.formats.registry import FORMATS, has_runs
 from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.resume.from_description import (
-    FORMATS_WITH_RUNS,
     REBUILT,
     UNKNOWN_ROWS,
     described_sources,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seekable.nodes.contract import Node
+    from seekable.nodes.files.leaf import FilesLeaf
 
 LEAVES = {
     FileSource.kind,
@@ -86,7 +86,9 @@ def test_every_kind_of_node_is_rebuilt_or_is_listed_with_a_reason() -> None:
 
 def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> None:
     # Blocks decide the order of windowed shuffles: a format with others must not be taken for one of these.
-    assert {name for name, form in FORMATS.items() if not is_table_indexer(form.scanner)} == FORMATS_WITH_RUNS
+    assert {name for name, form in FORMATS.items() if not is_table_indexer(form.scanner)} == set(
+        filter(has_runs, FORMATS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,9 +209,7 @@ def finder(root: Path, number: int) -> Any:
     )
 
 
-def unwrapped(
-    found: FileSource | SampleSource | TableSource | TokenSource | str,
-) -> FileSource | SampleSource | TableSource | TokenSource | None:
+def unwrapped(found: FilesLeaf | str) -> FilesLeaf | None:
     return None if isinstance(found, str) else found
 
 

@@ -22,7 +22,7 @@ from tests.storage.compressing import compressed, zst_frame
 from tests.stream.common import check_cuts, delivered, resumed
 
 import seekable as sk
-from seekable.formats.decoding import line_span
+from seekable.formats.lines.line_source import line_span
 from seekable.formats.lines.line_stream import _lines, open_stream
 
 ROWS = [b'{"id": %d, "text": "%s"}\n' % (number, b"x" * (number % 50)) for number in range(3000)]

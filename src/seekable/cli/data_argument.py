@@ -13,10 +13,10 @@ from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, needed_names, read_pipeline
 from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
+from seekable.formats.shar.shar_source import DataSource
 from seekable.formats.tar.fields.decode_argument import checked_decode
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ class Opening:
         if is_pipeline_file(self.path):
             self.refuse_options()
         node = self.order() if is_pipeline_file(self.path) else self.open_data()
-        kinds = DataSource
-        return [leaf for leaf in leaves_of(node) if isinstance(leaf, kinds)]
+        return [leaf for leaf in leaves_of(node) if isinstance(leaf, DataSource)]
 
     def open_data(self) -> DataSource:
         """Index new and changed files, and return their source; of Energon also with the excluded samples.

@@ -9,8 +9,8 @@ from seekable.cli.progress_output import StatusLine
 from seekable.cli.view_targets import loss_log_of, name_of
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
+from seekable.formats.shar.shar_source import DataSource
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.remote.paths import exists
 from seekable.viewer import figures
 from seekable.viewer.facts.as_in_files import as_in_files, sources_in_files

@@ -15,7 +15,7 @@ from seekable.formats.lines.jsonl_writer import Unencodable, json_text
 from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.viewer.facts.documents import place_as_json
 from seekable.viewer.facts.json_values import json_value
 from seekable.viewer.facts.raw_records import raw_source

@@ -16,6 +16,7 @@ from seekable.dataset.position import as_positions, checked_place, checked_place
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import leaves_of, reads_objects
 from seekable.nodes.display import explained
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.slice import cut
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.pipeline import pipeline_file
-    from seekable.formats.kaldi import entry_shapes
     from seekable.nodes import row_positions
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.graph import Plan
@@ -45,7 +45,6 @@ else:
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
     columns_schema = lazy("seekable.nodes.columns.schema")
     keys = lazy("seekable.nodes.keys.key")
-    entry_shapes = lazy("seekable.formats.kaldi.entry_shapes")
     row_positions = lazy("seekable.nodes.row_positions")
     reads = lazy("seekable.remote.store_reads")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
@@ -337,7 +336,16 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
             EndlessDataset: the dataset has no end.
             CorruptRecord: an entry cannot be read.
         """
-        return entry_shapes.shapes_of(self._node)
+        known_size(self._node, "shapes()")
+        leaves = [leaf.parts[0] for leaf in leaves_of(self._node)]
+        for leaf in leaves:
+            if isinstance(leaf, FilesLeaf) and (shapes := leaf.shapes_of(self._node)) is not None:
+                return shapes
+        message = (
+            f"shapes() is for entries of Kaldi's tables, and {leaves[0]!r} is none: sk.open('scp:...') opens "
+            f"one"
+        )
+        raise InvalidArgument(message)
 
     def explain(self) -> str:
         """Return the pipeline as a tree: each node with its arguments, records and files.

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset.dataset import Dataset
-    from seekable.formats.decoding import Decode
-    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.source_options import OnError
+    from seekable.formats.source_options import OnError, Pipes
     from seekable.formats.tar.fields.field_decoder import AskedDecoder
+    from seekable.nodes.files.decoder import Decode
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.progress import ProgressHook
     from seekable.remote import open_addresses

@@ -14,7 +14,6 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, MissingColumn, WrongType
-from seekable.formats.tables.tables import TableSource
 from seekable.nodes.columns.arrow_types import UnsupportedType, type_of
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import no_such_column
@@ -23,6 +22,7 @@ from seekable.nodes.columns.unified_type import NoCommonType, unified_type
 from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.contract import OrderNode
 from seekable.nodes.display import describe_place
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import with_children
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
@@ -238,8 +238,9 @@ def _files_of(what: str, child: Node) -> Iterable[_Columns]:
 
 def _by_file(node: Node) -> list[_Columns] | None:
     """Return the columns that each file of a dataset declares; None if that is not known."""
-    if isinstance(node, TableSource):
-        return [_Columns(path, name, types) for path, name, types in node.declared_by_file()]
+    if isinstance(node, FilesLeaf):
+        declared = node.declared_by_file()
+        return None if declared is None else [_Columns(*of_file) for of_file in declared]
     if isinstance(node, OrderNode):
         each = [_by_file(child) for child in node.children]
         return None if None in each else [columns for some in each for columns in some or ()]

@@ -7,29 +7,20 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
 from seekable.dataset.source_kinds import spec_of_tokens
 from seekable.dataset.specs import spec_of
-from seekable.errors import CorruptRecord
 from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.formats.shar.shar_opening import format_of_field, open_shar, unequal_files
 from seekable.formats.shar.shar_spec import shar_files
 from seekable.formats.source_options import SourceOptions
-from seekable.formats.tables.tables import TableSource
-from seekable.formats.tokens.options import TOKENS
-from seekable.formats.tokens.source.token_source import TokenSource
-from seekable.formats.tokens.verify_tokens import store_problems, wrong_ids_in
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.indexed_sources import DataSource, IndexedSource
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found
@@ -38,10 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
+    from seekable.errors import CorruptRecord
     from seekable.formats.registry import Format
     from seekable.formats.shar.discovery import SharFiles
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Node
+    from seekable.nodes.files.leaf import Bad
     from seekable.parallel.progress import ProgressHook
     from seekable.remote import paths
     from seekable.storage.asked import Asked
@@ -50,8 +43,17 @@ else:
 
 __all__ = ["verify", "verify_sources"]
 
-Bad = dict[str, tuple[CorruptRecord, int]]
-"""By path, the first record of a file that cannot be decoded, and the number of such records."""
+
+class _Decodable(Protocol):
+    """A source of files whose records can be decoded to find those that are damaged."""
+
+    @property
+    def files(self) -> FileSet: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def bad_rows(self, start: int, stop: int) -> Bad: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,9 @@ def verify(  # noqa: PLR0913 - keywords
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {_as_root(os.fsdecode(path)) for path in asked if paths.is_folder(os.fsdecode(path))}
     verified = check(found, kind.scanner, folders=folders)
-    if deep and kind.name.startswith(TOKENS):
-        verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
+    if deep:
+        content = _of_places(verified.good, kind).problems()
+        verified = replace(verified, problems=(*verified.problems, *content))
     if not decode:
         return verified
     return _decoded(verified, _records(verified.good, kind, options), how)
@@ -161,17 +164,17 @@ def verify_sources(
         verify_files, deep=deep, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress
     )
     for source in (part for leaf in leaves_of(node) for part in leaf.parts):
-        if not isinstance(source, IndexedSource):
+        if not isinstance(source, FilesLeaf):
             continue
-        form = source.form if isinstance(source, TableSource) else source.scanner
-        verified = check(list(_found(source.files)), form)
-        if deep and isinstance(source, TokenSource):
-            verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
+        verified = check(list(_found(source.files)), source.finder)
+        good = source.over(verified.good)
+        if deep:
+            verified = replace(verified, problems=(*verified.problems, *good.problems()))
         if decode:
-            verified = _decoded(verified, replace(source, files=verified.good), how)
+            verified = _decoded(verified, good, how)
         found = _together(found, verified)
-        if others := [run for files in _other_tables(source) for run in _found(files)]:
-            found = _together(found, check(others, form))
+        if others := [run for files in source.beside() for run in _found(files)]:
+            found = _together(found, check(others, source.finder))
     return found
 
 
@@ -203,12 +206,6 @@ def _verified_shar(
     return _decoded(found, source, how)
 
 
-def _other_tables(source: IndexedSource) -> list[FileSet]:
-    """Return the files of the other tables of a data directory of Kaldi; none of other sources."""
-    utterances = source.decoder.utterances if isinstance(source, FileSource) else None
-    return [] if utterances is None else [table.files for table in utterances.tables.values()]
-
-
 def _found(files: FileSet) -> Iterator[Found]:
     names = iter(files.names())
     for root, _, count in files.runs:
@@ -226,36 +223,30 @@ def _together(one: Verification, other: Verification) -> Verification:
     )
 
 
-def _decoded(
-    verified: Verification,
-    records: DataSource,
-    how: _Run,
-) -> Verification:
+def _decoded(verified: Verification, records: _Decodable, how: _Run) -> Verification:
     """Return a verification with the records that cannot be decoded among its problems."""
     bad = _undecodable(records, how)
     problems = [_problem(error, count) for error, count in bad.values()]
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _records(files: FileSet, kind: Format, options: SourceOptions) -> IndexedSource:
+def _records(files: FileSet, kind: Format, options: SourceOptions) -> FilesLeaf:
     if is_table_indexer(kind.scanner):
-        return TableSource(files, kind.scanner, "python", asked="")
-    records: FileSource = kind.source(options)(files)
+        return _of_places(files, kind)  # Tables whose types do not go together are verified all the same.
+    records: FilesLeaf = kind.source(options)(files)
     return records
 
 
-def _undecodable(
-    records: DataSource,
-    how: _Run,
-) -> Bad:
+def _of_places(files: FileSet, kind: Format) -> FilesLeaf:
+    """Return the source of files, without the checks of how records are decoded."""
+    found: FilesLeaf = kind.found_again(files, {"format": kind.name}, "")
+    return found
+
+
+def _undecodable(records: _Decodable, how: _Run) -> Bad:
     bad: Bad = {}
-    job = (
-        partial(wrong_ids_in, records)
-        if isinstance(records, TokenSource)
-        else partial(undecodable_in, records)
-    )
     using = execution_options(how.jobs, how.executor, at_once=False)
-    with closing(map_ranges(job, records.size, using=using)) as runs:
+    with closing(map_ranges(records.bad_rows, records.size, using=using)) as runs:
         for row, found in runs:
             for path, (error, count) in found.items():
                 first, before = bad.get(path, (error, 0))
@@ -263,18 +254,6 @@ def _undecodable(
             if how.progress:
                 files = len(records.files)
                 how.progress(Progress(0, files, 0, 0, row, task="decoding", rows=records.size))
-    return bad
-
-
-def undecodable_in(records: DataSource, start: int, stop: int) -> Bad:
-    """Return the undecodable records of some rows, by file; the function can run in any process."""
-    found: list[CorruptRecord] = []
-    for _ in read_rows(replace(records, errors=found.append), np.arange(start, stop, dtype=np.int64)):
-        pass  # The hook collects each undecodable record, and reading goes on with the next one.
-    bad: Bad = {}
-    for error in sorted(found, key=lambda error: error.row):
-        first, before = bad.get(error.path, (error, 0))
-        bad[error.path] = first, before + 1
     return bad
 
 

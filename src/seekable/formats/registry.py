@@ -20,14 +20,12 @@ from seekable.storage.asked import PLAIN
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.formats import folders, unopened
-    from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.tables.table_format import TableFormat
+    from seekable.formats.source_options import Pipes
     from seekable.index.fileset import FileSet
-    from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Finder
     from seekable.remote import hub_folders
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Found, Listing
@@ -46,6 +44,7 @@ __all__ = [
     "format_named",
     "format_of",
     "format_of_all",
+    "has_runs",
     "refuse_copies",
     "without_other_tools",
     "without_their_files",
@@ -115,7 +114,7 @@ class Format:
     holder_finder: str = ""
     """The `HolderFinder` of a format that needs a holder, ``module:name``; empty if it needs none."""
 
-    holder: Holder | None = None
+    holder: Any = None
     """The holder that reads the objects of Kaldi's tables; None before it is found, and for others."""
 
     key: str = ""
@@ -135,11 +134,17 @@ class Format:
     names_commands: bool = False
     """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""
 
+    finds_again: str = "seekable.formats.lines.line_source:found_again"
+    """The function behind `found_again`, ``module:name``."""
+
+    runs: bool = True
+    """True if the blocks of its files are runs of 1,024 rows, so that a description alone has them."""
+
     @property
-    def scanner(self) -> Scanner | TableFormat:
+    def scanner(self) -> Finder:
         """The scanner that finds the records in its files; of tables, the format that reads them too."""
         made_of = (self.name,) if self.holder is None else (self.name, self.holder)
-        found: Scanner | TableFormat = _imported(self.finder)(*made_of)
+        found: Finder = _imported(self.finder)(*made_of)
         return found
 
     def resolved(self, options: SourceOptions, found: Sequence[Found]) -> Format:
@@ -184,6 +189,17 @@ class Format:
         builder: SourceBuilder = _imported(self.builder)
         return builder(self, options)
 
+    def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> Any:
+        """Return the source of a described one whose files were found, for the places of its records.
+
+        Args:
+            files: the files, as their index has them.
+            described: the description of the source.
+            shown: the data as the user names it.
+        """
+        made: Callable[[Format, FileSet, Mapping[str, Any], str], Any] = _imported(self.finds_again)
+        return made(self, files, described, shown)
+
 
 def _imported(path: str) -> Any:
     module, _, name = path.partition(":")
@@ -194,6 +210,7 @@ _CSV = "seekable.formats.lines.csv:CsvScanner"
 _DIALECTS = "seekable.formats.lines.csv_dialect:csv_variant"
 _LINES = "seekable.formats.lines.line_source:line_source"
 _TABLES = "seekable.formats.tables.tables:table_source"
+_TABLES_AGAIN = "seekable.formats.tables.tables:found_again"
 _ENTRIES = "seekable.formats.kaldi.entry_source:entry_source"
 _HOLDER = "seekable.formats.kaldi.holder_detection:with_holder"
 
@@ -212,9 +229,10 @@ FORMATS = MappingProxyType(
             Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True,
                    multiline=True, variants=_DIALECTS),
             Format("parquet", (".parquet", ".pq"), "seekable.formats.tables.parquet.format:ParquetFormat",
-                   _TABLES, "python"),
+                   _TABLES, "python", finds_again=_TABLES_AGAIN, runs=False),
             Format("arrow", (".arrow", ".feather", ".ipc"),
-                   "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python"),
+                   "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python",
+                   finds_again=_TABLES_AGAIN, runs=False),
             Format("ark", (".ark",), "seekable.formats.kaldi.archive_scanner:ArchiveScanner", _ENTRIES,
                    "kaldi", compressible=True, holder_finder=_HOLDER),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
@@ -224,10 +242,12 @@ FORMATS = MappingProxyType(
                    names_commands=True),
             Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
                    "seekable.formats.tar.sample_source:sample_source", "fields", compressible=True,
-                   key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),
+                   key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant",
+                   finds_again="seekable.formats.tar.sample_source:found_again"),
             Format("tokens", (), "seekable.formats.tokens.families.by_family:TokenSurveyor",
                    "seekable.formats.tokens.source.token_source:token_source", "arrays",
                    variants="seekable.formats.tokens.options:token_variant",
+                   finds_again="seekable.formats.tokens.source.token_source:found_again",
                    named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors")),
         )
     }
@@ -331,6 +351,20 @@ def format_named(name: str) -> Format:
         variant: Callable[[SourceOptions, str], str] = _imported(FORMATS[base].variants)
         return replace(FORMATS[base], name=variant(SourceOptions(shown=""), name))
     raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
+
+
+def has_runs(name: str) -> bool:
+    """Return True if blocks of files of a format are runs of 1,024 rows; False if the name is not known.
+
+    Args:
+        name: the name of a format with what decides where records start, as descriptions have it.
+
+    Example:
+        >>> has_runs("ark-matrix"), has_runs("parquet")
+        (True, False)
+    """
+    form = FORMATS.get(name) or FORMATS.get(name.partition("-")[0])
+    return form is not None and form.runs
 
 
 def format_of_all(found: Sequence[Found]) -> Format:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from seekable.errors import CorruptRecord, InvalidArgument, WrongType
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -12,9 +12,11 @@ from seekable.storage.mapped import MOST_OPEN_FILES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.kaldi.files.pipes import Pipes
+__all__ = ["OnError", "Pipes", "SourceOptions"]
 
-__all__ = ["OnError", "SourceOptions"]
+Pipes = Literal["refuse", "specifier", "allow"]
+"""``"allow"`` runs commands, and ``"refuse"`` raises `PipeRefused` for them. ``"specifier"`` runs a command
+of the specifier or extended filename that the caller passes, and refuses those that a script contains."""
 
 OnError = Callable[[CorruptRecord], Any]
 """Returns what to deliver instead of a corrupt record: another record, or ``sk.HOLE``."""

@@ -34,6 +34,7 @@ from seekable.loader.checkpoint_files import (
 from seekable.loader.compatibility import described
 from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.remote.output_files import (
     delete_file,
     file_size,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.loader.resumed import Resumed
     from seekable.nodes import evaluated
-    from seekable.nodes.sources import indexed_sources
     from seekable.resume import report
     from seekable.state.stream_document import State
     from seekable.storage import addresses
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
 else:
     addresses = lazy("seekable.storage.addresses")
     evaluated = lazy("seekable.nodes.evaluated")
-    indexed_sources = lazy("seekable.nodes.sources.indexed_sources")
     report = lazy("seekable.resume.report")
     stream_description = lazy("seekable.stream.description")
 
@@ -363,7 +362,7 @@ def _noted(leaf: Leaf) -> dict[str, Any]:
     spec = report.spec_of(leaf)
     asked = {} if spec is None or _as_text(spec) is None else {"spec": spec}
     rows = leaf.parts[0]
-    if not isinstance(rows, indexed_sources.IndexedSource):
+    if not isinstance(rows, FilesLeaf):
         return {"kind": leaf.kind, **asked}
     runs = [
         {

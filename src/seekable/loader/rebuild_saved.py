@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.checkpoint_files import Saved
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.indexed_sources import IndexedSource
+    from seekable.nodes.files.leaf import FilesLeaf
 
 __all__ = ["Rebuilt", "rebuild_saved"]
 
@@ -76,7 +76,7 @@ class _Finder:
         self._roots = tuple(roots)
         self._index_dir = index_dir
 
-    def __call__(self, description: Mapping[str, Any]) -> IndexedSource | None:
+    def __call__(self, description: Mapping[str, Any]) -> FilesLeaf | None:
         runs = self._runs(description)
         found = find_again(description, runs, index_dir=self._index_dir)
         if isinstance(found, str):

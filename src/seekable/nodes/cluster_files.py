@@ -11,8 +11,8 @@ from seekable.errors import DataNotFound
 from seekable.index.catalog import CATALOG
 from seekable.index.fileset import FileSet
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.saved_rows import KeptRows
-from seekable.nodes.sources.indexed_sources import IndexedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def _paths(dataset: Node | FileSet) -> Iterator[str]:
         yield from _ends(dataset)
         return
     for source in (part for leaf in leaves_of(dataset) for part in leaf.parts):
-        if isinstance(source, IndexedSource):
+        if isinstance(source, FilesLeaf):
             yield from _ends(source.files)
     yield from _kept(dataset)
 

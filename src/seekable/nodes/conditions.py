@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.tables.table_format import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +70,26 @@ def _kind(value: object) -> str:
         if isinstance(value, kind):
             return name
     return type(value).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of the values of a column in a run of rows."""
+
+    least: Any
+    """A lower bound of all values; None if there is none."""
+
+    greatest: Any
+    """An upper bound of all values; None if there is none."""
+
+    nulls: bool
+    """True if there may be nulls."""
+
+    values: bool
+    """True if there may be values that are not null."""
+
+    exact: bool = True
+    """True if both bounds are values that occur, neither cut nor rounded."""
 
 
 @dataclass(frozen=True, slots=True)

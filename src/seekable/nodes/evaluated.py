@@ -6,13 +6,12 @@ import os
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.nodes.bases import UnaryNode
-from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
 from seekable.parallel.finished_ranges import FinishedRanges
-from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
 
@@ -21,9 +20,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable._typing import Int64s
+    from seekable.nodes import cluster_files
     from seekable.nodes.contract import Node
+    from seekable.parallel import map_ranges
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
+else:
+    cluster_files = lazy("seekable.nodes.cluster_files")
+    map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["Evaluated", "Evaluation", "Running", "evaluated_rows", "row_files_of"]
 
@@ -87,12 +91,12 @@ def evaluated_rows(
     call = f"{question.operation}()"
     size = known_size(child, call)
     must_be_steady(child, call)
-    using = execution_options(running.jobs, running.executor, at_once=True)
+    using = map_ranges.execution_options(running.jobs, running.executor, at_once=True)
     path = None if running.save is None else _checked_path(running.save)
     with watched(running.progress, task=question.doing, rows=size) as watch:
 
         def rows() -> Iterator[Int64s]:
-            check_seen(running.executor, child)
+            cluster_files.check_seen(running.executor, child)
             yield from find(size, using, watch)
             if not size:
                 watch(0)

@@ -25,10 +25,7 @@ else:
     object_bytes = lazy("seekable.remote.object_bytes")
 
 __all__ = [
-    "STREAK",
-    "STREAK_BEGINS",
     "ReadAhead",
-    "SequentialReads",
     "read_rows",
     "reads_ahead",
     "seconds_a_row",
@@ -89,21 +86,6 @@ def reads_ahead(
             yield from ((each, made, ReadAhead(made, fetching)) for each, made in fetching)
             return
         yield item, plan, ReadAhead(plan)
-
-
-STREAK, STREAK_BEGINS = 64, 8
-"""Of rows read one by one in their order: the rows between two fetches, and the rows before the first one."""
-
-
-class SequentialReads:
-    """Counts positions that are read one after another; a race between threads costs one fetch at most."""
-
-    __slots__ = ("expected", "length")
-
-    def __init__(self) -> None:
-        """Start before the first position of a dataset."""
-        self.expected = 0
-        self.length = 0
 
 
 def read_rows(dataset: Node, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Any]]]:

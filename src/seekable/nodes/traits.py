@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seekable.nodes.contract import Leaf, OrderNode
+from seekable.nodes.files.leaf import FilesLeaf
+from seekable.nodes.sources.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
@@ -57,13 +59,8 @@ def calls_functions(node: Node) -> bool:
     return False
 
 
-def _is_plain(leaf: Any) -> bool:
+def _is_plain(leaf: Leaf) -> bool:
     """Return True if the records of a source are decoded by the library, and an error reaches the caller."""
-    if leaf.kind == "sequence":
+    if isinstance(leaf, SequenceSource):
         return type(leaf.sequence) in _BUILT_IN
-    if leaf.errors is not None:
-        return False
-    if leaf.kind == "files":
-        decoder = leaf.decoder
-        return decoder.function is None and decoder.entries is None and decoder.utterances is None
-    return leaf.kind in {"table", "tokens"}
+    return isinstance(leaf, FilesLeaf) and leaf.errors is None and leaf.decodes_itself

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
-from seekable.formats.lines.csv_dialect import is_csv
+from seekable.formats.registry import has_runs
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
@@ -43,16 +43,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.indexed_sources import IndexedSource
+    from seekable.nodes.files.leaf import FilesLeaf
     from seekable.packing.nodes.packed_node import PackedNode
 
     Tree = Mapping[str, Any]
     Children = tuple[Node, ...]
-    FindFiles = Callable[[Tree], IndexedSource | None]
+    FindFiles = Callable[[Tree], FilesLeaf | None]
     MakeSource = Callable[[Tree, str], Node]
 
 __all__ = [
-    "FORMATS_WITH_RUNS",
     "REBUILT",
     "UNKNOWN_ROWS",
     "described_sources",
@@ -74,15 +73,6 @@ UNKNOWN_ROWS = {
     "siblings": "the description has a digest of each archive, and not the rows that were matched",
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
-
-FORMATS_WITH_RUNS = frozenset(
-    {"jsonl", "text", "csv", "tsv", "csv-semicolon", "ark", "scp", "kaldi-directory", "tar", "tokens"}
-)
-"""The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
-
-
-def _has_runs(format_name: str) -> bool:
-    return format_name in FORMATS_WITH_RUNS or is_csv(format_name)
 
 
 def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
@@ -225,9 +215,7 @@ def _check_order_is_known(tree: Tree, where: str) -> None:
             f"pipeline itself, as module:function"
         )
         raise InvalidArgument(message)
-    # The format of an archive has the name of its holder too, "ark-matrix", that of a tar file its options.
-    known = kind not in ("files", "samples", "tokens") or _has_runs(tree["format"])
-    if not known and not tree["format"].startswith(("ark-", "tar-", "tokens-")):
+    if kind in ("files", "samples", "tokens") and not has_runs(tree["format"]):
         message = f"{where}: where blocks end in files of {tree['format']!r} is not in the description"
         raise InvalidArgument(message)
 

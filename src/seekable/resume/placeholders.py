@@ -14,7 +14,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.formats.tables.tables import TableSource
+from seekable.formats.registry import has_runs
 from seekable.nodes.bases import ElementwiseNode, InMemoryPlan, PassOn, UnaryNode
 from seekable.nodes.contract import Leaf, Node, OrderNode
 from seekable.nodes.graph import Plan, Reader, Router
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.sources.indexed_sources import IndexedSource
+    from seekable.nodes.files.leaf import FilesLeaf
 
 
 __all__ = ["PlaceholderMap", "PlaceholderSource", "RowRef"]
@@ -59,7 +59,7 @@ class PlaceholderSource(Leaf):
     records: tuple[int, ...]
     """The number of records in each file."""
 
-    files: IndexedSource | None = None
+    files: FilesLeaf | None = None
     """The described files, if they were found again."""
 
     any_order: bool = False
@@ -89,7 +89,7 @@ class PlaceholderSource(Leaf):
         """
         if self.files is not None:
             return self.files.blocks
-        if self.described["kind"] == TableSource.kind and not self.any_order:
+        if not self.tells_blocks and not self.any_order:
             message = (
                 f"where groups of rows end in files of {self.described['format']!r} is not in the "
                 f"description, and a windowed shuffle depends on it: say where the files are with --root, or "
@@ -97,6 +97,11 @@ class PlaceholderSource(Leaf):
             )
             raise InvalidArgument(message)
         return default_blocks_within(np.array(self.records, dtype=np.int64))
+
+    @property
+    def tells_blocks(self) -> bool:
+        """True if the description alone has the blocks: that of tables lacks the groups of their rows."""
+        return "format" not in self.described or has_runs(self.described["format"])
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the arguments of the described source."""

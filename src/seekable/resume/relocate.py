@@ -10,20 +10,12 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
-from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import format_named
-from seekable.formats.tables.tables import TableSource
-from seekable.formats.tar.fields.decode_argument import checked_decode
-from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index
 from seekable.index.indexed_files import indexed_files
-from seekable.index.surveyor import is_surveyor
-from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.sources.file_source import FileSource
 from seekable.storage.addresses import is_web, plain_name
 from seekable.storage.files import stat_file
 
@@ -34,7 +26,7 @@ if TYPE_CHECKING:
 
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.nodes.sources.indexed_sources import IndexedSource
+    from seekable.nodes.files.leaf import FilesLeaf
     from seekable.remote.listing import find
 else:
     find = lazy("seekable.remote.listing.find")
@@ -57,7 +49,7 @@ class FileSpan:
 
 def find_again(
     description: Mapping[str, Any], spans: Sequence[FileSpan], *, index_dir: str | None
-) -> IndexedSource | str:
+) -> FilesLeaf | str:
     """Return the files of a described source as their index has them, or why they are not found.
 
     Files and index must be those that were described: the same names, sizes, numbers of records and digests.
@@ -86,25 +78,11 @@ def find_again(
     return _source_of(description, parts)
 
 
-def _source_of(description: Mapping[str, Any], parts: Sequence[IndexedFiles]) -> IndexedSource:
+def _source_of(description: Mapping[str, Any], parts: Sequence[IndexedFiles]) -> FilesLeaf:
     """Return the source of files that were found; records that have to be decoded are bytes."""
-    scanner = format_named(description["format"]).scanner
     files, roots = FileSet(tuple(parts)), ", ".join(dict.fromkeys(part.root for part in parts))
-    if is_table_indexer(scanner):
-        return TableSource(files, scanner, "python", asked=repr(roots))
-    if description["kind"] == TokenSource.kind:
-        columns = description.get("columns")
-        own = None if columns is None else tuple(columns)
-        return TokenSource(files, description["format"], repr(roots), columns=own)
-    if is_surveyor(scanner):
-        return SampleSource(files, scanner.name, checked_decode("bytes"), asked=repr(roots))
-    return FileSource(
-        files,
-        decoder_named("bytes", description["format"]),
-        format=description["format"],
-        asked=repr(roots),
-        version=None,
-    )
+    found: FilesLeaf = format_named(description["format"]).found_again(files, description, repr(roots))
+    return found
 
 
 def _find_span(

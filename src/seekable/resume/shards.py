@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.siblings import Siblings
 from seekable.nodes.bases import Ascending, ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.epoch import Epoch
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.join import Join
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
-from seekable.nodes.sources.indexed_sources import IndexedSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
@@ -140,7 +139,7 @@ def _hides_blocks(leaf: Leaf) -> bool:
     """Return True for described tables, whose groups of rows a description lacks."""
     if not isinstance(leaf, PlaceholderSource) or leaf.files is not None:
         return False
-    return leaf.described["kind"] == TableSource.kind or leaf.described["kind"] in UNKNOWN_ROWS
+    return not leaf.tells_blocks or leaf.described["kind"] in UNKNOWN_ROWS
 
 
 def leaves_of(node: Node) -> Iterator[Leaf]:
@@ -221,7 +220,7 @@ def shards_of(leaf: Leaf) -> list[Shard]:
     if isinstance(leaf, SequenceSource):
         return [Shard(leaf.place, leaf.place, 0, leaf.size)]
     leaf = leaf.parts[0]
-    if not isinstance(leaf, IndexedSource):
+    if not isinstance(leaf, FilesLeaf):
         message = f"the rows of {leaf!r} are not counted by shard: use state_dict() for a run over it"
         raise InvalidArgument(message)
     files = leaf.files

@@ -13,8 +13,8 @@ import numpy as np
 
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.compile import CompiledGraph
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.readahead import reads_ahead
-from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.nodes.traits import calls_functions
 from seekable.order.lane_rows import num_lane_rows
 from seekable.stream.draws import FIRST_DRAWS, MOST_DRAWS, Draws
@@ -190,4 +190,4 @@ def _is_plain(source: FromDataset) -> bool:
     dataset = source.dataset
     if calls_functions(dataset) or (dataset.size == 0 and source.endless):
         return False
-    return all(isinstance(leaf, DataSource) for leaf in leaves_of(dataset))
+    return all(isinstance(part, FilesLeaf) for leaf in leaves_of(dataset) for part in leaf.parts)

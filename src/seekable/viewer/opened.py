@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, KeyNotFound, WrongType
+from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.contract import Leaf
-from seekable.nodes.sources.indexed_sources import DataSource
 from seekable.stream.stream import Stream
 from seekable.viewer.facts.as_in_files import data_of
 from seekable.viewer.facts.source_counts import source_names, source_nodes

@@ -12,8 +12,8 @@ from seekable.viewer.facts.documents import json_safe
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from seekable.formats.shar.shar_source import DataSource
     from seekable.index.fileset import FileSet
-    from seekable.nodes.sources.indexed_sources import DataSource
 
 __all__ = ["changed_files", "status_of"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.formats.decoding import Decoder
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.indexed_sources import IndexedSource
+from seekable.nodes.files.decoder import Decoder
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.sources.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def origin_paths(node: Node) -> list[str]:
         source = leaf.parts[0]
         if isinstance(source, SequenceSource):
             paths.setdefault(source.place)
-        elif isinstance(source, IndexedSource):
+        elif isinstance(source, FilesLeaf):
             paths.update(dict.fromkeys(map(source.files.shown_path, range(len(source.files)))))
     return list(paths)
 
@@ -63,5 +63,5 @@ def origin_paths(node: Node) -> list[str]:
 def paths_of(node: Node) -> Iterator[str]:
     """Yield the absolute paths of the data files of all sources of a dataset."""
     for source in (part for leaf in leaves_of(node) for part in leaf.parts):
-        if isinstance(source, IndexedSource):
+        if isinstance(source, FilesLeaf):
             yield from map(source.files.path, range(len(source.files)))

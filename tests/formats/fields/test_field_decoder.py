@@ -21,6 +21,7 @@ from tests.formats.fields.samples import npy, npz, png, tenbin
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
 from seekable.formats.tar.fields.field_decoder import FIELD_DECODERS, field_decoder, last_component
 from seekable.formats.tar.fields.images import IMAGE_SPECS, IMAGE_SUFFIXES
+from seekable.nodes.files.payload import kind_of_payload, payload_decoder
 
 webdataset = pytest.importorskip("webdataset")
 
@@ -380,3 +381,13 @@ def test_lilcom() -> None:
     same(ours("llc", data, "lilcom"), lilcom.decompress(data))
     with pytest.raises(ValueError, match="expected an array compressed by lilcom, found 3 bytes"):
         ours("llc", b"abc", "lilcom")
+
+
+def test_the_decoder_of_audio_is_found_by_name_in_any_process() -> None:
+    decode: Any = pickle.loads(pickle.dumps(field_decoder("wav", "audio").decode))
+    with pytest.raises(ValueError, match="audio needs at least"):
+        decode(b"RIFF")
+    assert kind_of_payload(decode) == kind_of_payload(payload_decoder("audio", offset=2)) == "audio"
+    assert [kind_of_payload(other) for other in (json.loads, "audio", None)] == ["", "", ""]
+    with pytest.raises(InvalidArgument, match="'video'"):
+        payload_decoder("video")

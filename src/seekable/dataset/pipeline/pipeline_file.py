@@ -41,7 +41,7 @@ from seekable.writing.pipeline_code import paths_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.source_options import Pipes
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
 

@@ -14,12 +14,12 @@ from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of
 from seekable.dataset.pipeline.row_files import int_rows, kept_rows
 from seekable.dataset.pipeline.sources import found_files, saved_entries
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
-from seekable.formats.decoding import decoder_named, in_column, only_field, utterance_decoder
 from seekable.formats.registry import FORMATS, format_named
 from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import open_files
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.columns.cast import target_of
+from seekable.nodes.files.payload import payload_decoder, payload_kinds
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import entry_key
 from seekable.packing.lengths.row_lengths import RowLengths
@@ -30,21 +30,18 @@ if TYPE_CHECKING:
 
     from seekable.dataset.pipeline.functions import Given
     from seekable.dataset.pipeline.sources import Roots
-    from seekable.formats.audio import decoder as sound_decoder
-    from seekable.formats.decoding import Decoder
-    from seekable.formats.kaldi import entry_source, utterance_source
-    from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi import utterance_source
     from seekable.formats.registry import Format
+    from seekable.formats.source_options import Pipes
     from seekable.formats.tar.fields import decode_argument
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
+    from seekable.nodes.files.decoder import Decoder
     from seekable.parallel.progress import ProgressHook
 else:
     decode_argument = lazy("seekable.formats.tar.fields.decode_argument")
-    entry_source = lazy("seekable.formats.kaldi.entry_source")
-    sound_decoder = lazy("seekable.formats.audio.decoder")
     utterance_source = lazy("seekable.formats.kaldi.utterance_source")
 
 __all__ = ["NodeReader", "Resources"]
@@ -220,17 +217,18 @@ class NodeReader:
             return self._utterances(form, said, given, where)
         if form.holder_finder:
             return self._entries(form, said, given["files"], where)
-        decode = self._named_or_function(said.get("decode"), f"{where}.decode")
+        options = SourceOptions(
+            shown="",
+            decode=self._named_or_function(said.get("decode"), f"{where}.decode"),
+            column=checked(said.get("column"), str | None, f"{where}.column"),
+            field=checked(said.get("field"), str | None, f"{where}.field"),
+        )
         try:
-            decoder = decoder_named(decode, form.name if form.multiline else "")
+            made: Decoder = form.source(options)(given["files"]).decoder
         except InvalidArgument as error:
             message = f"{where}: {error}"
             raise CorruptState(message) from None
-        if "field" in said:
-            return only_field(decoder, checked(said["field"], str, f"{where}.field"))
-        if "column" not in said:
-            return decoder
-        return in_column(decoder, checked(said["column"], str, f"{where}.column"))
+        return made
 
     def _entries(self, form: Format, said: Mapping[str, Any], files: FileSet, where: str) -> Decoder:
         """Return the decoder of entries of Kaldi's tables."""
@@ -242,7 +240,8 @@ class NodeReader:
             message = f"{where}.holder: {error}"
             raise CorruptState(message) from None
         options = SourceOptions(shown="", permissive=permissive, pipes=self._resources.pipes)
-        return entry_source.decoder_of(resolved, options, files)
+        made: Decoder = resolved.source(options)(files).decoder
+        return made
 
     def _utterances(
         self, form: Format, said: Mapping[str, Any], given: Mapping[str, Any], where: str
@@ -260,7 +259,7 @@ class NodeReader:
             )
             others = files.apart()
         try:
-            return utterance_decoder(
+            return utterance_source.UtteranceDecoder(
                 utterance_source.utterances_of(
                     main, others, columns, pipes=resources.pipes, most_open_files=main.most_open
                 )
@@ -280,12 +279,13 @@ class NodeReader:
             raise CorruptState(message) from None
 
     def _named(self, asked: Any, where: str) -> Any:
-        if isinstance(asked, dict) and "audio" in asked:
-            said = checked(asked["audio"], dict[str, Any], f"{where}.audio")
+        kinds = [kind for kind in payload_kinds() if kind in asked] if isinstance(asked, dict) else []
+        if kinds:
+            said = checked(asked[kinds[0]], dict[str, Any], f"{where}.{kinds[0]}")
             try:
-                return sound_decoder.audio(**said)
+                return payload_decoder(kinds[0], **said)
             except (TypeError, ValueError) as error:
-                message = f"{where}.audio: {error}"
+                message = f"{where}.{kinds[0]}: {error}"
                 raise CorruptState(message) from None
         return None if asked is None else self._named_or_function(asked, where)
 

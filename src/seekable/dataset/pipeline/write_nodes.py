@@ -6,31 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import PLAIN, arrow_type_as_json, value_as_json
 from seekable.dataset.pipeline.functions import Names, described
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
 from seekable.dataset.pipeline.sources import files_as_json
 from seekable.errors import InvalidArgument
 from seekable.nodes.contract import Leaf
+from seekable.nodes.files.payload import kind_of_payload
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.sources.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from seekable.dataset.pipeline.row_files import RowFiles
-    from seekable.formats.audio import decoder as sound_decoder
-    from seekable.formats.decoding import Decoder
-    from seekable.formats.kaldi.directory.utterances import Utterances
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import Keys
     from seekable.packing.lengths.row_lengths import RowLengths
-else:
-    sound_decoder = lazy("seekable.formats.audio.decoder")
 
 __all__ = ["NodeWriter"]
 
@@ -68,7 +63,7 @@ class NodeWriter:
             **dict.fromkeys(PLAIN, lambda value, _: msgspec.to_builtins(value)),
             **dict.fromkeys(FUNCTIONS, self._function_or_none),
             "Any": _label,
-            "Decoder": self._decoder,
+            "Decoder": lambda decoder, where: decoder.as_json(self, where),
             "FieldDecoders": self._field_decoders,
             "FileSet": self._files,
             "Int64s": lambda rows, _: self._rows.add(rows),
@@ -129,22 +124,12 @@ class NodeWriter:
         self.functions[name] = description
         return {"function": name}
 
-    def _named_or_function(self, value: Any, where: str) -> Any:
+    def named_or_function(self, value: Any, where: str) -> Any:
+        """Return a name as it is, and the mention of a function."""
         return value if isinstance(value, str) else self._function(value, where)
 
     def _keys(self, keys: Keys, where: str) -> Any:
-        return {"of": "entry"} if keys.of is entry_key else self._named_or_function(keys.of, where)
-
-    def _decoder(self, decoder: Decoder, where: str) -> dict[str, Any]:
-        if decoder.entries is not None:
-            # Not pipes: whoever opens a pipeline file decides if commands are run.
-            return {"holder": decoder.entries.holder.name, "permissive": decoder.entries.permissive}
-        if decoder.utterances is not None:
-            return self._utterances(decoder.utterances)
-        kept = {"column": decoder.column, "field": decoder.field}
-        inner = decoder.plain or decoder
-        asked = self._named_or_function(inner.function or inner.name, where)
-        return {"decode": asked, **{name: text for name, text in kept.items() if text}}
+        return {"of": "entry"} if keys.of is entry_key else self.named_or_function(keys.of, where)
 
     def _field_decoders(self, decoders: FieldDecoders, where: str) -> Any:
         if decoders.by_field:
@@ -152,15 +137,13 @@ class NodeWriter:
         return {"every": self._named(decoders.every, where)}
 
     def _named(self, asked: Any, where: str) -> Any:
-        if isinstance(asked, sound_decoder.AudioDecoder):
-            part = asked.part
-            return {"audio": {"offset": part.offset, "duration": part.duration, "short": part.short}}
-        return None if asked is None else self._named_or_function(asked, where)
+        if kind := kind_of_payload(asked):
+            return {kind: asked.as_json()}
+        return None if asked is None else self.named_or_function(asked, where)
 
-    def _utterances(self, utterances: Utterances) -> dict[str, Any]:
-        tables = [table.files for table in utterances.tables.values()]
-        folders = [folder for files in tables for folder in files_as_json(files, self._beside)]
-        return {"columns": list(utterances.columns), "tables": folders}
+    def folders(self, files: Iterable[FileSet]) -> list[Any]:
+        """Return the mention of files, by the folders that they lie in."""
+        return [folder for some in files for folder in files_as_json(some, self._beside)]
 
     def _files(self, files: FileSet, _: str) -> dict[str, Any]:
         return {"max_open_files": files.most_open, "folders": files_as_json(files, self._beside)}

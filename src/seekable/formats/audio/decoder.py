@@ -84,6 +84,8 @@ class AudioDecoder:
 
     part: Part
 
+    kind: ClassVar[str] = "audio"
+
     ranged: ClassVar[bool] = True
     """The payload may be a slice of a memory map or a file, of which the decoder reads the part alone."""
 
@@ -98,6 +100,10 @@ class AudioDecoder:
     def described(self) -> str:
         """Return what stands for the decoder in fingerprints: its name."""
         return self.name
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the arguments of `audio`."""
+        return {"offset": self.part.offset, "duration": self.part.duration, "short": self.part.short}
 
     def __repr__(self) -> str:
         """Return the call that makes this decoder."""

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument
-from seekable.formats.decoding import entry_decoder
+from seekable.formats.kaldi.entry_decoder import EntryDecoder
 from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.object_files import ObjectFiles
@@ -15,11 +15,10 @@ from seekable.formats.lines.line_source import refuse_options_of_tables, source_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.formats.decoding import Decoder
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
 
 __all__ = ["decoder_of", "entry_source"]
 
@@ -47,7 +46,7 @@ def entry_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Fi
     return source
 
 
-def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> Decoder:
+def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> EntryDecoder:
     """Return the decoder of entries.
 
     Args:
@@ -70,7 +69,7 @@ def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> Decoder:
         below=_folders(files) if is_script and _store_of(files) else (),
         folder=_folder_in_store(files) if is_script else None,
     )
-    return entry_decoder(entries)
+    return EntryDecoder(entries)
 
 
 def _store_of(files: FileSet) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
 
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.decoding import utterance_decoder
 from seekable.formats.kaldi.directory.sorted_table import SortedTable
 from seekable.formats.kaldi.directory.text_tables import TABLES
 from seekable.formats.kaldi.directory.utterances import WAVE, Utterances, columns_of, tables_of
@@ -16,19 +18,87 @@ from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.stored_file import script_folders
 from seekable.formats.kaldi.object_files import ObjectFiles
-from seekable.formats.lines.line_source import source_of
+from seekable.formats.lines.line_source import line_span, source_of
 from seekable.nodes.columns.names import checked_names
+from seekable.nodes.files.decoder import Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
+    from seekable.nodes.files.decoder import Saving
+else:
+    named_objects = lazy("seekable.formats.kaldi.named_objects")
 
-__all__ = ["utterance_source", "utterances_of"]
+__all__ = ["UtteranceDecoder", "utterance_source", "utterances_of"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class UtteranceDecoder(Decoder):
+    """Decodes the line of an utterance of a data directory, with what the other tables say of it."""
+
+    utterances: Utterances
+    fast: Callable[[memoryview], Any] = field(init=False)
+    name: str = field(init=False, default="kaldi-directory")
+    recover: None = field(init=False, default=None)
+    function: None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Decode lines by the reader of utterances."""
+        object.__setattr__(self, "fast", self.utterances)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the reader alone."""
+        return UtteranceDecoder, (self.utterances,)
+
+    @property
+    def reads_objects(self) -> bool:
+        """True: recordings and features."""
+        return True
+
+    @property
+    def names_objects(self) -> bool:
+        """True: scripts name them."""
+        return True
+
+    def span(self, view: memoryview) -> int:
+        """Return the length of the line."""
+        return line_span(view)
+
+    def as_json(self, into: Saving, where: str) -> dict[str, Any]:
+        """Return the columns and the other tables."""
+        return {"columns": list(self.utterances.columns), "tables": into.folders(self.beside())}
+
+    def described_besides(self) -> dict[str, Any]:
+        """Return the columns, and each other table."""
+        return self.utterances.described()
+
+    def fetch_named(self, views: Iterable[memoryview]) -> list[object]:
+        """Fetch the objects of stores that the lines of scripts name."""
+        lines = itertools.chain.from_iterable(map(self.utterances.named_lines, views))
+        return named_objects.fetch_named(self.utterances.entries, lines)
+
+    def narrowed(self, columns: frozenset[str]) -> UtteranceDecoder:
+        """Return a decoder that reads nothing for the other columns."""
+        return UtteranceDecoder(self.utterances.narrowed(columns))
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the names of the columns."""
+        return dict.fromkeys(self.utterances.columns)
+
+    def beside(self) -> tuple[FileSet, ...]:
+        """Return the other tables."""
+        return tuple(table.files for table in self.utterances.tables.values())
+
+    def close(self) -> None:
+        """Close the other tables and the files that scripts name."""
+        self.utterances.close()
 
 
 def utterance_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
@@ -59,7 +129,7 @@ def utterance_source(form: Format, options: SourceOptions) -> Callable[[FileSet]
         utterances = utterances_of(
             main, others, columns, pipes=pipes, most_open_files=options.most_open_files
         )
-        return source_of(main, utterance_decoder(utterances), form, options)
+        return source_of(main, UtteranceDecoder(utterances), form, options)
 
     return source
 

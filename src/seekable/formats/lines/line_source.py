@@ -1,26 +1,330 @@
-"""The builder of sources of lines: it decides from the arguments of ``sk.open`` how records are decoded."""
+r"""Lines: their decoders, and the builder of their source, which decides how records are decoded.
+
+``\n`` and ``\r\n`` are line ends; a carriage return alone is not. A record of CSV may be several lines,
+and its file's header tells how it is read.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, AnyStr, final
 
-from seekable.errors import InvalidArgument
-from seekable.formats.decoding import decoder_named, in_column, only_field
-from seekable.nodes.sources.file_source import FileSource
+import msgspec
+
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.files.decoder import Decode, Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from seekable.formats.decoding import Decoder
+    from seekable.formats.lines import csv, csv_dialect, json_fields
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
+    from seekable.nodes.files.decoder import Saving
+else:
+    csv = lazy("seekable.formats.lines.csv")
+    csv_dialect = lazy("seekable.formats.lines.csv_dialect")
+    json_fields = lazy("seekable.formats.lines.json_fields")
 
-__all__ = ["line_source", "refuse_options_of_tables", "source_of"]
+__all__ = [
+    "LineDecoder",
+    "decoder_named",
+    "found_again",
+    "in_column",
+    "line_source",
+    "line_span",
+    "only_field",
+    "refuse_options_of_tables",
+    "some_fields",
+    "source_of",
+]
 
+_HEADS_REMEMBERED = 256
 
 _COLUMN_VALUES = ("text", "bytes", "json")
 """The decodings of a line that is the only value of a record."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LineDecoder(Decoder):
+    r"""Decodes a line, or a record of CSV, which may be several lines.
+
+    Example:
+        >>> decoder_named("text").fast(memoryview(b"good day\r\n"))
+        'good day'
+    """
+
+    name: str
+    fast: Callable[[memoryview], Any]
+    recover: Callable[[bytes], Any] | None
+    function: Callable[[bytes], Any] | None = None
+    form: str = ""
+    """The format, if its records may be more than a line."""
+
+    headed: bool = False
+
+    column: str = ""
+    """The key of the only value, if records are dicts of one value; otherwise empty."""
+
+    field: str = ""
+    """The only field that is kept of each record; empty for all fields."""
+
+    fields: frozenset[str] | None = None
+    """The only fields that are used of each record, which may have others too; None for all."""
+
+    plain: LineDecoder | None = None
+    """The decoder of the value of the column, or of all fields."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by name, because some decoders are functions of C extensions."""
+        if self.plain is not None and self.fields is not None:
+            return some_fields, (self.plain, self.fields)
+        if self.plain is not None and self.field:
+            return only_field, (self.plain, self.field)
+        if self.plain is not None:
+            return in_column, (self.plain, self.column)
+        return decoder_named, (self.function or self.name, self.form)
+
+    def for_head(self, head: bytes) -> LineDecoder:
+        """Return the decoder of the records of one file, if this one is `headed`.
+
+        Args:
+            head: the bytes before the file's first record.
+        """
+        return _csv_decoder(self.form, head, self.field)
+
+    def span(self, view: memoryview) -> int:
+        """Return the length of the record at the start of its range, without its line end."""
+        return csv.record_span(view) if self.form else line_span(view)
+
+    def narrowed(self, columns: frozenset[str]) -> LineDecoder:
+        """Return a decoder that makes no values of other fields; itself if records are not JSON."""
+        return some_fields(self, columns)
+
+    def of_key(self, field: str) -> LineDecoder | None:
+        """Return a decoder of JSON objects to one field, several times as fast as one to all fields.
+
+        A line that is no object gets the key None.
+        """
+        return _key_of_json(field) if self.name == "json" else None
+
+    def as_json(self, into: Saving, where: str) -> dict[str, Any]:
+        """Return the decoding, and the only column or field."""
+        kept = {"column": self.column, "field": self.field}
+        inner = self.plain or self
+        asked = into.named_or_function(inner.function or inner.name, where)
+        return {"decode": asked, **{name: text for name, text in kept.items() if text}}
+
+
+def decoder_named(decode: Decode, form: str = "") -> LineDecoder:
+    """Return the decoder that a user asks for with ``decode=``.
+
+    Args:
+        decode: "json", "text", "bytes", a function of the record's bytes, or the name of the format where
+            that decodes its records itself.
+        form: the name of the format if its records may be several lines; other names count as none.
+
+    Raises:
+        InvalidArgument: no decoder has this name.
+        WrongType: it is neither a name nor a function.
+    """
+    form = form if form and csv_dialect.is_csv(form) else ""
+    if isinstance(decode, str):
+        if form and decode == form:
+            return LineDecoder(form, _headless, None, form=form, headed=True)
+        if decode not in _DECODERS:
+            names = ", ".join(map(repr, [*_DECODERS, *filter(None, [form])]))
+            message = f"decode must be one of {names} or a function of the line's bytes; got {decode!r}"
+            raise InvalidArgument(message)
+        return _of_several_lines(decode, form) if form else _DECODERS[decode]
+    if not callable(decode):
+        raise WrongType(f"decode must be a name or a function of the line's bytes; got {decode!r}")
+    line = _record if form else _line
+    return LineDecoder(_qualified_name(decode), _OnLine(decode, line), None, decode, form=form)
+
+
+def in_column(decoder: LineDecoder, column: str) -> LineDecoder:
+    """Return a decoder whose records are dicts of one value, which another one decodes.
+
+    Example:
+        >>> in_column(decoder_named("text"), "text").fast(memoryview(b"good day"))
+        {'text': 'good day'}
+    """
+    recover = None if decoder.recover is None else _InColumn(decoder.recover, column)
+    fast = _InColumn(decoder.fast, column)
+    name = f"{decoder.name} in {column!r}"
+    return replace(decoder, name=name, fast=fast, recover=recover, column=column, plain=decoder)
+
+
+def only_field(decoder: LineDecoder, field: str) -> LineDecoder:
+    """Return a decoder of dicts that keeps one field of each; a record without the field cannot be decoded.
+
+    Example:
+        >>> only_field(decoder_named("json"), "text").fast(memoryview(b'{"id": 7, "text": "good day"}'))
+        {'text': 'good day'}
+    """
+    recover = None if decoder.recover is None else _OnlyField(decoder.recover, field)
+    lean = some_fields(decoder, frozenset([field]))
+    fast = _OnlyField(lean.fast, field)
+    name = f"{field!r} of {decoder.name}"
+    return replace(decoder, name=name, fast=fast, recover=recover, field=field, plain=decoder)
+
+
+def some_fields(decoder: LineDecoder, fields: frozenset[str]) -> LineDecoder:
+    """Return a decoder of the same name for a caller that uses only some fields of the records.
+
+    It is the same decoder, unless records are JSON and the names of the fields are ASCII.
+
+    Example:
+        >>> some_fields(decoder_named("json"), frozenset(["b"])).fast(memoryview(b'{"a": 7, "b": "hi"}'))
+        {'b': 'hi'}
+    """
+    is_json = decoder is _DECODERS["json"] or decoder.fields is not None
+    # msgspec (0.22 for one) finds no other names: it takes the key "" for each of them.
+    is_ascii = all(map(str.isascii, fields))
+    return _json_fields(fields) if is_json and is_ascii else decoder
+
+
+def line_span(view: memoryview) -> int:
+    r"""Return the length of the line at the start of a record's range, without its line end.
+
+    Example:
+        >>> line_span(memoryview(b"good day\r\n\n"))
+        8
+    """
+    return _end(bytes(view), b"\n", b"\r")
+
+
+def _end(line: AnyStr, newline: AnyStr, carriage_return: AnyStr) -> int:
+    end = line.find(newline)
+    return len(line) if end < 0 else end - line.endswith(carriage_return, 0, end)
+
+
+def _line(view: memoryview) -> bytes:
+    line = bytes(view)
+    return line[: _end(line, b"\n", b"\r")]
+
+
+def _record(view: memoryview) -> bytes:
+    return bytes(view[: csv.record_span(view)])
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordText:
+    encoding: str
+
+    def __call__(self, view: memoryview) -> str:
+        return str(view[: csv.record_span(view)], self.encoding)
+
+
+def _text(view: memoryview) -> str:
+    line = str(view, "utf-8")
+    return line[: _end(line, "\n", "\r")]
+
+
+def _loosely(raw: bytes) -> Any:
+    """Decode JSON as Python's own module does: NaN, Infinity, 1e400, lone surrogates.
+
+    Raises:
+        ValueError: it is no JSON, or Python does not read it: numbers are too long, or levels too many.
+    """
+    try:
+        return json.loads(str(raw, "utf-8"))
+    except RecursionError as error:
+        message = f"it has more levels, one in the other, than Python reads: {error}"
+        raise ValueError(message) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _OnLine:
+    function: Callable[[bytes], Any]
+    line: Callable[[memoryview], bytes]
+
+    def __call__(self, view: memoryview) -> Any:
+        return self.function(self.line(view))
+
+
+@dataclass(frozen=True, slots=True)
+class _InColumn:
+    decode: Callable[[Any], Any]
+    column: str
+
+    def __call__(self, view: Any) -> dict[str, Any]:
+        return {self.column: self.decode(view)}
+
+
+@dataclass(frozen=True, slots=True)
+class _OnlyField:
+    decode: Callable[[Any], Any]
+    field: str
+
+    def __call__(self, view: Any) -> dict[str, Any]:
+        record = self.decode(view)
+        if not isinstance(record, dict):
+            message = f"it is no object with a field {self.field!r}, but {type(record).__name__}"
+            raise ValueError(message)  # noqa: TRY004 - it is the data that is wrong
+        if self.field not in record:
+            fields = ", ".join(map(repr, record)) or "none"
+            message = (
+                f"it has no field {self.field!r}; its fields are {fields}. errors= of sk.open says what to "
+                f"deliver instead"
+            )
+            raise ValueError(message)
+        return {self.field: record[self.field]}
+
+
+def _headless(_: memoryview) -> Any:
+    message = "records of CSV are decoded with the header of their file: take the decoder of for_head"
+    raise ValueError(message)
+
+
+@lru_cache(maxsize=_HEADS_REMEMBERED)
+def _json_fields(fields: frozenset[str]) -> LineDecoder:
+    whole, lean = _DECODERS["json"], json_fields.JsonFields.of(sorted(fields))
+    return replace(whole, fast=lean.decode, fields=fields, plain=whole)
+
+
+@lru_cache(maxsize=_HEADS_REMEMBERED)
+def _csv_decoder(form: str, head: bytes, field: str) -> LineDecoder:
+    records = csv.csv_records(head, csv_dialect.dialect_of(form))
+    decoder = LineDecoder(form, records.fast, records.recover, form=form)
+    return only_field(decoder, field) if field else decoder
+
+
+@lru_cache(maxsize=16)
+def _key_of_json(field: str) -> LineDecoder:
+    lean = msgspec.defstruct("Lean", [("key", Any, msgspec.field(name=field))], gc=False)
+    return LineDecoder("json", msgspec.json.Decoder(lean).decode, lambda _: lean(None))
+
+
+def _qualified_name(function: Callable[[bytes], Any]) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+_DECODERS = {
+    decoder.name: decoder
+    for decoder in (
+        LineDecoder("json", msgspec.json.Decoder().decode, _loosely),
+        LineDecoder("text", _text, None),
+        LineDecoder("bytes", _line, None),
+    )
+}
+
+
+def _of_several_lines(decode: str, form: str) -> LineDecoder:
+    """Return the decoder of a name for records of CSV, which may be several lines."""
+    if decode == "json":
+        return replace(_DECODERS["json"], form=form)
+    if decode == "bytes":
+        return LineDecoder("bytes", _record, None, form=form)
+    return LineDecoder("text", _RecordText(csv_dialect.dialect_of(form).encoding), None, form=form)
 
 
 def line_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
@@ -60,7 +364,13 @@ def source_of(files: FileSet, decoder: Decoder, form: Format, options: SourceOpt
     )
 
 
-def _decoder_of(form: Format, decode: Any) -> Decoder:
+def found_again(_: Format, files: FileSet, described: Mapping[str, Any], shown: str) -> FileSource:
+    """Return the source of a described one whose files were found; its records are bytes."""
+    decoder = decoder_named("bytes", described["format"])
+    return FileSource(files, decoder, format=described["format"], asked=shown, version=None)
+
+
+def _decoder_of(form: Format, decode: Any) -> LineDecoder:
     """Return the decoder that a user names; that of CSV has the dialect of the format.
 
     Raises:
@@ -72,7 +382,7 @@ def _decoder_of(form: Format, decode: Any) -> Decoder:
     return decoder_named(decode)
 
 
-def _column_decoder(column: str, decode: Any) -> Decoder:
+def _column_decoder(column: str, decode: Any) -> LineDecoder:
     """Return the decoder of lines that are the only value of a record.
 
     Raises:
@@ -87,13 +397,13 @@ def _column_decoder(column: str, decode: Any) -> Decoder:
     raise InvalidArgument(message)
 
 
-def _field_decoder(form: Format, field: str, decode: Any) -> Decoder:
+def _field_decoder(form: Format, field: str, decode: Any) -> LineDecoder:
     """Return the decoder of records of which one field is read.
 
     Raises:
         InvalidArgument: records are not decoded into fields.
     """
-    if decode is None or decode == form.decode:
+    if decode in (None, form.decode, form.name):
         return only_field(_decoder_of(form, form.decode), field)
     message = (
         f"decode={decode!r} returns no fields, and the spec chooses the field {field!r} of {form.name}: "

@@ -20,8 +20,8 @@ from seekable.errors import (
     UnsupportedFormat,
     WrongType,
 )
-from seekable.formats.decoding import decoder_named, line_span
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK
+from seekable.formats.lines.line_source import decoder_named, line_span
 from seekable.formats.lines.sequential_file import content_from, sequential_files
 from seekable.formats.registry import (
     SUFFIXES,
@@ -42,9 +42,10 @@ from seekable.stream.stream import Stream
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seekable.formats.decoding import Decode, Decoder
+    from seekable.formats.lines.line_source import LineDecoder
     from seekable.formats.lines.sequential_file import SequentialFile
     from seekable.formats.registry import Format
+    from seekable.nodes.files.decoder import Decode
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
@@ -145,7 +146,7 @@ class FromLines(ForwardOnly):
 
     files: tuple[SequentialFile, ...]
     format: Format
-    decoder: Decoder
+    decoder: LineDecoder
     version: str | int | None
     asked: tuple[str, ...]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
 
 __all__ = ["LineReader", "SharFields"]
 

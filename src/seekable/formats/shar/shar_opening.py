@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.formats.shar.discovery import FieldFiles, SharFiles
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
     from seekable.storage.listing import Found
 
     Index = Callable[[Sequence[Found], Format], FileSet]

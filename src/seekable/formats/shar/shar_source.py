@@ -16,8 +16,9 @@ from seekable.formats.shar.shar_fields import LineReader, SharFields
 from seekable.formats.shar.shar_pairs import Failed, PairReader
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.files.leaf import FilesLeaf, undecodable
 from seekable.nodes.graph import Plan, Reader, held
-from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.files.leaf import Bad
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.provenance import Origins
 else:
     lhotse_cuts = lazy("seekable.formats.shar.lhotse_cuts")
 
-__all__ = ["SharSource"]
+__all__ = ["DataSource", "SharSource"]
 
 
 @final
@@ -145,6 +147,10 @@ class SharSource(Leaf):
         for part in self.parts:
             part.close()
 
+    def bad_rows(self, start: int, stop: int) -> Bad:
+        """Return the records of some rows that cannot be decoded; any process can call it."""
+        return undecodable(self, start, stop)
+
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source that reads only the fields that are below some keys of the cuts."""
         if self.as_cuts:
@@ -171,6 +177,10 @@ class SharSource(Leaf):
         lines = replace(self.lines, errors=Failed)
         make = lhotse_cuts.cut_from_record if self.as_cuts else None
         return Reading(lines, SharFields(lines, tuple(used)), self.columns, self.errors, make)
+
+
+DataSource = FilesLeaf | SharSource
+"""A source of data files, as ``sk.open`` makes it: of one set of files, or of the files of a Shar."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.index.opening import Indexing
+    from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.keys.key import KeyOf
-    from seekable.nodes.sources.file_source import FileSource
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.storage.listing import Found
 

@@ -8,10 +8,10 @@ Nothing here imports pyarrow, so that a line of JSON can be read without it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from seekable.index.table_indexer import TableIndexer, TableLayout
+from seekable.nodes.conditions import Bounds
 from seekable.storage.ranges import RangeSource
 
 if TYPE_CHECKING:
@@ -24,26 +24,6 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["Bounds", "PageStore", "RangeSource", "TableFile", "TableFormat", "TableLayout"]
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The bounds of the values of a column in a run of rows."""
-
-    least: Any
-    """A lower bound of all values; None if there is none."""
-
-    greatest: Any
-    """An upper bound of all values; None if there is none."""
-
-    nulls: bool
-    """True if there may be nulls."""
-
-    values: bool
-    """True if there may be values that are not null."""
-
-    exact: bool = True
-    """True if both bounds are values that occur, neither cut nor rounded."""
 
 
 class PageStore(Protocol):

@@ -17,7 +17,7 @@ from seekable._optional import optional
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.tables.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
 from seekable.formats.tables.table_ranges import table_ranges
-from seekable.nodes.columns.decode_column import DECODED, Unconvertible, decode_rows, in_threads
+from seekable.nodes.columns.decode_column import DECODED, DECODERS, Unconvertible, cast_column, in_threads
 from seekable.nodes.columns.take_rows import take_pieces
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class Tables:
         try:
             table = self.places.open.get(file)
             batch = table.run(number, start, stop, columns.there)
-            made = decode_rows(decode, columns, batch)
+            made = DECODERS[decode](columns.take(batch, cast_column))
         except (CorruptRecord, Unconvertible):
             return None
         key = self._token, block, decode

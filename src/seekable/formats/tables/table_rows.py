@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import BadValue, CorruptRecord
-from seekable.nodes.columns.decode_column import Unconvertible, decode_rows
+from seekable.nodes.columns.decode_column import DECODERS, Unconvertible, cast_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,8 @@ class RowReader:
     def _decoded(self, group: int, rows: Int64s, decode: DecodeTable) -> DecodedRows:
         file, number = self.places.blocks.group_in_file(group)
         columns = self.columns[self.schema_of[file]]
-        return decode_rows(decode, columns, self.places.open.get(file).rows(number, rows, columns.there))
+        batch = self.places.open.get(file).rows(number, rows, columns.there)
+        return DECODERS[decode](columns.take(batch, cast_column))
 
     def _one(self, group: int, row: int, decode: DecodeTable) -> Any:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from seekable.formats.tables.table_rows import RowReader
 from seekable.formats.tables.table_schema import Columns, read_schemas, unified
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.columns.decode_column import DECODED, DECODERS
-from seekable.nodes.contract import Leaf
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError, SourceOptions
     from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
+    from seekable.index.surveyor import Finder
     from seekable.nodes.columns.decode_column import DecodeTable
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import BatchForm
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["TableSource", "table_source"]
+__all__ = ["TableSource", "found_again", "table_source"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class TableSource(Leaf):
+class TableSource(FilesLeaf):
     """A source over indexed tables: row ``r`` is row ``r`` of the files, one file after another."""
 
     files: FileSet
@@ -65,11 +66,6 @@ class TableSource(Leaf):
 
     kind: ClassVar[str] = "table"
 
-    @cached
-    def size(self) -> int:
-        """The number of rows of all files."""
-        return int(self.files.starts[-1])
-
     @property
     def format(self) -> str:
         """The name of the format."""
@@ -79,6 +75,20 @@ class TableSource(Leaf):
     def blocks(self) -> Int64s:
         """The edges of blocks, int64: groups of rows; those of more than 8,192 are cut into equal runs."""
         return self.row_blocks.edges
+
+    @property
+    def finder(self) -> Finder:
+        """The format, which reads the footers of files."""
+        return self.form
+
+    def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
+        """Return the form of records."""
+        return self.decode
+
+    @property
+    def decodes_itself(self) -> bool:
+        """True: a function of records goes into ``map``."""
+        return True
 
     @cached
     def row_blocks(self) -> RowBlocks:
@@ -162,14 +172,6 @@ class TableSource(Leaf):
             IndexStale: the file has changed.
         """
         return self.tables.record(position % self.size)
-
-    def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(path, row)
-
-    def close(self) -> None:
-        """Close the files of the source. They are opened again when a record is read."""
-        self.files.close()
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer columns to read."""
@@ -259,10 +261,7 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
         InvalidArgument: an option breaks a rule.
         WrongType: an option is of the wrong type.
     """
-    scanner, decode = form.scanner, options.decode
-    if not is_table_indexer(scanner):
-        message = f"{form.name!r} is no format of tables"
-        raise WrongType(message)
+    scanner, decode = _table_format(form), options.decode
     if decode is not None and (not isinstance(decode, str) or decode not in DECODERS):
         message = (
             f"decode must be one of {', '.join(map(repr, DECODERS))} for tables (got {decode!r}); a function "
@@ -287,6 +286,23 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
         return made
 
     return source
+
+
+def found_again(form: Format, files: FileSet, _: Mapping[str, Any], shown: str) -> TableSource:
+    """Return the source of a described one whose files were found."""
+    return TableSource(files, _table_format(form), "python", asked=shown)
+
+
+def _table_format(form: Format) -> TableFormat:
+    """Return the format that reads tables.
+
+    Raises:
+        WrongType: the format is of something else.
+    """
+    if not is_table_indexer(form.scanner):
+        message = f"{form.name!r} is no format of tables"
+        raise WrongType(message)
+    return cast("TableFormat", form.scanner)
 
 
 def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:

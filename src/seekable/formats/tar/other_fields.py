@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import CorruptRecord
+from seekable.formats.lines.line_source import LineDecoder
 
 if TYPE_CHECKING:
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
 
 __all__ = ["other_fields"]
 
@@ -27,7 +28,10 @@ def other_fields(source: FileSource) -> str:
     each of two has a field, in all of these records, which none of the other's has. Fields that only one of
     them has more are common: many writers leave out what is null.
     """
-    if source.files.has_objects or source.decoder.name != "json" or source.decoder.plain is not None:
+    decoder = source.decoder
+    if source.files.has_objects or not isinstance(decoder, LineDecoder):
+        return ""
+    if decoder.name != "json" or decoder.plain is not None:
         return ""
     bare, records = replace(source, errors=None), source.files.records
     filled = np.flatnonzero(records).tolist()

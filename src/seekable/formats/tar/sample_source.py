@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+
+import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, TarWarning
@@ -23,18 +24,16 @@ from seekable.formats.tar.sample_records import (
     recovered_sample,
 )
 from seekable.formats.tar.tar_format import sample_rule_of
+from seekable.index.keys.keyed import keys_of_samples
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.contract import Leaf
-from seekable.nodes.keys.key import SAMPLE_KEY
-from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
-from seekable.order.blocks import default_blocks_within
+from seekable.nodes.files.leaf import OwnKeys, RunsLeaf
+from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn
+from seekable.nodes.map import Map
 from seekable.state.functions import describe_function
-from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
@@ -42,11 +41,12 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError, SourceOptions
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Surveyor
+    from seekable.index.surveyor import Finder
+    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Reader
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.keys.key import KeyOf, Keys
 
-__all__ = ["SampleSource", "sample_source"]
+__all__ = ["SampleSource", "found_again", "sample_source"]
 
 _MOST_WARNED = 5
 """The most files that one warning names."""
@@ -54,7 +54,7 @@ _MOST_WARNED = 5
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SampleSource(Leaf):
+class SampleSource(RunsLeaf):
     """A source over indexed tar files: row ``r`` is sample ``r``, one file after another."""
 
     files: FileSet
@@ -73,21 +73,6 @@ class SampleSource(Leaf):
 
     kind: ClassVar[str] = "samples"
 
-    @property
-    def cache_bytes(self) -> int:
-        """The bytes that the operating system can cache."""
-        return cache_bytes()
-
-    @cached
-    def size(self) -> int:
-        """The number of samples of all files."""
-        return int(self.files.starts[-1])
-
-    @cached
-    def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
-        return default_blocks_within(self.files.records)
-
     @cached
     def words(self) -> MemberWords:
         """The members of all samples."""
@@ -99,16 +84,15 @@ class SampleSource(Leaf):
         return tuple(dict.fromkeys(name for schema in self.words.schemas for name in schema.fields))
 
     @property
-    def scanner(self) -> Surveyor:
+    def finder(self) -> Finder:
         """The surveyor that found the samples."""
-        found: Surveyor = format_named(self.format).scanner  # type: ignore[assignment]
-        return found
+        return format_named(self.format).scanner
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the decoding, the columns, and every file by name, size, records and digests."""
         columns = {} if self.columns is None else {"columns": list(self.columns)}
         missing = {"missing": "none"} if self.fills else {}
-        decode = self.decoders.described(partial(describe_function, version=self.version))
+        decode = self.described_decode(describe_function)
         return {
             "format": self.format,
             "decode": decode,
@@ -121,12 +105,8 @@ class SampleSource(Leaf):
         """Return the call of ``sk.open``."""
         columns = "" if self.columns is None else f", columns={list(self.columns)}"
         missing = ", missing='none'" if self.fills else ""
-        own = self.keys is None or self.keys.of == SAMPLE_KEY
-        key = "" if own or self.keys is None else f", key={self.keys.name}"
-        errors = (
-            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
-        )
-        return f"open({self.asked}{columns}{_shown_decode(self.decoders)}{missing}{key}{errors})"
+        options = self.shown_options(SAMPLE_KEY)
+        return f"open({self.asked}{columns}{_shown_decode(self.decoders)}{missing}{options})"
 
     @classmethod
     def reader(cls, nodes: Sequence[SampleSource]) -> Reader:
@@ -135,22 +115,13 @@ class SampleSource(Leaf):
             [SampleFiles(node.files, node.words, node.shapes, node.errors) for node in nodes]
         )
 
-    def record(self, position: int) -> Any:
-        """Return the sample at a position; positions go on over the epochs.
+    def record_of(self, file: int, row: int) -> Any:
+        """Return the sample of a row of a file.
 
         Raises:
             CorruptRecord: a field cannot be decoded or is missing, and the source has no ``errors``.
             IndexStale: the file has changed.
         """
-        file, row = self._place(position)
-        streak = self._streak
-        if position == streak.expected:
-            streak.length += 1
-            if streak.length % STREAK == STREAK_BEGINS:
-                self._advise(file, row)
-        else:
-            streak.length = 0
-        streak.expected = position + 1
         mapped = self.files.mapped(file)
         mapped.check()
         start, shape = self.files.range(file, row)[0], self.shapes[self._schema_of[file]]
@@ -159,29 +130,32 @@ class SampleSource(Leaf):
         except FieldError as error:
             return recovered_sample(self.errors, error, mapped, start, row=row, rule=shape.rule)
 
+    def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
+        """Return what decides the fields of given bytes, JSON-safe."""
+        return self.decoders.described(partial(describe, version=self.version))
+
+    def own_keys(self) -> OwnKeys:
+        """Return the keys of samples."""
+        return _SampleKeys(self)
+
     def key_at(self, row: int) -> str:
         """Return the key of a row, whatever columns records have.
 
         Raises:
             IndexStale: the file has changed.
         """
-        file, row = self._place(row)
+        starts = self.files.starts
+        file = int(starts.searchsorted(row, side="right")) - 1
         mapped = self.files.mapped(file)
         mapped.check()
-        return key_at(mapped.view, self.files.range(file, row)[0], sample_rule_of(self.format))
+        return key_at(
+            mapped.view, self.files.range(file, row - int(starts[file]))[0], sample_rule_of(self.format)
+        )
 
     def key_hashes(self, rows: Int64s) -> NDArray[np.uint64]:
         """Return the hashes of the keys of rows; no data file is read."""
         files = self.files.starts.searchsorted(rows, side="right") - 1
         return self.words.key_hashes(files, rows - self.files.starts[files])
-
-    def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(path, row)
-
-    def close(self) -> None:
-        """Close the files of the source. They are opened again when a record is read."""
-        self.files.close()
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer fields to read and decode."""
@@ -200,18 +174,10 @@ class SampleSource(Leaf):
         file = (FILE_COLUMN,) if self.decoders.with_url else ()
         return (SAMPLE_KEY, *file, *self.fields)
 
-    def _place(self, position: int) -> tuple[int, int]:
-        """Return the number of the file of a position, and the row in that file."""
-        starts = self._starts
-        row = position % starts[-1]
-        file = bisect_right(starts, row) - 1
-        return file, row - starts[file]
-
-    def _advise(self, file: int, row: int) -> None:
-        """Advise the system to fetch the rows of a file from this one on."""
-        if self.needed is None and self.columns is None:
-            last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
-            self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
+    @property
+    def reads_all_bytes(self) -> bool:
+        """True if all fields are read."""
+        return self.needed is None and self.columns is None
 
     @cached
     def shapes(self) -> list[SampleShape]:
@@ -229,13 +195,35 @@ class SampleSource(Leaf):
         numbers: list[int] = self.words.schema_of.tolist()
         return numbers
 
-    @cached
-    def _streak(self) -> SequentialReads:
-        return SequentialReads()
 
-    @cached
-    def _starts(self) -> memoryview:
-        return self.files.starts.data
+@final
+@dataclass(frozen=True, slots=True)
+class _SampleKeys(OwnKeys):
+    """The keys of the samples of a source, of which the index has the hashes."""
+
+    source: SampleSource
+
+    @property
+    def of(self) -> KeyOf:
+        """The column of the key."""
+        return SAMPLE_KEY
+
+    def described(self) -> dict[str, Any]:
+        """Return the format that finds samples."""
+        return keys_of_samples(self.source.files.entry(0).format)
+
+    def hashes(self, rows: Int64s) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return the hashes of the index; each sample has a key."""
+        return self.source.key_hashes(rows), np.ones(len(rows), np.bool_)
+
+    def key_at(self, row: int) -> str:
+        """Return the key of a row, which is read from the header of its first member."""
+        return self.source.key_at(row)
+
+    def alone(self, keys: Keys) -> Node:
+        """Return the keys of samples whose fields are not read."""
+        alone = replace(self.source, columns=(SAMPLE_KEY,), needed=frozenset([SAMPLE_KEY]))
+        return Map(alone, KeyIn(SAMPLE_KEY), None, "keys")
 
 
 def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], SampleSource]:
@@ -276,6 +264,11 @@ def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], S
         return made
 
     return source
+
+
+def found_again(form: Format, files: FileSet, _: Mapping[str, Any], shown: str) -> SampleSource:
+    """Return the source of a described one whose files were found; its fields are bytes."""
+    return SampleSource(files, form.name, checked_decode("bytes"), asked=shown)
 
 
 def _check_columns(source: SampleSource) -> None:

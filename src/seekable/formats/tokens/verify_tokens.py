@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import xxhash
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.tokens.source.token_reading import TokensPlan
-    from seekable.formats.tokens.source.token_source import TokenSource
     from seekable.formats.tokens.tokenizing.store_document import PartFacts, StoreDocument
     from seekable.index.fileset import FileSet
+    from seekable.nodes.contract import Node
 
 __all__ = ["store_problems", "wrong_ids_in"]
 
@@ -30,7 +30,18 @@ _READ_BYTES = 8 << 20
 _PREVIEW_TOKENS = 8
 
 
-def wrong_ids_in(source: TokenSource, start: int, stop: int) -> dict[str, tuple[CorruptRecord, int]]:
+class _Documents(Protocol):
+    """A source of the documents of token files."""
+
+    @property
+    def files(self) -> FileSet: ...
+
+    def narrowed(self, columns: frozenset[str]) -> Node: ...
+
+    def lengths_between(self, start: int, stop: int) -> NDArray[np.int64]: ...
+
+
+def wrong_ids_in(source: _Documents, start: int, stop: int) -> dict[str, tuple[CorruptRecord, int]]:
     """Return the documents with an id that no token has; the function can run in any process.
 
     An id is wrong if it is below 0, or not below the vocabulary that the document of a token store has.
@@ -89,7 +100,7 @@ def store_problems(files: FileSet) -> Iterator[Problem]:
                 yield Problem("content", path, message)
 
 
-def _stretches(source: TokenSource, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _stretches(source: _Documents, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of rows of about a million tokens each; a longer document is a range of its own."""
     ends = np.cumsum(source.lengths_between(start, stop))
     first = 0

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from seekable.formats.tables.table_schema import Columns
 else:
     pa = optional("pyarrow", extra="parquet")
     pc = optional("pyarrow.compute", extra="parquet")
@@ -31,7 +29,7 @@ __all__ = [
     "DecodeTable",
     "DecodedRows",
     "Unconvertible",
-    "decode_rows",
+    "cast_column",
     "in_threads",
     "numpy_values",
     "python_values",
@@ -172,15 +170,6 @@ class Unconvertible(ValueError):
         super().__init__(str(why))
 
 
-def decode_rows(decode: DecodeTable, columns: Columns, batch: pa.RecordBatch) -> DecodedRows:
-    """Return rows of a file in the wanted columns, types and form of records.
-
-    Raises:
-        Unconvertible: a value has no place in the common type of the files, or none in Python's.
-    """
-    return DECODERS[decode](columns.take(batch, _cast))
-
-
 def _converted(name: str, values: Any, convert: Callable[[Any], Any]) -> Any:
     """Return values of a column as a function of Arrow's values gives them.
 
@@ -193,7 +182,7 @@ def _converted(name: str, values: Any, convert: Callable[[Any], Any]) -> Any:
         raise Unconvertible(name, error, other=False) from error
 
 
-def _cast(name: str, array: pa.Array, target: pa.DataType) -> pa.Array:
+def cast_column(name: str, array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return a column of a file in the type that it has in all files.
 
     Raises:

@@ -23,6 +23,7 @@ from seekable.nodes.columns.hive_folders import end_of, keys_of, roots_and_names
 from seekable.nodes.columns.making import ByFile
 from seekable.nodes.conditions import Bounds
 from seekable.nodes.display import describe_place
+from seekable.nodes.files.leaf import FilesLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.errors import SeekableError
-    from seekable.formats.tables import tables
     from seekable.nodes.columns import record_batches
     from seekable.nodes.columns.hive_folders import KeyType
     from seekable.nodes.columns.making import Making
@@ -45,7 +45,6 @@ else:
     pa = optional("pyarrow", extra="parquet")
     compute = optional("pyarrow.compute", extra="parquet")
     record_batches = lazy("seekable.nodes.columns.record_batches")
-    tables = lazy("seekable.formats.tables.tables")
 
 __all__ = ["Partitions", "partitioned"]
 
@@ -163,26 +162,16 @@ class Partitions(ColumnarNode):
     def may_match(self, where: Where) -> Int64s:
         """Return the runs of the files whose folders may pass; of tables, statistics rule out more."""
         child = self.child
-        files = getattr(child, "files", None)
-        if not isinstance(files, FileSet):
+        if not isinstance(child, FilesLeaf):
             return super().may_match(where)
         known: dict[tuple[str, str], dict[str, Bounds]] = {}
         of_file = []
-        for root, name in roots_and_names(files):
+        for root, name in roots_and_names(child.files):
             folder = root, os.path.dirname(name)
             if folder not in known:
                 known[folder] = self._bounds(*self._values(root, name))
             of_file.append(known[folder])
-        if isinstance(child, tables.TableSource):
-            return child.may_match_knowing(where, of_file)
-        passing = {folder: where.may_pass(bounds) for folder, bounds in known.items()}
-        may_pass = [
-            False,
-            *(passing[root, os.path.dirname(name)] for root, name in roots_and_names(files)),
-            False,
-        ]
-        edges = np.flatnonzero(np.diff(np.array(may_pass, dtype=np.int8)))
-        return files.starts[edges].reshape(-1, 2)
+        return child.may_match_knowing(where, of_file)
 
     def is_columnar(self, positions: Int64s) -> bool:
         """Return True if nothing of the child is needed, or its columns are read as columns."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.formats.tables.table_format import Int64s
+    from seekable._typing import Int64s
 else:
     pa = optional("pyarrow", extra="parquet")
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SAMPLE_KEY",
+    "KeyIn",
     "KeyOf",
     "Keys",
     "KnowsKeys",
@@ -156,6 +157,17 @@ def key_in(record: Any, of: KeyOf) -> Any:
         message = f"a {type(record).__name__} has no fields"
         raise TypeError(message)
     return record[of]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIn:
+    """Returns the key of a record."""
+
+    of: KeyOf
+
+    def __call__(self, record: Any) -> Any:
+        """Return the key; the hole itself where a record is left out."""
+        return record if record is HOLE else key_in(record, self.of)
 
 
 def is_key(value: object) -> TypeGuard[str | int]:

@@ -9,27 +9,21 @@ import contextlib
 import json
 import os
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import BadKey, WrongType
-from seekable.formats.decoding import Decoder
-from seekable.formats.tables.tables import TableSource
-from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.build.commit import make_folder
 from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
-from seekable.index.keys.key_hash import key_hash, text_key_hashes
-from seekable.index.keys.keyed import Keyed, keys_of_entries, keys_of_samples
+from seekable.index.keys.key_hash import key_hash
+from seekable.index.keys.keyed import Keyed
 from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.display import add_place
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
+from seekable.nodes.keys.key import Keys, entry_key, is_key, key_in, source_of_keys
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
 from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched
@@ -42,17 +36,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.kaldi import entry_reader
     from seekable.index.keys.hashes import KeyIndex
+    from seekable.nodes.files.leaf import FilesLeaf, OwnKeys
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
 
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
-
-else:
-    entry_reader = lazy("seekable.formats.kaldi.entry_reader")
 
 __all__ = ["duplicates_message", "find_duplicates", "open_keys"]
 
@@ -65,7 +56,7 @@ _MOST_ROWS = 10
 
 
 def open_keys(
-    source: FileSource | SampleSource | TableSource,
+    source: FilesLeaf,
     of: KeyOf,
     *,
     index_dir: str | os.PathLike[str] | None,
@@ -105,25 +96,23 @@ def open_keys(
             return Keys(of, _built(folders, keyed, source, of, using=using, watch=watch))
 
 
-def _made(source: FileSource | SampleSource | TableSource, of: KeyOf) -> dict[str, Any]:
+def _made(source: FilesLeaf, of: KeyOf) -> dict[str, Any]:
     """Return, as JSON-safe values, all that decides the keys besides the files."""
-    if of is entry_key:
-        return keys_of_entries(source.files.entry(0).format)
-    if isinstance(source, SampleSource) and of == SAMPLE_KEY:
-        return keys_of_samples(source.files.entry(0).format)
-    if isinstance(source, TableSource):
-        decode: Any = source.decode
-    elif isinstance(source, SampleSource):
-        decode = source.decoders.described(partial(_function, version=source.version))
-    else:
-        function = source.decoder.function
-        decode = source.decoder.name if function is None else _function(function, source.version)
+    if own := _own(source, of):
+        return own.described()
+    decode = source.described_decode(_function)
     key = {"field": of} if isinstance(of, str) else _function(of, source.version)
     made = {"scanned_as": source.files.entry(0).format, "decode": decode, "key": key}
     if source.errors is not None:
         made["errors"] = getattr(source.errors, "__qualname__", type(source.errors).__qualname__)
     normal: dict[str, Any] = json.loads(json.dumps(made))
     return normal
+
+
+def _own(source: FilesLeaf, of: KeyOf) -> OwnKeys | None:
+    """Return the keys that a source has without its records, if they are the ones that are meant."""
+    own = source.own_keys()
+    return own if own is not None and own.of == of else None
 
 
 def _function(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
@@ -136,7 +125,7 @@ def _function(fn: Callable[..., Any], version: str | int | None) -> dict[str, An
 def _built(
     folders: tuple[str, ...],
     keyed: Keyed,
-    source: FileSource | SampleSource | TableSource,
+    source: FilesLeaf,
     of: KeyOf,
     *,
     using: ExecutionOptions,
@@ -162,7 +151,7 @@ def _built(
 def _written(
     folder: str,
     keyed: Keyed,
-    source: FileSource | SampleSource | TableSource,
+    source: FilesLeaf,
     of: KeyOf,
     hashes: UInt64s,
     has_key: Bools,
@@ -181,7 +170,7 @@ def _written(
 class _Hashing:
     """A picklable job that hashes the keys of runs of rows, numbered over some of a source's files."""
 
-    source: FileSource | SampleSource | TableSource
+    source: FilesLeaf
     of: KeyOf
     firsts: Int64s
     """The first row of each file: int64."""
@@ -189,7 +178,7 @@ class _Hashing:
     """The number of rows up to the end of each file: int64."""
 
     @classmethod
-    def of_files(cls, source: FileSource | SampleSource | TableSource, of: KeyOf, files: Int64s) -> _Hashing:
+    def of_files(cls, source: FilesLeaf, of: KeyOf, files: Int64s) -> _Hashing:
         """Return the job for the files with the given numbers."""
         return cls(source, of, source.files.starts[files], np.cumsum(source.files.records[files]))
 
@@ -209,18 +198,11 @@ class _Hashing:
     def __call__(self, start: int, stop: int) -> tuple[UInt64s, Bools]:
         """Return the hash of each row's key, and a bool array that is False for holes."""
         rows = self.rows(start, stop)
-        if isinstance(self.source, SampleSource) and self.of == SAMPLE_KEY:
-            return self.source.key_hashes(rows), np.ones(len(rows), np.bool_)
-        if self.of is entry_key:
-            return self._of_entries(rows)
+        if own := _own(self.source, self.of):
+            return own.hashes(rows)
         hashes: list[int | None] = []
-        if (
-            isinstance(self.of, str)
-            and isinstance(self.source, FileSource)
-            and self.source.decoder.name == "json"
-        ):
-            # Decoding one field alone is several times as fast.
-            for at, found in read_rows(replace(self.source, decoder=_only(self.of)), rows):
+        if isinstance(self.of, str) and (alone := _key_alone(self.source, self.of)):
+            for at, found in read_rows(alone, rows):
                 for i, lean in enumerate(found, start=at):
                     key = lean.key
                     hashes.append(key_hash(key) if is_key(key) else self._read_one(rows[i]))
@@ -230,16 +212,6 @@ class _Hashing:
                 hashes += [self._hash(record, rows[i]) for i, record in enumerate(found, start=at)]
         has_key = np.array([hashed is not None for hashed in hashes], dtype=bool)
         return np.array([hashed or 0 for hashed in hashes], dtype=np.uint64), has_key
-
-    def _of_entries(self, rows: Int64s) -> tuple[UInt64s, Bools]:
-        """Return what a call does, for rows that are entries of Kaldi's tables; no object is read."""
-        files = np.searchsorted(self.source.files.starts, rows, side="right") - 1
-        keys = [
-            key
-            for file in np.unique(files).tolist()
-            for key in _entry_keys(self.source, file, rows[files == file])
-        ]
-        return text_key_hashes(keys), np.fromiter(map(bool, keys), np.bool_, len(keys))
 
     def _read_one(self, row: np.int64) -> int | None:
         return self._hash(self.source.record(int(row)), row)
@@ -272,35 +244,16 @@ class _Hashing:
         return f"{place.path}: record {place.row} at byte {place.offset}"
 
 
-def _entry_keys(source: FileSource | SampleSource | TableSource, file: int, rows: Int64s) -> list[bytes]:
-    """Return the keys of consecutive entries of one file; an empty key for an entry that has none.
-
-    The entry that a damaged archive ends in has none either: it may hide any number of others.
-    """
-    assert isinstance(source, FileSource)
-    entries = source.decoder.entries
-    assert entries is not None
-    files = source.files
-    mapped = files.mapped(file)
-    mapped.check()
-    within = rows - files.starts[file]
-    starts, ends = files.ranges(np.full(len(rows), file, np.int64), within)
-    keys = entry_reader.entry_keys(entries.kind, mapped.view, starts, ends)
-    ends_file = bool(len(rows)) and within[-1] == files.records[file] - 1
-    if entries.kind == "ark" and ends_file and not entries.is_whole(mapped.view[starts[-1] : ends[-1]]):
-        keys[-1] = b""
-    return keys
-
-
-@lru_cache(maxsize=16)
-def _only(field: str) -> Decoder:
-    """Return a decoder of JSON objects to one field; a line that is no object gets the key None."""
-    lean = msgspec.defstruct("Lean", [("key", Any, msgspec.field(name=field))], gc=False)
-    return Decoder("json", msgspec.json.Decoder(lean).decode, lambda _: lean(None))
+def _key_alone(source: FilesLeaf, field: str) -> FileSource | None:
+    """Return the source of objects with the key alone, if that is faster to read; else None."""
+    if not isinstance(source, FileSource):
+        return None
+    decoder = source.decoder.of_key(field)
+    return None if decoder is None else replace(source, decoder=decoder)
 
 
 def find_duplicates(
-    source: FileSource | SampleSource | TableSource, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
+    source: FilesLeaf, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
 ) -> dict[str, Any] | None:
     """Return a JSON-safe summary of keys that several records share; None if there are none.
 
@@ -344,7 +297,7 @@ def find_duplicates(
     }
 
 
-def duplicates_message(source: FileSource | SampleSource | TableSource, keys: Keys) -> str:
+def duplicates_message(source: FilesLeaf, keys: Keys) -> str:
     """Return the text of the warning about keys that several records share.
 
     Args:
@@ -366,9 +319,7 @@ def duplicates_message(source: FileSource | SampleSource | TableSource, keys: Ke
     return "\n".join(lines)
 
 
-def _same(
-    source: FileSource | SampleSource | TableSource, of: KeyOf, rows: list[int]
-) -> Iterator[tuple[Any, list[int]]]:
+def _same(source: FilesLeaf, of: KeyOf, rows: list[int]) -> Iterator[tuple[Any, list[int]]]:
     """Yield each key that several of the rows share, with those rows."""
     by_key: dict[tuple[type, Any], list[int]] = {}
     for row in rows:
@@ -379,10 +330,7 @@ def _same(
             yield key, same
 
 
-def _key(source: FileSource | SampleSource | TableSource, of: KeyOf, row: int) -> Any:
-    if of is entry_key:
-        file = int(np.searchsorted(source.files.starts, row, side="right")) - 1
-        return os.fsdecode(_entry_keys(source, file, np.array([row], np.int64))[0])
-    if isinstance(source, SampleSource) and of == SAMPLE_KEY:
-        return source.key_at(row)
+def _key(source: FilesLeaf, of: KeyOf, row: int) -> Any:
+    if own := _own(source, of):
+        return own.key_at(row)
     return key_in(source.record(row), of)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
@@ -11,26 +10,22 @@ import numpy as np
 from seekable._arguments import checked_rows
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.formats.decoding import entry_decoder
-from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tar.siblings import Siblings
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.contract import Leaf
 from seekable.nodes.epoch import Epoch
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size
-from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
+from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn, is_key, source_of_keys
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
-    from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.keys.lookup import Lookup
 
 __all__ = ["KeySequence", "keys_of"]
@@ -107,16 +102,6 @@ class KeySequence(Sequence[Any]):
         return lookup_of(self._node if self._node.steady else Epoch(self._node, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyIn:
-    """Returns the key of a record."""
-
-    of: KeyOf
-
-    def __call__(self, record: Any) -> Any:
-        return record if record is HOLE else key_in(record, self.of)
-
-
 def keys_of(node: Node) -> KeySequence:
     """Return the keys of the records of a dataset.
 
@@ -132,14 +117,9 @@ def keys_of(node: Node) -> KeySequence:
     return KeySequence(node, keys)
 
 
-def _itself(key: Any) -> Any:
-    """Return a record that is the key of an entry."""
-    return key
-
-
 def _keys_of_source(source: Leaf | Siblings) -> Node:
     if isinstance(source, Siblings):
-        return Map(source.with_key_alone(), _KeyIn(SAMPLE_KEY), None, "keys")
+        return Map(source.with_key_alone(), KeyIn(SAMPLE_KEY), None, "keys")
     return _keys_of_leaf(source)
 
 
@@ -151,11 +131,9 @@ def _keys_of_leaf(leaf: Leaf) -> Node:
         )
         raise InvalidArgument(message)
     keys, of, leaf = leaf.keys, leaf.keys.of, leaf.parts[0]
-    if of is entry_key and isinstance(leaf, FileSource) and leaf.decoder.entries is not None:
-        decoder = entry_decoder(replace(leaf.decoder.entries, wanted="key"))
-        return replace(leaf, decoder=decoder, keys=Keys(_itself, keys.index))
-    if of == SAMPLE_KEY and isinstance(leaf, SampleSource):
-        leaf = replace(leaf, columns=(SAMPLE_KEY,), needed=None)
+    own = leaf.own_keys() if isinstance(leaf, FilesLeaf) else None
+    if own is not None and own.of == of:
+        return own.alone(keys)
     leaf = source_of_keys(leaf, of)
     lean = leaf.narrowed(frozenset([of])) if isinstance(of, str) else leaf
-    return Map(lean, _KeyIn(of), None, "keys")
+    return Map(lean, KeyIn(of), None, "keys")

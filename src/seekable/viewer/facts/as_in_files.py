@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import DataNotFound
-from seekable.formats.decoding import decoder_named
+from seekable.formats.lines.line_source import decoder_named
+from seekable.formats.shar.shar_source import DataSource
 from seekable.nodes.bases import leaves_of, with_leaves
-from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.indexed_sources import DataSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.resume.placeholders import PlaceholderSource
 from seekable.viewer.facts.source_counts import source_nodes
 

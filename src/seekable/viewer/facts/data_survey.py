@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
-from seekable.formats.shar.shar_source import SharSource
+from seekable.formats.shar.shar_source import DataSource, SharSource
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
-from seekable.nodes.sources.indexed_sources import IndexedSource
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.viewer.facts.compression import compression_found, unread_files
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.record_lengths import record_lengths
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Leaf
-    from seekable.nodes.sources.file_source import FileSource
-    from seekable.nodes.sources.indexed_sources import DataSource
+    from seekable.nodes.files.byte_source import FileSource
     from seekable.viewer.facts.record_lengths import RecordLengths
 
 __all__ = ["data_survey", "files_of", "folder_bytes", "index_folders", "refuse_length"]
@@ -128,7 +127,7 @@ def refuse_length(length: int | None, path: str) -> None:
 def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
     """Return the files of some sources: of a Shar those of its cuts, and then of each field."""
     parts = [part for source in sources for part in source.parts]
-    return [part.files for part in parts if isinstance(part, IndexedSource)]
+    return [part.files for part in parts if isinstance(part, FilesLeaf)]
 
 
 def index_folders(dataset: DataSource) -> list[str]:

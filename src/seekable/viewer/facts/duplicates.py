@@ -17,9 +17,9 @@ import numpy as np
 import xxhash
 
 from seekable.errors import CorruptRecord
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.nodes.sources.file_source import FileSource
 from seekable.viewer.facts.file_pieces import file_pieces
 from seekable.viewer.facts.json_values import json_value
 from seekable.viewer.facts.key_paths import path_text, values_at

@@ -11,7 +11,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.offsets import drop_read_pages
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.viewer.facts.histogram import Histogram, of_counted_lengths
 from seekable.viewer.facts.made_of import FROM_INDEX
 from seekable.viewer.facts.pace import Pace

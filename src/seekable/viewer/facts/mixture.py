@@ -17,8 +17,8 @@ from seekable.errors import InvalidArgument
 from seekable.formats.tables.tables import TableSource
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
-from seekable.nodes.sources.file_source import FileSource
 from seekable.viewer.facts.as_in_files import sources_in_files
 from seekable.viewer.facts.made_of import COMPUTED, FROM_INDEX
 from seekable.viewer.facts.position_lengths import index_unit, position_lengths

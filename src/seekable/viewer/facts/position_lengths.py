@@ -12,7 +12,7 @@ from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.contract import OrderNode
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.files.byte_source import FileSource
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.resume.placeholders import PlaceholderSource
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seekable.formats.decoding import decoder_named
-from seekable.nodes.sources.file_source import FileSource
+from seekable.formats.kaldi.entry_decoder import EntryDecoder
+from seekable.formats.lines.line_source import decoder_named
+from seekable.nodes.files.byte_source import FileSource
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
@@ -34,7 +35,7 @@ def raw_record(node: Node, row: int) -> bytes | None:
         >>> raw_record(sk.from_sequence("ab").node, 0) is None
         True
     """
-    if not isinstance(node, FileSource) or node.decoder.entries is not None:
+    if not isinstance(node, FileSource) or isinstance(node.decoder, EntryDecoder):
         return None
     raw: bytes = raw_source(node).record(row)
     return raw

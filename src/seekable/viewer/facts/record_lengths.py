@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.fileset import FileSet
-    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.files.byte_source import FileSource
 
 __all__ = ["PERCENTILES", "RecordLengths", "bin_of", "bytes_of_records", "least_of", "record_lengths"]
 

@@ -13,15 +13,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.lines.csv import spellings
 from seekable.formats.lines.csv_dialect import dialect_of
+from seekable.formats.lines.line_source import LineDecoder
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
-from seekable.nodes.sources.file_source import FileSource
 from seekable.viewer.facts.file_pieces import bytes_of_records, file_pieces
 from seekable.viewer.facts.json_spellings import json_spellings
 from seekable.viewer.facts.json_values import json_value
@@ -33,8 +34,8 @@ from seekable.viewer.facts.sample import read_pieces, read_rows, sample_rows
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from seekable.formats.decoding import Decoder
     from seekable.nodes.contract import Node
+    from seekable.nodes.files.decoder import Decoder
     from seekable.viewer.facts.file_pieces import FilePiece
     from seekable.viewer.facts.key_paths import Path
 
@@ -259,7 +260,7 @@ def _in_all(node: Node, found: _Found) -> Generator[Search]:
     size = known_size(node, "a search")
     pace = Pace()
     if isinstance(node, FileSource) and _shows_texts(node.decoder):
-        steps, unit = _by_bytes(node, found), "bytes"
+        steps, unit = _by_bytes(node, node.decoder, found), "bytes"
     else:
         steps, unit = _by_rows(node, found), "rows"
     of, done = next(steps), 0
@@ -280,14 +281,16 @@ def _by_rows(node: Node, found: _Found) -> Iterator[int]:
         yield int(rows[-1]) + 1
 
 
-def _shows_texts(decoder: Decoder) -> bool:
+def _shows_texts(decoder: Decoder) -> TypeGuard[LineDecoder]:
     """Return True if the bytes of records show what texts are in them."""
+    if not isinstance(decoder, LineDecoder):
+        return False
     return (decoder.plain or decoder).name in ("json", "text", "bytes") or decoder.headed
 
 
-def _by_bytes(source: FileSource, found: _Found) -> Iterator[int]:
+def _by_bytes(source: FileSource, decoder: LineDecoder, found: _Found) -> Iterator[int]:
     """Yield the bytes of the records of all files, then how many of them were searched."""
-    patterns, done = _patterns(source.decoder, found), 0
+    patterns, done = _patterns(decoder, found), 0
     yield bytes_of_records(source.files)
     for piece in file_pieces(source.files):
         rows = _candidates(piece, patterns)
@@ -310,7 +313,7 @@ def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
     return sorted(rows)
 
 
-def _patterns(decoder: Decoder, found: _Found) -> list[bytes]:
+def _patterns(decoder: LineDecoder, found: _Found) -> list[bytes]:
     """Return the bytes that a text may be in files of a format."""
     if (decoder.plain or decoder).name == "json":
         return json_spellings(found.text)

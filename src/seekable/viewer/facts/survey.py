@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.nodes.sources.indexed_sources import DataSource
+from seekable.formats.shar.shar_source import DataSource
 from seekable.viewer.facts.data_survey import files_of, index_folders
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import FROM_INDEX

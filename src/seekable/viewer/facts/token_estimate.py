@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.formats.tokens.tokenizing.engines import engine_of
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
-from seekable.nodes.sources.file_source import FileSource
 from seekable.viewer.facts.documents import in_words
 from seekable.viewer.facts.made_of import from_sample
 from seekable.viewer.facts.position_lengths import position_lengths

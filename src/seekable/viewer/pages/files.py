@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import KeyNotFound
-from seekable.nodes.sources.indexed_sources import DataSource
+from seekable.formats.shar.shar_source import DataSource
 from seekable.viewer.charts.sheet import THEMES
 from seekable.viewer.facts.data_survey import files_of
 from seekable.viewer.facts.documents import json_safe

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, PipeFailed, PipeRefused
+from seekable.formats.source_options import Pipes
 
 if TYPE_CHECKING:
     import subprocess
@@ -18,10 +19,6 @@ else:
     subprocess = lazy("subprocess")
 
 __all__ = ["Pipes", "RunningCommand", "checked_pipes", "pipes_inside", "refuse_unless_allowed"]
-
-Pipes = Literal["refuse", "specifier", "allow"]
-"""``"allow"`` runs commands, and ``"refuse"`` raises `PipeRefused` for them. ``"specifier"`` runs a command
-of the specifier or extended filename that the caller passes, and refuses those that a script contains."""
 
 _PIPES: Final = ("refuse", "specifier", "allow")
 

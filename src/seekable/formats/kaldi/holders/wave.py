@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, KaldiWarning, WrongType
-from seekable.formats.audio.decoder import audio
 from seekable.formats.audio.wave_file import is_plain, samples_of
 from seekable.formats.audio.wave_header import PCM, WaveError, parse_wave_header
 from seekable.formats.kaldi.holders.feature_files import refuse_text
 from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES
+from seekable.nodes.files.payload import payload_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,7 +220,7 @@ def _read_flac(cursor: Cursor) -> Wave:
         MissingDependency: soundfile is not installed.
     """
     try:
-        samples, rate = audio()(cursor.read())
+        samples, rate = payload_decoder("audio")(cursor.read())
     except ValueError as error:
         raise cursor.error("a FLAC file", str(error), at=0) from None
     return Wave(rate, np.ascontiguousarray(samples.reshape(len(samples), -1).T * _FULL_SCALE))

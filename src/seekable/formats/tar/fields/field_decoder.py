@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
-from seekable.formats.audio.decoder import AudioDecoder, audio
 from seekable.formats.tar.fields.images import IMAGE_DECODERS, UPRIGHT
 from seekable.formats.tar.fields.tenbin import as_tenbin
 from seekable.formats.tar.fields.values import (
@@ -29,6 +28,7 @@ from seekable.formats.tar.fields.values import (
     beginning,
     gunzipped,
 )
+from seekable.nodes.files.payload import NamedPayload, kind_of_payload
 
 __all__ = [
     "AUDIO_SUFFIXES",
@@ -112,7 +112,7 @@ def field_decoder(field: str, asked: AskedDecoder = None) -> FieldDecoder:
         return FIELD_DECODERS["bytes"]
     last = last_component(field)
     decoder = _by_suffix(last) if asked is None else _as_asked(asked)
-    if last in _BY_SOUNDFILE and isinstance(decoder.decode, AudioDecoder):
+    if last in _BY_SOUNDFILE and kind_of_payload(decoder.decode) == "audio":
         decoder = replace(decoder, packages=("soundfile",))
     return _after_gunzip(decoder) if _is_compressed(field) else decoder
 
@@ -216,7 +216,7 @@ FIELD_DECODERS: dict[str, FieldDecoder] = {
         FieldDecoder("msgpack", as_msgpack),
         FieldDecoder("tenbin", as_tenbin),
         FieldDecoder("cbor", as_cbor, packages=("cbor2",)),
-        FieldDecoder("audio", audio(), ranged=True),
+        FieldDecoder("audio", NamedPayload("audio"), ranged=True),
         FieldDecoder("lilcom", as_lilcom, packages=("lilcom",)),
         *map(_image, IMAGE_DECODERS),
     )

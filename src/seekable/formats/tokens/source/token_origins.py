@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import SeekableError
-from seekable.formats.decoding import line_span
 from seekable.formats.lines.csv_dialect import is_csv
+from seekable.formats.lines.line_source import line_span
 from seekable.formats.registry import format_of
 from seekable.formats.tokens.families.store import SOURCES, is_part, read_sources
 from seekable.index.location import Location

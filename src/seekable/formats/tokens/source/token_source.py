@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import format_named
 from seekable.formats.tokens.source.stored_arrays import TokenFiles, arrays_of
@@ -17,10 +18,7 @@ from seekable.formats.tokens.source.token_axis import token_axis
 from seekable.formats.tokens.source.token_reading import TokensReader
 from seekable.formats.tokens.words import TokenWords
 from seekable.nodes.columns.names import checked_names, no_such_column
-from seekable.nodes.contract import Leaf
-from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
-from seekable.order.blocks import default_blocks_within
-from seekable.storage.memory import cache_bytes
+from seekable.nodes.files.leaf import RunsLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +26,18 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.tokens import verify_tokens
     from seekable.formats.tokens.source.token_axis import TokenAxis
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Surveyor
+    from seekable.index.surveyor import Finder
+    from seekable.index.verify.integrity import Problem
+    from seekable.nodes.files.leaf import Bad
 
-__all__ = ["TokenSource", "token_source"]
+else:
+    verify_tokens = lazy("seekable.formats.tokens.verify_tokens")
+
+__all__ = ["TokenSource", "found_again", "token_source"]
 
 _MOST_WARNED = 5
 """The most files that one warning names."""
@@ -41,7 +45,7 @@ _MOST_WARNED = 5
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class TokenSource(Leaf):
+class TokenSource(RunsLeaf):
     """A source over indexed token files: row ``r`` is document ``r``, one file after another.
 
     A record is a dict of arrays: ``tokens``, and the arrays of as many elements that are stored with them.
@@ -58,35 +62,37 @@ class TokenSource(Leaf):
 
     kind: ClassVar[str] = "tokens"
 
-    @property
-    def cache_bytes(self) -> int:
-        """The bytes that the operating system can cache."""
-        return cache_bytes()
-
-    @cached
-    def size(self) -> int:
-        """The number of documents of all files."""
-        return int(self.files.starts[-1])
-
-    @cached
-    def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
-        return default_blocks_within(self.files.records)
-
     @cached
     def words(self) -> TokenWords:
         """The places of all documents."""
         return TokenWords(self.files)
 
     @property
-    def scanner(self) -> Surveyor:
+    def finder(self) -> Finder:
         """The surveyor that found the documents."""
-        found: Surveyor = format_named(self.format).scanner  # type: ignore[assignment]
-        return found
+        return format_named(self.format).scanner
+
+    @property
+    def decodes_itself(self) -> bool:
+        """True: arrays need no decoding."""
+        return True
+
+    def problems(self) -> Sequence[Problem]:
+        """Return the parts of token stores whose content is not as it was written."""
+        return tuple(verify_tokens.store_problems(self.files))
+
+    def bad_rows(self, start: int, stop: int) -> Bad:
+        """Return the documents with an id that no token has."""
+        return verify_tokens.wrong_ids_in(self, start, stop)
 
     @property
     def keys(self) -> None:
         """Always None: documents have no keys."""
+        return None
+
+    @property
+    def version(self) -> None:
+        """Always None: no function makes documents."""
         return None
 
     @cached
@@ -118,10 +124,7 @@ class TokenSource(Leaf):
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
         columns = "" if self.columns is None else f", columns={list(self.columns)}"
-        errors = (
-            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
-        )
-        return f"open({self.asked}{columns}{errors})"
+        return f"open({self.asked}{columns}{self.shown_options()})"
 
     @classmethod
     def reader(cls, nodes: Sequence[TokenSource]) -> TokensReader:
@@ -131,25 +134,13 @@ class TokenSource(Leaf):
             return TokensReader(nodes[0].reading, sizes)
         return TokensReader(TokenFiles([(node.files, node.used, node.errors) for node in nodes]), sizes)
 
-    def record(self, position: int) -> Any:
-        """Return the arrays of the document at a position; positions go on over the epochs.
+    def record_of(self, file: int, row: int) -> Any:
+        """Return the arrays of a document of a file.
 
         Raises:
             CorruptRecord: an aligned file ends before the document does, and the source has no ``errors``.
             IndexStale: a file has changed.
         """
-        starts = self._starts
-        row = position % starts[-1]
-        file = bisect_right(starts, row) - 1
-        row -= starts[file]
-        streak = self._streak
-        if position == streak.expected:
-            streak.length += 1
-            if streak.length % STREAK == STREAK_BEGINS:
-                self._advise(file, row)
-        else:
-            streak.length = 0
-        streak.expected = position + 1
         mapped = self.files.mapped(file)
         mapped.check()
         first, count = self.words.span(file, row)
@@ -157,7 +148,7 @@ class TokenSource(Leaf):
 
     def lengths_between(self, start: int, stop: int) -> Int64s:
         """Return the number of tokens of consecutive documents, int64; no data file is read."""
-        starts, found = self._starts, [np.zeros(0, np.int64)]
+        starts, found = self._reads.starts, [np.zeros(0, np.int64)]
         file = max(bisect_right(starts, start) - 1, 0)
         while start < stop:
             before, behind = starts[file], min(starts[file + 1], stop)
@@ -165,12 +156,8 @@ class TokenSource(Leaf):
             start, file = behind, file + 1
         return np.concatenate(found)
 
-    def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(path, row)
-
-    def close(self) -> None:
-        """Close the files of the source. They are opened again when a record is read."""
+    def close_others(self) -> None:
+        """Close the files of the arrays that are aligned with tokens."""
         self.reading.close()
 
     def narrowed(self, columns: frozenset[str]) -> Self:
@@ -198,19 +185,6 @@ class TokenSource(Leaf):
     def axis(self) -> TokenAxis | None:
         """The tokens of all documents end to end; None if something else lies between them in a file."""
         return token_axis(self.reading)
-
-    def _advise(self, file: int, row: int) -> None:
-        """Advise the system to fetch the documents of a file from this one on."""
-        last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
-        self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
-
-    @cached
-    def _streak(self) -> SequentialReads:
-        return SequentialReads()
-
-    @cached
-    def _starts(self) -> memoryview:
-        return self.files.starts.data
 
 
 def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TokenSource]:
@@ -249,6 +223,12 @@ def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], To
         return made
 
     return source
+
+
+def found_again(_: Format, files: FileSet, described: Mapping[str, Any], shown: str) -> TokenSource:
+    """Return the source of a described one whose files were found, with the same columns."""
+    columns = described.get("columns")
+    return TokenSource(files, described["format"], shown, columns=None if columns is None else tuple(columns))
 
 
 def _warn(source: TokenSource) -> None:

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable._cached import cached
 from seekable._lazy import lazy
-from seekable.formats.decoding import some_fields, utterance_decoder
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
-from seekable.nodes.contract import Leaf
 from seekable.nodes.file_ranges import FileRanges
+from seekable.nodes.files.leaf import RunsLeaf
 from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
-from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
-from seekable.nodes.sources.recovery import recovered
-from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
+from seekable.order.blocks import BLOCK_ROWS
 from seekable.state.functions import describe_function
 from seekable.storage.mapped import next_use
-from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
+from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.decoding import Decoder
     from seekable.formats.source_options import OnError
-    from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
-    from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Finder
+    from seekable.nodes.contract import Node
+    from seekable.nodes.files.decoder import Decoder
+    from seekable.nodes.files.leaf import OwnKeys, Shapes
     from seekable.nodes.keys.key import Keys
     from seekable.remote.index import object_file
 else:
@@ -67,7 +63,7 @@ _SCHEME = b"://"
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FileSource(Leaf):
+class FileSource(RunsLeaf):
     """A source over indexed files: row ``r`` is record ``r``, one file after another."""
 
     files: FileSet
@@ -80,70 +76,59 @@ class FileSource(Leaf):
 
     kind: ClassVar[str] = "files"
 
-    @property
-    def cache_bytes(self) -> int:
-        """The bytes that the operating system can cache."""
-        return cache_bytes()
-
-    @cached
-    def size(self) -> int:
-        """The number of records of all files."""
-        return int(self.files.starts[-1])
-
-    @cached
-    def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
-        return default_blocks_within(self.files.records)
-
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the decoding, and every file by name, size, records and digests."""
-        function = self.decoder.function
-        decode: Any = self.decoder.name if function is None else describe_function(function, self.version)
-        if self.decoder.entries is not None and self.version is not None:
-            decode = {"holder": decode, "version": self.version}
-        utterances = self.decoder.utterances
-        more = {} if utterances is None else utterances.described()
+        decode = self.described_decode(describe_function)
+        more = self.decoder.described_besides()
         return {"format": self.format, "decode": decode, "files": self.files.described(), **more}
+
+    def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
+        """Return what decides the records of given bytes, JSON-safe."""
+        return self.decoder.described(describe, self.version)
+
+    def shapes_of(self, node: Node) -> Shapes | None:
+        """Return the shapes of the objects of a dataset over entries of Kaldi's tables."""
+        return self.decoder.shapes_of(node)
+
+    def own_keys(self) -> OwnKeys | None:
+        """Return the keys of entries of Kaldi's tables."""
+        return self.decoder.own_keys(self)
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
-        own = self.keys is None or self.keys.of in (entry_key, format_named(self.format).key)
-        key = "" if own or self.keys is None else f", key={self.keys.name}"
-        errors = (
-            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
-        )
-        return f"open({self.asked}{key}{errors})"
+        return f"open({self.asked}{self.shown_options(entry_key, format_named(self.format).key)})"
 
     @property
-    def scanner(self) -> Scanner | TableFormat:
+    def decodes_itself(self) -> bool:
+        """True if the library decodes lines; objects of Kaldi may have holders of the user."""
+        return self.decoder.function is None and not self.decoder.reads_objects
+
+    def beside(self) -> tuple[FileSet, ...]:
+        """Return the other tables of a data directory of Kaldi."""
+        return self.decoder.beside()
+
+    @property
+    def finder(self) -> Finder:
         """The scanner that found the records."""
-        form, entries = format_named(self.format), self.decoder.entries
-        return (form if entries is None else form.with_holder(entries.holder)).scanner
+        return self.decoder.finder(self.format)
+
+    @property
+    def reads_all_bytes(self) -> bool:
+        """True, unless the first bytes of a record are all that is decoded."""
+        return not self.decoder.needs_head_only
 
     @classmethod
     def reader(cls, nodes: Sequence[FileSource]) -> Reader:
         """Return a reader that reads the files of all nodes as one source."""
         return _FilesReader(nodes)
 
-    def record(self, position: int) -> Any:
-        """Return the record at a position; positions go on over the epochs.
+    def record_of(self, file: int, row: int) -> Any:
+        """Return the record of a row of a file.
 
         Raises:
             CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
             IndexStale: the file has changed.
         """
-        starts = self._starts
-        row = position % starts[-1]
-        file = bisect_right(starts, row) - 1
-        row -= starts[file]
-        streak = self._streak
-        if position == streak.expected:
-            streak.length += 1
-            if streak.length % STREAK == STREAK_BEGINS:
-                self._advise(file, row)
-        else:
-            streak.length = 0
-        streak.expected = position + 1
         view = self.files.bytes_of(file, row)
         decoder = self.decoder
         if decoder.headed:
@@ -152,48 +137,20 @@ class FileSource(Leaf):
             return decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             path, offset = self.files.shown_path(file), self.files.range(file, row)[0]
-            return recovered(self.errors, decoder, view, error, path=path, row=row, offset=offset)
+            return decoder.recovered(self.errors, view, error, path=path, row=row, offset=offset)
 
-    def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(path, row)
-
-    def close(self) -> None:
-        """Close the files of the source. They are opened again when a record is read."""
-        self.files.close()
-        if self.decoder.entries is not None:
-            self.decoder.entries.files.close()
-        if self.decoder.utterances is not None:
-            self.decoder.utterances.close()
+    def close_others(self) -> None:
+        """Close the files that lines name, and the other tables of a directory."""
+        self.decoder.close()
 
     def narrowed(self, columns: frozenset[str]) -> FileSource:
         """Return the source for some columns; the others of JSON and of utterances are not made."""
-        utterances = self.decoder.utterances
-        if utterances is None:
-            decoder = some_fields(self.decoder, columns)
-        else:
-            decoder = utterance_decoder(utterances.narrowed(columns))
+        decoder = self.decoder.narrowed(columns)
         return self if decoder is self.decoder else replace(self, decoder=decoder)
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the names of the columns of utterances of Kaldi; None of lines and entries."""
-        utterances = self.decoder.utterances
-        return None if utterances is None else dict.fromkeys(utterances.columns)
-
-    def _advise(self, file: int, row: int) -> None:
-        """Advise the system to fetch the rows of a file from this one on."""
-        if self.decoder.needs_head_only:
-            return
-        last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
-        self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
-
-    @cached
-    def _streak(self) -> SequentialReads:
-        return SequentialReads()
-
-    @cached
-    def _starts(self) -> memoryview:
-        return self.files.starts.data
+        return self.decoder.declared()
 
 
 class _FilesReader(Reader):
@@ -301,9 +258,8 @@ class _FilesPlan(Plan):
     def _recovered(self, place: int, decoder: Decoder, record: memoryview, error: Exception) -> Any:
         """Return what stands for a record that cannot be decoded, by its place in the plan."""
         file, files = int(self.files[place]), self.reader.files
-        return recovered(
+        return decoder.recovered(
             self.reader.errors[file],
-            decoder,
             record,
             error,
             path=files.mapped(file).name,

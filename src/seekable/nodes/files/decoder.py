@@ -1,0 +1,169 @@
+"""The contract of a decoder: from the bytes of a record to the record.
+
+A decoder is given the range of the record as the index has it: of a line also its line end, and blank lines
+that may follow. Decoders of lines are in ``formats/lines``, those of Kaldi's entries in ``formats/kaldi``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from seekable.errors import CorruptRecord, IndexStale
+from seekable.formats.registry import format_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.formats.source_options import OnError
+    from seekable.index.fileset import FileSet
+    from seekable.index.surveyor import Finder
+    from seekable.nodes.contract import Node
+    from seekable.nodes.files.leaf import FilesLeaf, OwnKeys, Shapes
+
+__all__ = ["Decode", "Decoder", "Saving"]
+
+Decode = str | Callable[[bytes], Any] | Mapping[str, Any]
+"""A decoder as users name it: "json", "text", "bytes", or a function of the bytes of a line; of samples of
+tar files and of Shar, also a dict by field."""
+
+
+class Saving(Protocol):
+    """Writes what a decoder is made of into a pipeline file."""
+
+    def named_or_function(self, value: Any, where: str) -> Any:
+        """Return a name as it is, and the mention of a function."""
+
+    def folders(self, files: Iterable[FileSet]) -> list[Any]:
+        """Return the mention of files."""
+
+
+class Decoder(ABC):
+    """Decodes the bytes of a record. Small, picklable if its function is, and safe from threads."""
+
+    __slots__ = ()
+
+    name: str
+    """The name of the decoder, or the qualified name of its function."""
+
+    fast: Callable[[memoryview], Any]
+    """Returns the record whose range is given, or raises."""
+
+    recover: Callable[[bytes], Any] | None
+    """Returns a record that `fast` raised for, or raises what is wrong with it; None if there
+    is no second way."""
+
+    function: Callable[[bytes], Any] | None
+    """The function of the user, if it decodes the records; None otherwise."""
+
+    @property
+    def headed(self) -> bool:
+        """True if the head of a file decides how its records are read: then see `for_head`."""
+        return False
+
+    @property
+    def needs_head_only(self) -> bool:
+        """True if records are decoded from their first bytes, so that the rest need not be fetched."""
+        return False
+
+    @property
+    def reads_objects(self) -> bool:
+        """True if records are made of objects that the bytes may name, and not of the bytes alone."""
+        return False
+
+    @property
+    def names_objects(self) -> bool:
+        """True if records are made of objects that their bytes name."""
+        return False
+
+    @abstractmethod
+    def span(self, view: memoryview) -> int:
+        """Return the length of the record at the start of its range, without its line end."""
+
+    @abstractmethod
+    def as_json(self, into: Saving, where: str) -> dict[str, Any]:
+        """Return what the decoder is made of, as a pipeline file has it."""
+
+    def described(self, describe: Callable[..., dict[str, Any]], version: str | int | None) -> Any:
+        """Return what decides the records, JSON-safe.
+
+        Args:
+            describe: returns the description of a function with a version.
+            version: what the user says in the place of code.
+        """
+        return self.name if self.function is None else describe(self.function, version)
+
+    def described_besides(self) -> dict[str, Any]:
+        """Return what else decides the records, as further fields of a description."""
+        return {}
+
+    def finder(self, form: str) -> Finder:
+        """Return the scanner of files of the named format whose records this one decodes."""
+        return format_named(form).scanner
+
+    def for_head(self, head: bytes) -> Decoder:
+        """Return the decoder of the records of one file, if this one is `headed`.
+
+        Args:
+            head: the bytes before the file's first record.
+        """
+        return self
+
+    def fetch_named(self, views: Iterable[memoryview]) -> list[object]:
+        """Fetch the objects of stores that records name; return what keeps their bytes in memory.
+
+        Raises:
+            Unreachable: a store does not answer.
+        """
+        return []
+
+    def narrowed(self, columns: frozenset[str]) -> Decoder:
+        """Return a decoder for a caller that uses only some columns of records; itself where it makes all."""
+        return self
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns of records, as of `Columns.declared`; None if only records show them."""
+        return None
+
+    def beside(self) -> tuple[FileSet, ...]:
+        """Return the other indexed files that records are made of."""
+        return ()
+
+    def close(self) -> None:  # noqa: B027 - most decoders have no files
+        """Close the files that are open for records."""
+
+    def own_keys(self, source: FilesLeaf) -> OwnKeys | None:
+        """Return the keys that the records of a source have without being decoded; None if they have none."""
+        return None
+
+    def shapes_of(self, node: Node) -> Shapes | None:
+        """Return the shapes of the objects of a dataset; None if records are other things."""
+        return None
+
+    def of_key(self, field: str) -> Decoder | None:
+        """Return a decoder to objects whose ``key`` is one field alone; None if it would be no faster."""
+        return None
+
+    def recovered(
+        self, errors: OnError | None, view: memoryview, error: Exception, *, path: str, row: int, offset: int
+    ) -> Any:
+        """Decode a record that ``fast`` raised for, or return the result of ``errors`` instead.
+
+        Raises:
+            CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
+            IndexStale: another file that the record is made of was changed.
+        """
+        if isinstance(error, IndexStale):
+            raise error
+        record = bytes(view[: self.span(view)])
+        try:
+            if self.recover is not None:
+                return self.recover(record)
+        except ValueError as recovering:
+            error = recovering
+        corrupt = CorruptRecord(path, row, offset=offset, length=len(record), preview=record, cause=error)
+        if errors is None:
+            raise corrupt from error
+        corrupt.__cause__ = error
+        return errors(corrupt)
