@@ -84,7 +84,7 @@ def _race(path: str, others: dict[str, Contestant], *, rounds: int) -> Race:
         folder = os.path.join(scratch, "index")
         ours = _job(
             path,
-            lambda: sk.open(path, index_dir=folder, jobs=1),
+            lambda: sk.open(path, index=sk.Index(folder=folder, jobs=1)),
             prepare=lambda: shutil.rmtree(folder, ignore_errors=True),
         )
         return race({"ours": ours, **others}, rounds=rounds)

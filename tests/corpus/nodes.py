@@ -71,7 +71,10 @@ def _blocks() -> sk.Dataset:
 
 def _siblings(parts: Parts) -> sk.Dataset:
     folder = f"{parts.root}/{DATA}/siblings"
-    return sk.open({"image": f"{folder}/a/*.tar", "caption": f"{folder}/b/*.tar"}, suffix={"caption": "_b"})
+    return sk.open(
+        {"image": f"{folder}/a/*.tar", "caption": f"{folder}/b/*.tar"},
+        format=sk.formats.Tar(suffix={"caption": "_b"}),
+    )
 
 
 NODES: dict[str, list[Builder]] = {
@@ -90,7 +93,7 @@ NODES: dict[str, list[Builder]] = {
         lambda parts: parts.open("jsonl/*.jsonl", key=functions.key_of, version=1, errors=functions.replaced),
         lambda parts: parts.open("text", decode=functions.read_line, version=3, max_open_files=1),
         lambda parts: parts.open("csv-options/a.txt", **CSV),
-        lambda parts: sk.open(f"ark:{parts.root}/{DATA}/ark/*.ark", holder="matrix"),
+        lambda parts: sk.open(f"ark:{parts.root}/{DATA}/ark/*.ark", format=sk.formats.Kaldi(holder="matrix")),
         lambda parts: sk.open(f"txt:{parts.root}/{DATA}/text/*.txt:line"),
         lambda parts: parts.open("jsonl-blocks"),
     ],
@@ -177,7 +180,9 @@ NODES: dict[str, list[Builder]] = {
         lambda parts: parts.open("saved-by-datasets"),
     ],
     "tokens": [
-        lambda parts: sk.open(f"tokens:{parts.root}/{DATA}/tokens-llm-c/a.bin", bos=BOS),
+        lambda parts: sk.open(
+            f"tokens:{parts.root}/{DATA}/tokens-llm-c/a.bin", format=sk.formats.Tokens(bos=BOS)
+        ),
         lambda parts: parts.open("token-store"),
     ],
     "unify_columns": [

@@ -248,10 +248,10 @@ def test_a_quote_that_may_be_a_character_is_refused_until_the_user_says_what_it_
         sk.UnsupportedFormat, match=r"line 2: a quote opens .* 3 lines.*--format tsv-unquoted"
     ):
         sk.open(tmp_path)
-    for ds in (sk.open(tmp_path, quote=""), sk.open(tmp_path, format="tsv-unquoted")):
+    for ds in (sk.open(tmp_path, format=sk.formats.Csv(quote="")), sk.open(tmp_path, format="tsv-unquoted")):
         assert list(ds) == ROWS
         assert list(pickle.loads(pickle.dumps(ds))) == ROWS
-    quoted = sk.open(tmp_path, quote='"')
+    quoted = sk.open(tmp_path, format=sk.formats.Csv(quote='"'))
     assert quoted[0] == {"id": "1", "text": "hello\n2\tworld\n3\tbye"}
     # Far into a file the record is refused, where it is read.
     put(tmp_path, a_tsv="id\ttext\n" + "0\tx\n" * 20_000 + UNQUOTED[8:])

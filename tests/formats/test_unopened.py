@@ -72,7 +72,7 @@ def test_files_that_may_be_of_tokens_are_opened_where_the_user_names_them(tmp_pa
     told = rf"'{name}' in it is a file of tokens or .* sk\.open\('tokens:PATH'\), with dtype="
     with pytest.raises(sk.UnsupportedFormat, match=told):
         sk.open(tmp_path)
-    assert sk.open(tmp_path, dtype="uint16")[0]["tokens"].tolist() == [1, 2]
+    assert sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))[0]["tokens"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def counted(record: dict[str, Any]) -> Any:
 def opened(asked: Any, **options: Any) -> tuple[sk.Dataset, list[Any]]:
     """Open with keys, and return which keys were read for it."""
     calls.clear()
-    ds = sk.open(asked, key=counted, version=1, jobs=1, **options)
+    ds = sk.open(asked, key=counted, version=1, **options, index=sk.Index(jobs=1))
     return ds, list(calls)
 
 

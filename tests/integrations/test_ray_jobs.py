@@ -199,9 +199,9 @@ def test_after_a_killed_driver_the_same_call_goes_on(ray_cluster: RayCluster, tm
     for driver in drivers:
         next(driver)
     with Counting() as executor:
-        large = sk.open(tmp_path / "large.txt", executor=executor)
+        large = sk.open(tmp_path / "large.txt", index=sk.Index(executor=executor))
         assert executor.requests == 2
-        here = sk.open(tmp_path / "large.txt", index_dir=tmp_path / "index", jobs=1)
+        here = sk.open(tmp_path / "large.txt", index=sk.Index(folder=tmp_path / "index", jobs=1))
         assert large.fingerprint == here.fingerprint
         assert index_files(tmp_path / ".seekable").items() >= index_files(tmp_path / "index").items()
         records = sk.open(corpus)

@@ -159,7 +159,7 @@ def test_arrays_of_numpy(tmp_path: Path) -> None:
     assert documents(tmp_path / "row.npy", eos=1) == [[0, 1], [2]]
     assert documents(tmp_path / "none.npy") == []
     with pytest.raises(sk.InvalidArgument, match="2 rows, each of which is a document: leave eos= out"):
-        sk.open(tmp_path / "rows.npy", eos=1)
+        sk.open(tmp_path / "rows.npy", format=sk.formats.Tokens(eos=1))
 
 
 def test_several_files_of_several_forms_are_one_dataset(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_type_that_contradicts_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         sk.InvalidArgument, match=r"dtype='int32' contradicts .*a\.idx', .* uint16: leave dtype="
     ):
-        sk.open(tmp_path / "a.bin", dtype="int32")
+        sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="int32"))
 
 
 def test_a_format_says_that_a_folder_is_of_tokens(tmp_path: Path) -> None:
@@ -257,8 +257,8 @@ def test_a_format_says_that_a_folder_is_of_tokens(tmp_path: Path) -> None:
 
 def test_options_are_part_of_the_name_of_the_format(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, EOS, 6])], "<u2"))
-    one = sk.open(tmp_path / "a.bin", dtype="uint16", eos=EOS)
-    other = sk.open(tmp_path / "a.bin", dtype="uint16")
+    one = sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="uint16", eos=EOS))
+    other = sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="uint16"))
     assert (len(one), len(other)) == (2, 1)
     assert one.fingerprint != other.fingerprint
     assert sk.open(tmp_path / "a.bin", format="tokens-u2-eos7").fingerprint == one.fingerprint
@@ -279,7 +279,7 @@ def test_documents_are_counted_twice_where_an_index_and_a_token_tell_them(tmp_pa
 def test_a_token_that_is_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, 6])], "<u2"))
     with pytest.warns(UserWarning, match=r"a\.bin': none of its 2 tokens is eos=9"):
-        sk.open(tmp_path / "a.bin", dtype="uint16", eos=9)
+        sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="uint16", eos=9))
 
 
 def test_a_pair_without_its_index_is_told(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_a_file_that_comes_beside_is_read(tmp_path: Path) -> None:
     aged(tmp_path)
     assert documents(f"tokens:{tmp_path}", dtype="uint32") == [[1, 2], [3]]
     (tmp_path / "labels_mask_0.npy").unlink()
-    assert sk.open(f"tokens:{tmp_path}", dtype="uint32").columns == ["tokens"]
+    assert sk.open(f"tokens:{tmp_path}", format=sk.formats.Tokens(dtype="uint32")).columns == ["tokens"]
 
 
 def test_an_index_beside_that_has_not_changed_is_not_read_again(

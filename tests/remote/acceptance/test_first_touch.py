@@ -30,9 +30,9 @@ def corpus(nginx: Nginx, front: Front, tmp_path: Path, forget: Callable[[], None
 def opened(corpus: Corpus, **options: object) -> sk.Dataset:
     return sk.open(
         corpus.urls,
-        storage_options=corpus.bucket.options,
-        index_dir=corpus.index_dir,
-        **options,  # type: ignore[arg-type]
+        **options,
+        index=sk.Index(folder=corpus.index_dir),
+        storage=sk.Storage(options=corpus.bucket.options),
     )
 
 
