@@ -76,6 +76,17 @@ def pytest_collection() -> Iterator[None]:
         gc.set_threshold(10_000, 20, 20)
 
 
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Keep the garbage collector from running, for tests that go to the limit of recursion.
+
+    There each finalizer that it calls fails, and pytest makes an error of that.
+    """
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
     """Take back the limit of the cache that ``sk.open(cache=)`` sets for a process: later tests have none."""

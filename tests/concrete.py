@@ -7,25 +7,28 @@ import inspect
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
-import seekable.nodes
-import seekable.resume
+import seekable
 from seekable.nodes.contract import Node
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Iterator
+
+_LEFT_OUT = (
+    "seekable.__main__",
+    "seekable.cli",
+    "seekable.integrations",
+    "seekable.testing",
+    "seekable.viewer",
+)
+"""What defines no node, stage or format, and needs packages that may not be there."""
 
 __all__ = ["concrete_classes", "node_classes"]
 
 
-def concrete_classes(package: ModuleType, root: Any) -> set[type]:
-    """Return the classes below a root that can be made, as seekable defines them.
-
-    Args:
-        package: all its modules are imported first.
-        root: the abstract class.
-    """
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
+def concrete_classes(root: Any) -> set[type]:
+    """Return the classes below an abstract class that can be made, as seekable defines them."""
+    for name in _modules():
+        importlib.import_module(name)
     found: set[type] = set()
     pending: list[Any] = [root]
     while pending:
@@ -38,5 +41,10 @@ def concrete_classes(package: ModuleType, root: Any) -> set[type]:
 
 def node_classes() -> set[type[Node]]:
     """Return the classes of nodes that can be made."""
-    found = concrete_classes(seekable.nodes, Node) | concrete_classes(seekable.resume, Node)
-    return {kind for kind in found if issubclass(kind, Node)}
+    return {kind for kind in concrete_classes(Node) if issubclass(kind, Node)}
+
+
+def _modules() -> Iterator[str]:
+    for module in pkgutil.walk_packages(seekable.__path__, "seekable."):
+        if not module.name.startswith(_LEFT_OUT):
+            yield module.name

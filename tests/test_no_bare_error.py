@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab\nsize 12345\n"
 ODD_MEMBERS = {"\u00e9.txt": b"1", "b.json": b"[NaN]", "c.txt": b"\xff"}
 DEEP = b"[" * 3000 + b"]" * 3000

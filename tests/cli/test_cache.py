@@ -47,6 +47,16 @@ def test_the_objects_are_shown_with_what_is_kept_of_them(folder: Path) -> None:
     assert on_disk <= shown["used_bytes"] <= on_disk + folders
 
 
+def test_caches_of_datasets_are_shown_and_removed_too(folder: Path) -> None:
+    own = DiskCache(str(folder / "own" / f"{1 << 20}-0123456789abcdef"), most_bytes=1 << 20)
+    own.save(object_key("s3://b/z.txt", size=1000, identity=1), 0, bytes(1000))
+    (shown,) = documents("cache", "ls", "s3://b/z.txt", "--json")
+    assert [(each["folder"], each["limit_bytes"]) for each in shown["own"]] == [(own.folder, 1 << 20)]
+    assert [each["kept_bytes"] for each in shown["objects"]] == [1000]
+    documents("cache", "rm", "s3://b/z.txt", "--json")
+    assert own.contents() == []
+
+
 def test_people_read_a_table(folder: Path) -> None:
     lines = output("cache", "ls", "s3://b").decode().splitlines()
     assert lines[0] == f"folder  {folder}"

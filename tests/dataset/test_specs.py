@@ -14,7 +14,7 @@ from tests.thrift import ALL
 
 import seekable as sk
 from seekable.dataset.specs import spec_of
-from seekable.errors import DataNotFound
+from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
 from seekable.remote.hub_files import HubSpec
 from seekable.remote.splits import shards_of
 from seekable.testing import assert_resumes_exactly
@@ -226,8 +226,25 @@ junk = st.recursive(
 
 @given(junk)
 def test_a_readme_that_nobody_understands_is_no_crash(configs: object) -> None:
-    with contextlib.suppress(sk.DataNotFound, sk.InvalidArgument):
+    with contextlib.suppress(sk.DataNotFound, sk.InvalidArgument, UnsupportedFormat):
         shards_of(["train.parquet"], configs, split="train", config=None, where="it")
+
+
+@pytest.mark.parametrize(
+    "configs", ["train", {"data_files": "*"}, ["en"], [{"data_files": {"train": 4}}], [{"data_files": [1]}]]
+)
+def test_a_readme_that_says_in_another_form_which_files_are_data_is_not_passed_over(configs: object) -> None:
+    with pytest.raises(UnsupportedFormat, match=r"it: the configs in the metadata of its README\.md"):
+        shards_of(["train.parquet"], configs, split="train", config=None, where="it")
+
+
+def test_a_readme_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("1\n")
+    (tmp_path / "README.md").symlink_to("README.md")
+    with pytest.raises(AccessDenied, match=r"README\.md' may say which files are data, and cannot be read"):
+        sk.open(f"hf:{tmp_path}:train")
+    with pytest.raises(sk.InvalidArgument, match=r"is not complete: name the split.*:train'"):
+        sk.open(f"hf:{tmp_path}")
 
 
 LINES = ["one", "", "dré ei", "{} [", "five"]

@@ -327,6 +327,16 @@ def test_a_lost_schema_is_read_again(tmp_path: Path) -> None:
     assert schema.exists()
 
 
+def test_a_damaged_schema_is_read_again(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
+    sk.open(tmp_path)
+    (schema,) = (tmp_path / ".seekable").glob("schema-*.bin")
+    good = schema.read_bytes()
+    schema.write_bytes(good.replace(b"n", b"m"))
+    assert list(sk.open(tmp_path)) == [{"n": 1}, {"n": 2}]
+    assert schema.read_bytes() == good
+
+
 VALUES = [
     pa.array([1, None, 3], pa.int8()),
     pa.array([1, 2, 2**64 - 1], pa.uint64()),

@@ -202,10 +202,10 @@ def test_a_long_header_is_looked_at_when_a_record_is_read(tmp_path: Path) -> Non
         sk.open(tmp_path)[0]
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|", "\x01"])
 def test_another_delimiter_is_noticed(tmp_path: Path, delimiter: str) -> None:
     put(tmp_path, a_csv=f"a{delimiter}b\n1{delimiter}2\n")
-    name = {";": "csv-semicolon", "\t": "tsv", "|": "csv-pipe"}[delimiter]
+    name = {";": "csv-semicolon", "\t": "tsv", "|": "csv-pipe", "\x01": "csv-x01"}[delimiter]
     with pytest.raises(sk.UnsupportedFormat, match=rf"has one column.*say delimiter=.*--format {name};"):
         sk.open(tmp_path / "a.csv")
     assert sk.open(tmp_path / "a.csv", format=name)[0] == {"a": "1", "b": "2"}

@@ -108,6 +108,7 @@ def test_what_is_no_decoder_is_refused() -> None:
         decoder_named(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("value", ["[" * 4000 + "]" * 4000, '{"a":' * 4000 + "1" + "}" * 4000, "9" * 5000])
 def test_json_that_python_cannot_read_is_a_corrupt_record_wherever_it_stands(
     tmp_path: Path, value: str
@@ -125,6 +126,7 @@ def test_json_that_python_cannot_read_is_a_corrupt_record_wherever_it_stands(
         assert [record for record in sk.open(path, errors=lambda error: error.row) if record == row] == [row]
 
 
+@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("text", ["[" * 4000, '{"a":' + "9" * 5000 + "}"])
 def test_a_list_of_another_tool_that_python_cannot_read_is_refused_by_name(tmp_path: Path, text: str) -> None:
     for name in ("dataset_dict.json", "index.json"):

@@ -75,6 +75,7 @@ def kept(record: Any, fields: set[str]) -> Any:
     return record
 
 
+@pytest.mark.usefixtures("uncollected")
 @given(st.lists(LINES, max_size=4), st.sets(st.sampled_from(KEYS), max_size=3))
 @example([b'{"text": 1, "text": 2}'], {"text"})
 @example([b'{"text": 1, "id": }'], {"text"})

@@ -85,3 +85,10 @@ def test_what_is_wrong_is_named(folder: Path, asked: str, error: type[SeekableEr
     (folder / "other.json").write_text('{"shards": []}')
     with pytest.raises(error, match=message):
         sk.open(asked.format(folder))
+
+
+@pytest.mark.parametrize("url", ["*.tar", "{s,../other/s}.tar", "[s].tar"])
+def test_a_list_names_files_and_no_patterns(tmp_path: Path, url: str) -> None:
+    write_list(tmp_path / "index.json", (url, 1))
+    with pytest.raises(UnsupportedFormat, match=r"index\.json' is no list .* names files and no patterns"):
+        sk.open(f"wids:{tmp_path}/index.json")

@@ -1,4 +1,4 @@
-"""What is fuzzed: readers of all formats, the index, states, pipeline files, and pipelines.
+"""What is fuzzed: readers of all formats, the index, caches, states, pipeline files, and pipelines.
 
 A target is given a folder and a source of randomness, and raises AssertionError where seekable differs from a
 model that is too simple to be wrong, or raises anything that is not a SeekableError.
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.format_cases import CASES
 from tests.formats.splitter import lines
-from tests.fuzz import documents, formats, kaldi, tables
+from tests.fuzz import caches, documents, formats, kaldi, tables
 from tests.fuzz.corpus import CSV_PIECES, PIECES, made, mutated
 from tests.fuzz.parquet import parquet
 from tests.fuzz.tar import tar
@@ -128,6 +128,7 @@ TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     "tar": tar,
     "formats": a_format,
     "indexes": an_index,
+    "caches": caches.caches,
     "states": documents.states,
     "saved states": documents.saved_states,
     "pipeline files": documents.pipeline_files,

@@ -114,7 +114,7 @@ def test_the_command_line_prints_any_name(tmp_path: Path, locale: str) -> None:
             *(word for call in calls for word in ("then", *call)),
         ],
         cwd=HERE,
-        env={**os.environ, "LC_ALL": locale, "PYTHONWARNINGS": "error"},
+        env={**os.environ, "LC_ALL": locale, "PYTHONWARNINGS": "error,ignore::DeprecationWarning"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         check=False,

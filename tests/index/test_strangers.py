@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.index.corpus import write
 
@@ -64,3 +66,12 @@ def test_an_index_is_taken_from_root_this_user_and_the_owner_of_the_data(
     place = find_index(str(data), index_dir=None)
     assert (place.folder == str(data / ".seekable")) is taken
     assert ("belongs to uid" in place.notice) is not taken
+
+
+@pytest.mark.parametrize("name", ["catalog.json", "files-*.bin", "offsets-*.u64", "schema-*.bin"])
+def test_nobody_waits_for_a_named_pipe_in_place_of_a_file_of_an_index(tmp_path: Path, name: str) -> None:
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
+    sk.open(tmp_path / "a.parquet")
+    (path := next((tmp_path / ".seekable").glob(name))).unlink()
+    os.mkfifo(path)
+    assert list(sk.open(tmp_path / "a.parquet")) == [{"n": 1}, {"n": 2}]

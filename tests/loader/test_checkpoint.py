@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
+from seekable.errors import AccessDenied
 from seekable.loader.checkpoint_files import each_at_once
 
 
@@ -141,9 +142,10 @@ def test_ranks_that_are_not_in_step_remove_nothing_of_each_other(data: st.DataOb
             last[rank] = step_of[rank]
             sk.save_state(folder, ranks_of(world_size, step_of[rank])[rank], keep=keep)
             again = ranks_of(world_size)[data.draw(st.integers(0, world_size - 1))]
-            # Without a complete state the newest one counts.
+            # Without a complete state those ranks count that have saved.
             assert sk.load_state(folder, again)
-            lowest = min(last) or max(last)
+            lowest = min(filter(None, last))
+            assert left or sum(f"-{rank:05}-of-" in name for name in os.listdir(folder)) <= keep or all(last)
             assert again.step == lowest or lowest < again.step <= left
 
 
@@ -177,6 +179,19 @@ def test_where_one_rank_alone_saved_all_ranks_load_its_state(
         assert sk.load_state(tmp_path, loader)
         assert (loader.step, loader.state_dict()["position"]) == (5, 20)
     assert "of its 4 ranks 0 is there, 1, 2 and 3 are missing; step 5 is loaded" in caplog.text
+
+
+def test_where_one_rank_alone_saves_as_many_states_stay_as_are_to_be_kept(tmp_path: Path) -> None:
+    for step in (9, 2, 3, 4):  # 9 is of a run that was left
+        sk.save_state(tmp_path, ranks_of(4, step=step)[1], keep=2)
+    sk.save_state(tmp_path, ranks_of(4, step=2)[0], keep=2)  # this rank is late
+    assert [(int(name[6:18]), int(name[19:24])) for name in states_in(tmp_path)] == [(2, 0), (3, 1), (4, 1)]
+    loader = loader_of()
+    assert sk.load_state(tmp_path, loader)
+    assert loader.step == 2
+    sk.save_state(tmp_path, ranks_of(4, step=3)[0], keep=2)
+    assert sk.load_state(tmp_path, loader)
+    assert loader.step == 3
 
 
 @pytest.mark.parametrize("world_size", [1, 2])
@@ -374,6 +389,7 @@ def test_files_of_a_store_are_read_at_once_and_local_ones_in_this_thread() -> No
     assert each_at_once(waited, []) == []
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -> None:
     path = Path(sk.save_state(tmp_path, loader_of()))
     path.write_text("[" * 3000 + "]" * 3000)
@@ -383,3 +399,11 @@ def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -
     path.mkdir()
     with pytest.raises(sk.CorruptState, match=f"{path.name} is a folder"):
         sk.load_state(tmp_path, loader_of())
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(AccessDenied, match=rf"{path.name}' is no regular file"):
+        sk.load_state(tmp_path, loader_of())
+    (paths := next(tmp_path.glob("sources-*"))).unlink()
+    paths.mkdir()
+    with pytest.raises(AccessDenied, match=f"{paths.name}' is a folder"):
+        sk.save_state(tmp_path, loader_of())

@@ -293,5 +293,5 @@ def test_the_world_is_closed(tmp_path: Path) -> None:
         if isinstance(asked, str) and has_spec(asked) and not may_be_shar(asked):
             case.write(folder)
             specs.add(type(spec_of(asked)).__name__)
-    wanted = {kind.__name__ for kind in concrete_classes(seekable.dataset, Spec)}
+    wanted = {kind.__name__ for kind in concrete_classes(Spec)}
     assert wanted - {"HubSpec", "StoreSpec"} <= specs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,7 +16,11 @@ from tests.sound.waves import EXTENSIBLE, FLOAT, PCM, ULAW, chunk, extensible, f
 
 import seekable as sk
 from seekable.errors import CorruptObject
+from seekable.formats.kaldi.holders.candidates import candidates_of
 from seekable.kaldi import find_holder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BYTES = np.random.default_rng(1).bytes(4800)
 FINITE = np.random.default_rng(2).standard_normal(600)
@@ -104,6 +109,22 @@ def test_a_file_that_was_never_closed_is_read_to_its_end(riff: int) -> None:
     assert len(sk.audio()(file)[0]) == 2000
     for cursor in cursors(file):
         assert find_holder("wave").read(cursor).data.shape == (1, 2000)
+
+
+def test_compressed_samples_of_no_length_are_an_error_and_not_no_sound() -> None:
+    whole = wave(SHORTS, form(ULAW, bits=8))
+    assert len(sk.audio()(whole)[0]) == 4000
+    with pytest.raises(ValueError, match=r"was not finished: .* and 4,000 bytes follow it.*format 7"):
+        sk.audio()(wave(SHORTS, form(ULAW, bits=8), riff=0, size=0))
+
+
+@pytest.mark.filterwarnings("ignore:.*the sizes in the header disagree")
+def test_the_holder_of_a_script_is_told_from_any_tag_of_a_wave_file(tmp_path: Path) -> None:
+    for tag, file in ((b"RIFX", wave(b"", tag=b"RIFX")), (b"BW64", rf64(SHORTS, tag=b"BW64"))):
+        (tmp_path / "a.wav").write_bytes(file)
+        (tmp_path / "a.scp").write_text(f"u {tmp_path}/a.wav\n")
+        assert candidates_of(file[:4]) == ("wave",), tag
+    assert sk.open(f"scp:{tmp_path}/a.scp")[0][1].data.shape == (1, 2000)
 
 
 def test_chunks_behind_samples_of_no_length_are_no_samples() -> None:

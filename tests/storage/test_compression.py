@@ -191,3 +191,17 @@ def test_a_record_of_more_content_than_the_limit_is_refused_wherever_it_is_made(
             read()
     monkeypatch.setenv("SEEKABLE_RECORD_BYTES", str(4 << 20))
     assert len(ds[1]) == 3 << 20
+
+
+def test_a_window_above_the_limit_is_refused_until_it_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = zstandard.ZstdCompressionParameters.from_level(1, window_log=28)
+    engine = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    data = engine.compress(b"good day") + engine.flush()
+    with pytest.raises(
+        UnsupportedFormat, match=r"'some file'.* more than 134,217,728 .*WINDOW_BYTES=2147483648"
+    ):
+        read(data, "zst")
+    monkeypatch.setenv("SEEKABLE_ZSTD_WINDOW_BYTES", str(1 << 28))
+    assert read(data, "zst") == b"good day"

@@ -38,8 +38,8 @@ def _cache() -> None:
     """Show or remove what is kept of remote data.
 
     The cache lies in SEEKABLE_REMOTE_DIR, else in the user's cache folder. Its limit is
-    SEEKABLE_REMOTE_BYTES, else half of what was free when the folder was made. Jobs that run may go on while
-    objects are removed.
+    SEEKABLE_REMOTE_BYTES, else half of what was free when the folder was made. Datasets that were opened
+    with cache= have folders and limits of their own in it. Jobs that run may go on while objects are removed.
     """
 
 
@@ -59,21 +59,22 @@ def list_objects(
 
     from seekable.cli.output import write_document, write_facts, write_line, write_table
     from seekable.remote.cache.contents import is_chosen
-    from seekable.storage.memory import bytes_in_words
+    from seekable.remote.cache.disk_cache import disk_caches
 
-    cache = _opened()
-    objects = cache.contents()
-    used = sum(each.disk_bytes for each in objects)
-    chosen = [each for each in objects if not addresses or is_chosen(each.address, addresses)]
+    shared, *own = ((cache, cache.contents()) for cache in disk_caches())
+    own = [(cache, objects) for cache, objects in own if objects]
+    found = (each for _, objects in (shared, *own) for each in objects)
+    everything = sorted(found, key=lambda each: each.address)
+    chosen = [each for each in everything if not addresses or is_chosen(each.address, addresses)]
     if addresses:
-        _refuse_none(chosen, addresses, cache)
+        _refuse_none(chosen, addresses)
     if as_json:
-        limit = {"folder": cache.folder, "limit_bytes": cache.most_bytes, "used_bytes": used}
-        write_document({**limit, "objects": [_as_json(each) for each in chosen]})
+        caches = {**_cache_as_json(*shared), "own": [_cache_as_json(*each) for each in own]}
+        write_document({**caches, "objects": [_as_json(each) for each in chosen]})
         return
-    limit_bytes = cache.most_bytes
-    shown = "half of the free disk" if limit_bytes is None else bytes_in_words(limit_bytes)
-    write_facts({"folder": cache.folder, "used": f"{bytes_in_words(used)} of {shown}"})
+    write_facts({"folder": shared[0].folder, "used": _used_in_words(*shared)})
+    for each in own:
+        write_facts({"cache of a dataset": each[0].folder, "used": _used_in_words(*each)})
     if chosen:
         write_line("")
         write_table(
@@ -96,16 +97,17 @@ def remove_objects(
     """
     from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
+    from seekable.remote.cache.disk_cache import disk_caches
     from seekable.storage.memory import bytes_in_words
     from seekable.viewer.facts.documents import in_words
 
     if bool(addresses) == all_objects:
         message = "name the objects to remove, or give --all, but not both"
         raise InvalidArgument(message)
-    cache = _opened()
-    removed = cache.remove(["*"] if all_objects else addresses or [])
+    patterns = ["*"] if all_objects else addresses or []
+    removed = [each for cache in disk_caches() for each in cache.remove(patterns)]
     if addresses:
-        _refuse_none(removed, addresses, cache)
+        _refuse_none(removed, addresses)
     size = sum(each.disk_bytes for each in removed)
     if as_json:
         write_document({"objects": [_as_json(each) for each in removed], "removed_bytes": size})
@@ -113,24 +115,30 @@ def remove_objects(
         write_line(f"removed {in_words(len(removed), 'object')}, {bytes_in_words(size)}")
 
 
-def _opened() -> DiskCache:
-    """Return the cache of the environment, also if it is switched off now."""
-    from seekable.remote.cache.disk_cache import DiskCache, chosen_bytes, remote_folder
-
-    return DiskCache(remote_folder(), most_bytes=chosen_bytes())
+def _cache_as_json(cache: DiskCache, objects: list[CachedObject]) -> dict[str, Any]:
+    used = sum(each.disk_bytes for each in objects)
+    return {"folder": cache.folder, "limit_bytes": cache.most_bytes, "used_bytes": used}
 
 
-def _refuse_none(objects: list[CachedObject], addresses: list[str], cache: DiskCache) -> None:
+def _used_in_words(cache: DiskCache, objects: list[CachedObject]) -> str:
+    from seekable.storage.memory import bytes_in_words
+
+    used, limit = sum(each.disk_bytes for each in objects), cache.most_bytes
+    return f"{bytes_in_words(used)} of {'half of the free disk' if limit is None else bytes_in_words(limit)}"
+
+
+def _refuse_none(objects: list[CachedObject], addresses: list[str]) -> None:
     """Refuse addresses that no object has.
 
     Raises:
         DataNotFound: there is no object.
     """
     from seekable.errors import DataNotFound
+    from seekable.remote.cache.disk_cache import remote_folder
 
     if not objects:
         message = (
-            f"nothing of {', '.join(addresses)} is in {cache.folder!r}; `seekable cache ls` shows what is"
+            f"nothing of {', '.join(addresses)} is in {remote_folder()!r}; `seekable cache ls` shows what is"
         )
         raise DataNotFound(message)
 

@@ -286,7 +286,9 @@ def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
         if len(parts) > behind and os.path.isdir(folder):
             split, column = [*parts[-behind:], ""][:2]
             return folder, None, split, column
-    if (address := _ADDRESS.match(text)) is not None:
+    if os.path.isdir(os.path.expanduser(rest)):
+        message = f"{text!r} is not complete: name the split behind the folder, such as {f'{text}:train'!r}"
+    elif (address := _ADDRESS.match(text)) is not None:
         message = f"{text!r} is an address; name the split of its repository: 'hf:{address.group(1)}:SPLIT'"
     else:
         message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_HUB_FORM}"

@@ -22,6 +22,7 @@ import numpy as np
 from seekable.index.digest import digest_text
 from seekable.index.file_table import Table, is_table_name, table_name
 from seekable.index.offsets import is_whole
+from seekable.storage.files import regular_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -85,7 +86,7 @@ def _read_or_map(path: str) -> bytes | mmap.mmap:
     Raises:
         FileNotFoundError: the table does not exist.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular_only) as file:
         size = os.fstat(file.fileno()).st_size
         return file.read() if size <= _READ_BYTES else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
@@ -97,7 +98,7 @@ def whole_segments(folder: str, table: Table) -> NDArray[np.bool_]:
 
 def _table_in_catalog(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             size = os.fstat(file.fileno()).st_size
             return table_in_catalog(lambda start, stop: os.pread(file.fileno(), stop - start, start), size)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError):

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from seekable._lazy import lazy
+from seekable.errors import IndexStale
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.units import damaged_error
 from seekable.storage.compression import compression_of
-from seekable.storage.files import write_atomically
+from seekable.storage.files import regular_only, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.index import object_digests
     from seekable.index.entry import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import placeholder
+    from seekable.remote import object_ranges, placeholder
     from seekable.remote.index import object_file, object_versions, remote_file
     from seekable.storage import addresses, compressed, seek_points
     from seekable.storage.mapped import MappedFile
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 else:
     addresses = lazy("seekable.storage.addresses")
     compressed = lazy("seekable.storage.compressed")
+    object_digests = lazy("seekable.index.object_digests")
     object_file = lazy("seekable.remote.index.object_file")
     object_versions = lazy("seekable.remote.index.object_versions")
+    object_ranges = lazy("seekable.remote.object_ranges")
     placeholder = lazy("seekable.remote.placeholder")
     remote_file = lazy("seekable.remote.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
@@ -42,6 +46,7 @@ __all__ = [
     "PageTableFile",
     "content_size",
     "has_points",
+    "has_schema",
     "is_remote",
     "open_unmapped",
     "pages_name",
@@ -76,9 +81,16 @@ def open_unmapped(
         version = None
         if part.by_version:
             version = object_versions.version_of(part.folder, path[len(part.root) + 1 :], mtime_ns)
-        return object_file.ObjectFile(
-            path, size=size, mtime_ns=mtime_ns, kind=kind, points=points, version=version
+        digests = object_digests.ObjectDigests(part.folder, content, size)
+        ref = object_ranges.object_ref(
+            path,
+            size=size,
+            identity=mtime_ns,
+            version=version,
+            cache=part.cache,
+            digests=digests if object_digests.has_digests(size) else None,
         )
+        return object_file.ObjectFile(ref, kind=kind, points=points)
     if remote:
         return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     assert kind is not None
@@ -160,13 +172,22 @@ def read_schema(folder: str, digest: int) -> bytes:
     """
     path = os.path.join(folder, schema_name(digest))
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             schema = file.read()
     except OSError:
         schema = b""
     if schema_digest(schema) != digest:
         raise damaged_error(path, "the schema of a table, is gone or damaged")
     return schema
+
+
+def has_schema(folder: str, digest: int) -> bool:
+    """Return True if an index folder has a schema; a damaged one is removed, so that it is written again."""
+    try:
+        read_schema(folder, digest)
+    except IndexStale:
+        return False
+    return True
 
 
 def pages_name(content: int) -> str:
@@ -187,7 +208,7 @@ class PageTableFile:
     def load(self) -> bytes | None:
         """Return the bytes of the file, None if it does not exist or cannot be read."""
         try:
-            with open(self._path, "rb") as file:
+            with open(self._path, "rb", opener=regular_only) as file:
                 return file.read()
         except OSError:
             return None

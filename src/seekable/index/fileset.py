@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from seekable.remote import mounts
     from seekable.remote.index import object_file, remote_file
     from seekable.storage import addresses
+    from seekable.storage.cache_choice import CacheChoice
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")
@@ -306,6 +307,16 @@ class FileSet:
         if not compared[at >> UNIT_SHIFT]:
             offsets.compare(at >> UNIT_SHIFT)
         return mapped.view[numbers[at] : numbers[at + 1]]
+
+    def cache(self, file: int) -> CacheChoice | None:
+        """Return the cache on disk that the dataset of a file has chosen; None for the shared one."""
+        columns = self._columns()
+        return columns.parts[int(columns.part[file])].part.cache
+
+    @property
+    def caches(self) -> frozenset[CacheChoice | None]:
+        """The caches on disk that the datasets of the files have chosen; None for the shared one."""
+        return frozenset(part.cache for part in self._parts)
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return the first byte of a record in its file, and the first byte of the next one."""

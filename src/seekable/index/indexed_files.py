@@ -7,7 +7,7 @@ the same index.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.file_table import Table
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = [
     "IndexedFiles",
@@ -101,6 +102,9 @@ class IndexedFiles:
     by_version: bool = False
     """True if the files are objects that are read by their versions, which the index folder has."""
 
+    cache: CacheChoice | None = None
+    """The cache on disk that the dataset of objects has chosen; None for the one that all others share."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenIndexedFiles:
@@ -117,20 +121,17 @@ class OpenIndexedFiles:
 
 
 def indexed_files(
-    root: str, folder: str, table: Table, rows: NDArray[np.int64], *, by_version: bool = False
+    root: str, folder: str, table: Table, rows: NDArray[np.int64], *, cache: CacheChoice | None = None
 ) -> IndexedFiles:
     """Return some rows of a table, with what finds them again."""
     identity = RowIdentity.of(table, rows)
-    return IndexedFiles(root, folder, table.file_name, _compact(rows), identity, by_version)
+    return IndexedFiles(root, folder, table.file_name, _compact(rows), identity, cache=cache)
 
 
 def each_file(opened: OpenIndexedFiles) -> list[IndexedFiles]:
     """Return a part for each file of an open part."""
     part, rows = opened.part, row_numbers(opened.part)
-    return [
-        indexed_files(part.root, part.folder, opened.table, rows[at : at + 1], by_version=part.by_version)
-        for at in range(len(rows))
-    ]
+    return [_with_rows(part, opened.table, rows[at : at + 1]) for at in range(len(rows))]
 
 
 def open_indexed(part: IndexedFiles) -> OpenIndexedFiles:
@@ -180,11 +181,16 @@ def _open_again(part: IndexedFiles) -> OpenIndexedFiles:
             f"the index in {part.folder!r} that this dataset was opened with ({part.table}) is gone, and "
             f"the present one does not have its {len(part.rows)} files as they were; open the dataset again"
         )
-    again = indexed_files(part.root, part.folder, table, rows, by_version=part.by_version)
-    opened = _opened(again, table)
+    opened = _opened(_with_rows(part, table, rows), table)
     if opened is None:
         raise IndexStale(f"the index in {part.folder!r} is damaged; open the dataset again to rebuild it")
     return opened
+
+
+def _with_rows(part: IndexedFiles, table: Table, rows: NDArray[np.int64]) -> IndexedFiles:
+    """Return other rows, or rows of a later table, in the place of those of a part."""
+    identity = RowIdentity.of(table, rows)
+    return replace(part, table=table.file_name, rows=_compact(rows), identity=identity)
 
 
 def _compact(rows: NDArray[np.int64]) -> range | NDArray[np.int32]:

@@ -16,7 +16,7 @@ from seekable._log import LOG
 from seekable.errors import AccessDenied, IndexStale
 from seekable.index import companions
 from seekable.index.catalog import read_table, whole_segments
-from seekable.index.companions import has_points, schema_name
+from seekable.index.companions import has_points, has_schema
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.remote.index import object_versions, publishing, remote_file
     from seekable.remote.listing import find
+    from seekable.storage import cache_choice as choice
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
+    choice = lazy("seekable.storage.cache_choice")
     cluster = lazy("seekable.parallel.cluster")
     find = lazy("seekable.remote.listing.find")
     object_versions = lazy("seekable.remote.index.object_versions")
@@ -340,11 +342,7 @@ def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
     schemas = table.column("schema", found.rows[known]).view(np.uint64)
     if not schemas.any():
         return []
-    gone = [
-        digest
-        for digest in set(schemas.tolist())
-        if digest and not os.path.exists(os.path.join(folder, schema_name(digest)))
-    ]
+    gone = [digest for digest in set(schemas.tolist()) if digest and not has_schema(folder, digest)]
     if not gone:
         return []
     # NumPy 2.0 finds numbers above 2**63 by sorting alone.
@@ -392,4 +390,6 @@ def _file_set(found: Sequence[Found], indexes: Sequence[_Index]) -> FileSet:
 def _part(run: Found, index: _Index) -> IndexedFiles:
     assert index.table is not None  # Only an index without a table lacks files, and none does.
     numbers = np.array([index.files.numbers[name] for name in run.names], np.int64)
-    return indexed_files(run.root, index.folder, index.table, index.status.rows[numbers])
+    rows = index.status.rows[numbers]
+    cache = choice.chosen_cache() if "://" in run.root else None
+    return indexed_files(run.root, index.folder, index.table, rows, cache=cache)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.index.object_digests import UnitDigests
     from seekable.storage.ranges import SeekableBytes
 
 ALWAYS_NS = (1 << 63) - 1
@@ -48,7 +49,7 @@ class Chunk:
 class ByteSource:
     """The bytes of one file, or of a part of it, to be read once from start to end; hashed meanwhile."""
 
-    __slots__ = ("_chunk_bytes", "_file", "_hasher", "_on_bytes", "head", "size", "start", "stop")
+    __slots__ = ("_chunk_bytes", "_file", "_hasher", "_on_bytes", "_units", "head", "size", "start", "stop")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class ByteSource:
         head: bytes,
         part: tuple[int, int] | None = None,
         chunk_bytes: int = CHUNK_BYTES,
+        units: UnitDigests | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
         """Read from an open file, whose position changes; closing it stays the caller's task.
@@ -68,6 +70,7 @@ class ByteSource:
             head: its first bytes, at least 4 if it has as many.
             part: where the part starts and ends; None for the whole file.
             chunk_bytes: the number of bytes to read at a time.
+            units: takes the bytes of the part as well.
             on_bytes: is called with the size of each chunk after it was scanned.
         """
         self.size = size
@@ -80,6 +83,7 @@ class ByteSource:
         self._chunk_bytes = chunk_bytes
         self._on_bytes = on_bytes
         self._hasher = PieceHasher()
+        self._units = units
 
     @property
     def content_bytes(self) -> int | None:
@@ -95,7 +99,7 @@ class ByteSource:
     def chunks(self) -> Iterator[Chunk]:
         """Yield the part's bytes in order."""
         for chunk in self._read(self.start, self.stop):
-            self._hasher.update(memoryview(chunk.held)[: chunk.size])
+            self._hash(memoryview(chunk.held)[: chunk.size])
             yield chunk
             if self._on_bytes:
                 self._on_bytes(chunk.size)
@@ -107,6 +111,15 @@ class ByteSource:
     def piece_digests(self) -> bytes:
         """Return the digests of the part's pieces, after its last chunk was read."""
         return self._hasher.digests()
+
+    def unit_digests(self) -> bytes:
+        """Return the digests of the part's units, after its last chunk was read; none if none are made."""
+        return b"" if self._units is None else self._units.digests()
+
+    def _hash(self, data: memoryview) -> None:
+        self._hasher.update(data)
+        if self._units is not None:
+            self._units.update(data)
 
     def _read(self, start: int, stop: int) -> Iterator[Chunk]:
         # No isinstance of a protocol: for a small file that takes as long as the scan.

@@ -20,7 +20,7 @@ import numpy as np
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from seekable.errors import IndexStale
-from seekable.storage.files import READ_BYTES, read_or_map, write_atomically
+from seekable.storage.files import READ_BYTES, read_or_map, regular_only, write_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -224,7 +224,7 @@ def hashed_units(path: str) -> UnitHasher:
         OSError: the file cannot be read.
     """
     hasher = UnitHasher()
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=regular_only) as file:
         while data := file.read(_CHUNK_BYTES):
             hasher.update(data)
     return hasher

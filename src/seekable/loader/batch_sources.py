@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable._lazy import lazy
 from seekable.loader.batches import dataset_batches, fetched_ahead, is_cache_shared
-from seekable.nodes.bases import reads_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -133,7 +132,7 @@ class DatasetSource:
     @property
     def _fetches_for_workers(self) -> bool:
         """True if this process fetches what the jobs read of object stores in other processes."""
-        return reads_objects(self.pipeline) and is_cache_shared()
+        return is_cache_shared(self.pipeline)
 
 
 @final

@@ -11,6 +11,7 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.collate import takes_columns
+from seekable.nodes.bases import caches_of
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import reads_ahead
 
@@ -170,9 +171,9 @@ def _only_holes(here: Cursor, records: int) -> str:
     )
 
 
-def is_cache_shared() -> bool:
-    """Return True if the processes of this machine share what they fetch, in a cache on disk."""
-    return disk_cache.disk_cache() is not None
+def is_cache_shared(dataset: Node) -> bool:
+    """Return True if the processes of this machine share what they fetch of a dataset, in a cache on disk."""
+    return any(disk_cache.disk_cache(choice) is not None for choice in caches_of(dataset))
 
 
 def fetched_ahead(batches: Iterator[Batch], dataset: Node, steps: Steps, cursor: Cursor) -> Iterator[Batch]:

@@ -81,6 +81,19 @@ class Generation:
         """True if the files of all ranks exist."""
         return len(self.names) == self.ranks
 
+    def name_of(self, rank: int) -> str:
+        """Return the file name of the state of a rank, which may be missing."""
+        return state_name(self.step, rank=rank, ranks=self.ranks)
+
+    def has(self, rank: int) -> bool:
+        """Return True if the file of a rank exists."""
+        return self.name_of(rank) in self.names
+
+    @property
+    def ranks_in_it(self) -> list[int]:
+        """The ranks whose files exist, ascending."""
+        return sorted(int(match[2]) for name in self.names if (match := _NAME.fullmatch(name)))
+
     @property
     def ranks_there(self) -> str:
         """The ranks whose files exist, in words, and those whose files are missing.
@@ -89,9 +102,9 @@ class Generation:
             >>> Generation(9, 4, (state_name(9, rank=0, ranks=4), state_name(9, rank=1, ranks=4))).ranks_there
             'of its 4 ranks 0 and 1 are there, 2 and 3 are missing'
         """
-        there = {int(match[2]) for name in self.names if (match := _NAME.fullmatch(name))}
-        missing = [rank for rank in range(self.ranks) if rank not in there]
-        return f"of its {self.ranks} ranks {_in_words(sorted(there))} there, {_in_words(missing)} missing"
+        there = self.ranks_in_it
+        missing = sorted({*range(self.ranks)}.difference(there))
+        return f"of its {self.ranks} ranks {_in_words(there)} there, {_in_words(missing)} missing"
 
 
 def state_name(step: int, *, rank: int, ranks: int) -> str:
@@ -135,8 +148,9 @@ def generations(names: Iterable[str]) -> list[Generation]:
 def resumable(found: Sequence[Generation]) -> list[Generation]:
     """Return the generations that a run may go on from, oldest first.
 
-    Those are the complete ones. Only if none is complete, all count: the state of a dataset is the same on
-    all ranks, so that the file of one rank is enough. Of a stream `read_generation` refuses them.
+    Those are the complete ones. Only if none is complete, others count: the state of a dataset is the same on
+    all ranks, so that the file of one rank is enough. Those of a step count to which each rank came that has
+    saved at all: a rank may be ahead of others. Of a stream `read_generation` refuses them.
 
     Example:
         >>> names = [state_name(9, rank=0, ranks=1), state_name(10, rank=1, ranks=2)]
@@ -145,7 +159,12 @@ def resumable(found: Sequence[Generation]) -> list[Generation]:
         >>> [each.step for each in resumable(generations(names[1:]))]
         [10]
     """
-    return [each for each in found if each.complete] or list(found)
+    if complete := [each for each in found if each.complete]:
+        return complete
+    # Of runs with another number of ranks, as before a resume, only the last one says how far ranks came.
+    last = [each for each in found if each.ranks == found[-1].ranks]
+    newest = {rank: each.step for each in last for rank in each.ranks_in_it}
+    return [each for each in found if each.step <= min(newest.values())]
 
 
 def source_paths_name(fingerprint: str) -> str:

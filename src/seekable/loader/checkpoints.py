@@ -129,7 +129,8 @@ def save_state(
         folder: the folder; it is made if there is none. Or its address in a store, such as
             ``s3://bucket/run``.
         loader: a ``sk.Loader`` or a ``BatchSampler``.
-        keep: the number of complete generations that stay, at least 1.
+        keep: the number of complete generations that stay, at least 1. Where no state of a dataset is
+            complete, because one rank alone saves, it is the number of states of this rank that stay.
         storage_options: the options of the store, as of ``sk.open``.
 
     Returns:
@@ -180,8 +181,9 @@ def load_state(
 ) -> Resumed | Literal[False]:
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
-    If no state is complete, the newest one counts, and a warning in the log names the ranks that are missing.
-    The state of a dataset is the same on all ranks, so that it loads where one rank alone has saved.
+    The state of a dataset is the same on all ranks, so that it loads where one rank alone has saved: if no
+    state is complete, the newest step counts that each rank which has saved came to, and a warning in the log
+    names the ranks that are missing.
 
     Args:
         folder: the folder that ``save_state`` wrote into; or a JSON file: one state of it, or a checkpoint
@@ -261,7 +263,7 @@ def _pipeline_of(loader: Stateful) -> Node | Stream:
 def _write_source_paths(path: str, loader: Stateful) -> None:
     """Write the paths of the files of the sources, unless the file has them already."""
     noted = canonical_json(source_paths_of(_pipeline_of(loader)))
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # writing says that it is a folder
         if read_file(path) == noted:
             return
     write_file(path, noted)
@@ -271,33 +273,37 @@ def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int,
     """Remove generations beyond ``keep``, and files of runs that were left, from the step of a state on.
 
     Other ranks may be ahead: of a later generation of as many ranks only the file of this rank goes, and
-    files of other pipelines. It stays while no generation up to this step is complete.
+    files of other pipelines. It stays while no generation up to this step is usable. Where no generation is
+    complete, those of a dataset with a file of this rank are usable, and of old ones only this file goes.
     """
     step, names = state["step"], list_names(folder)
     found = generations(names)
-    complete = [generation for generation in found if generation.complete and generation.step <= step]
-    oldest = complete[-keep].step if len(complete) > keep else 0
+    alone = "lanes" not in state and not any(each.complete for each in found)
+    usable = [each for each in found if each.step <= step and (each.complete or (alone and each.has(rank)))]
+    oldest = usable[-keep].step if len(usable) > keep else 0
     may_differ = has_other_description(names, state["fingerprint"])
     for generation in found:
         removed: set[str] = set()
-        if generation.step < oldest or (generation.ranks != ranks and _is_left(generation, step, complete)):
+        if generation.ranks != ranks and _is_left(generation, step, usable):
             removed.update(generation.names)
+        elif generation.step < oldest:
+            removed.update([generation.name_of(rank)] if alone else generation.names)
         elif generation.ranks == ranks and generation.step >= step:
             if may_differ:
                 removed.update(_of_other_pipelines(folder, generation, state["fingerprint"]))
-            if complete and generation.step > step:
-                removed.add(state_name(generation.step, rank=rank, ranks=ranks))
+            if usable and generation.step > step:
+                removed.add(generation.name_of(rank))
         each_at_once(delete_file, [os.path.join(folder, name) for name in removed & {*generation.names}])
 
 
-def _is_left(generation: Generation, step: int, complete: Sequence[Generation]) -> bool:
+def _is_left(generation: Generation, step: int, usable: Sequence[Generation]) -> bool:
     """Return True if a generation of another number of ranks is of no use any more.
 
-    It is later than the step and an earlier one is complete, or that of this number of ranks replaces it.
+    It is later than the step and an earlier one is usable, or that of this number of ranks replaces it.
     """
     if generation.step == step:
-        return any(one.step == step and one.ranks != generation.ranks for one in complete)
-    return generation.step > step and bool(complete)
+        return any(one.step == step and one.ranks != generation.ranks for one in usable)
+    return generation.step > step and bool(usable)
 
 
 def _of_other_pipelines(folder: str, generation: Generation, fingerprint: str) -> list[str]:

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seekable._typing import Int64s
+    from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
     from seekable.nodes.contract import Node
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
     from seekable.nodes.search import SearchRange
+    from seekable.storage.cache_choice import CacheChoice
 
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "UnaryNode",
     "UnaryPlan",
     "UnaryReader",
+    "caches_of",
     "int64s",
     "leaves_of",
     "reads_objects",
@@ -327,8 +330,17 @@ def leaves_of(node: Node) -> list[Leaf]:
 
 def reads_objects(node: Node) -> bool:
     """Return True if a source of a dataset has files that are objects of stores."""
+    return any(files.has_objects for files in _files_of(node))
+
+
+def caches_of(node: Node) -> set[CacheChoice | None]:
+    """Return the caches on disk that the sources of a dataset have chosen; None for the shared one."""
+    return {choice for files in _files_of(node) if files.has_objects for choice in files.caches}
+
+
+def _files_of(node: Node) -> Iterator[FileSet]:
     parts = (part for leaf in leaves_of(node) for part in leaf.parts)
-    return any(files.has_objects for part in parts if (files := getattr(part, "files", None)) is not None)
+    return (files for part in parts if (files := getattr(part, "files", None)) is not None)
 
 
 def with_leaves(

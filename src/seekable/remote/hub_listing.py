@@ -12,6 +12,7 @@ import xxhash
 
 from seekable._log import LOG
 from seekable.errors import (
+    AccessDenied,
     DataNotFound,
     InvalidArgument,
     SeekableError,
@@ -21,7 +22,7 @@ from seekable.errors import (
 from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import PARQUET, shards_of
-from seekable.storage.files import make_private_folder, write_atomically
+from seekable.storage.files import make_private_folder, regular_only, write_atomically
 from seekable.storage.index_names import INDEX_FOLDER, INDEX_SUFFIX
 
 if TYPE_CHECKING:
@@ -266,13 +267,21 @@ def _timeout() -> float:
 
 
 def _configs_in(folder: str) -> object:
-    """Return the ``configs`` of the metadata in the README of a folder, None if it has none."""
+    """Return the ``configs`` of the metadata in the README of a folder, None if it has none.
+
+    Raises:
+        AccessDenied: the README cannot be read.
+        UnsupportedFormat: the metadata cannot be parsed.
+    """
     path = os.path.join(folder, _README)
     try:
-        with open(path, encoding="utf-8-sig", errors="replace") as file:
+        with open(path, encoding="utf-8-sig", errors="replace", opener=regular_only) as file:
             text = file.read()
-    except OSError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
+    except OSError as error:
+        message = f"{path!r} may say which files are data, and cannot be read ({error.strerror or error})"
+        raise AccessDenied(message) from error
     if not text.startswith("---") or "configs:" not in text:
         return None
     try:
@@ -307,7 +316,7 @@ def _split_text(spec: HubSplit) -> str:
 
 def _load(path: str) -> _Listing | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             return msgspec.json.decode(file.read(), type=_Listing)
     except (OSError, msgspec.DecodeError):
         return None

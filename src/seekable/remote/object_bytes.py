@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants, by_place
 from seekable.remote.index.object_file import wants_of
@@ -16,6 +15,7 @@ from seekable.remote.index.object_file import wants_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from seekable._typing import Int64s
     from seekable.nodes.file_ranges import FileRanges
     from seekable.remote.cache.held_ranges import Held
 
@@ -25,8 +25,10 @@ __all__ = [
     "MOST_RANGES",
     "Holding",
     "PlansAhead",
+    "chunk_rows",
     "fetched",
     "fewer_ranges",
+    "near_ranges",
     "wants",
 ]
 
@@ -165,7 +167,7 @@ class PlansAhead(Generic[Item, Read]):
         Without a cache on disk nothing but ranges is fetched: those at the edges of the blocks of a window
         would be left, and fetched in small pieces later, if a part of the window was planned.
         """
-        is_early = self._before == 0 and self._planned_rows < FIRST_ROWS and disk_cache() is None
+        is_early = self._before == 0 and self._planned_rows < FIRST_ROWS and not self._fetcher.has_disk
         return is_early and 0 < self._wanted_bytes < self._fetcher.budget_bytes()
 
     @property
@@ -193,8 +195,7 @@ class PlansAhead(Generic[Item, Read]):
         plan = planned[1]
         for _ in plan.ranges():
             pass  # of tables this fetches the footers of all files together
-        rows = _CHUNK_BYTES * len(plan) // max(1, plan.bytes)
-        rows = min(max(rows, _FEWEST_CHUNK_ROWS), _MOST_CHUNK_ROWS)
+        rows = chunk_rows(len(plan), plan.bytes)
         for first in range(0, len(plan), rows):
             last = min(first + rows, len(plan))
             found = self._fetcher.not_kept(wants(plan.slice(first, last).ranges()))
@@ -209,12 +210,29 @@ class PlansAhead(Generic[Item, Read]):
 
 def fewer_ranges(wanted: Wants) -> Wants:
     """Return fewer ranges, which contain all of the given ones, in the order of first need."""
-    if not len(wanted):
-        return wanted
-    order = by_place(wanted.which, wanted.starts)
-    which, starts, stops = wanted.which[order], wanted.starts[order], wanted.stops[order]
-    # The furthest byte that the ranges of an object before this one reach, on one axis of all objects.
     sizes = np.array([ref.pin.size for ref in wanted.objects], np.int64)
+    _, *columns = near_ranges(wanted.which, wanted.starts, wanted.stops, sizes)
+    return Wants(wanted.objects, *columns)
+
+
+def near_ranges(
+    which: Int64s, starts: Int64s, stops: Int64s, sizes: Int64s
+) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Return fewer ranges, which contain all of some ranges: those that are near each other are one.
+
+    Args:
+        which: the number of the object of each range.
+        starts: its first byte.
+        stops: the byte behind its last.
+        sizes: the number of bytes of each object.
+
+    Returns:
+        The number of the first of the given ranges that each contains, ascending; its object, first byte and
+        end.
+    """
+    order = by_place(which, starts)
+    which, starts, stops = which[order], starts[order], stops[order]
+    # The furthest byte that the ranges of an object before this one reach, on one axis of all objects.
     base = (np.cumsum(sizes) - sizes)[which]
     reached = np.maximum.accumulate(base + stops)
     first = np.ones(which.size, np.bool_)
@@ -222,13 +240,16 @@ def fewer_ranges(wanted: Wants) -> Wants:
     first[1:] |= which[1:] != which[:-1]
     first[1:] |= starts[1:] // _TOGETHER_BYTES != starts[:-1] // _TOGETHER_BYTES
     heads = np.flatnonzero(first)
-    if heads.size == which.size:
-        return wanted
-    needs = np.minimum.reduceat(order, heads)
-    lasts = np.append(heads[1:], which.size) - 1
+    needs = np.minimum.reduceat(order, heads) if heads.size else heads
+    lasts = np.append(heads[1:], which.size)[: heads.size] - 1
     by_need = np.argsort(needs)
-    joined = Wants(wanted.objects, which[heads], starts[heads], (reached - base)[lasts])
-    return joined.take(by_need)
+    columns = needs, which[heads], starts[heads], (reached - base)[lasts]
+    return tuple(column[by_need] for column in columns)  # type: ignore[return-value]
+
+
+def chunk_rows(rows: int, total_bytes: int) -> int:
+    """Return the number of records whose ranges are found together, of some records with so many bytes."""
+    return min(max(_CHUNK_BYTES * rows // max(1, total_bytes), _FEWEST_CHUNK_ROWS), _MOST_CHUNK_ROWS)
 
 
 @final

@@ -13,11 +13,16 @@ from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
 from seekable.storage import addresses
+from seekable.storage.cache_choice import chosen_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.remote.cache.held_ranges import Held
+    from seekable.remote.fetching.wants import Digests
+    from seekable.storage.cache_choice import CacheChoice
+
+    _Key = tuple[str, int, int, str | None, CacheChoice | None, Digests | None]
 
 __all__ = ["ObjectRanges", "object_ranges", "object_ref", "places_ahead"]
 
@@ -118,7 +123,15 @@ def places_ahead(starts: Sequence[int], size: int) -> list[int]:
     return [place for place in places if place < size]
 
 
-def object_ref(path: str, *, size: int, identity: int, version: str | None = None) -> ObjectRef:
+def object_ref(
+    path: str,
+    *,
+    size: int,
+    identity: int,
+    version: str | None = None,
+    cache: CacheChoice | None = None,
+    digests: Digests | None = None,
+) -> ObjectRef:
     """Return the reference to one version of an object; all readers of it in this process share its etag.
 
     Args:
@@ -126,22 +139,25 @@ def object_ref(path: str, *, size: int, identity: int, version: str | None = Non
         size: its number of bytes.
         identity: the number made of its etag.
         version: the version to read, in a bucket that keeps versions; None for the present one.
+        cache: the cache on disk that its dataset has chosen; None for the one that all others share.
+        digests: the digests of its units; None for no comparison.
     """
-    key = path, size, identity, version
+    key = path, size, identity, version, cache, digests
     ref = _refs.get(key)
     if ref is None:
-        ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity, version=version)))
+        ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity, version=version), cache, digests))
     return ref
 
 
 def object_ranges(path: str, version: _Version) -> ObjectRanges:
-    """Return the byte ranges of an object.
+    """Return the byte ranges of an object; they are kept in the cache of the dataset that is being opened.
 
     Args:
         path: its address.
         version: the size and the identity that it must have.
     """
-    return ObjectRanges(object_ref(path, size=version.size, identity=version.mtime_ns))
+    ref = object_ref(path, size=version.size, identity=version.mtime_ns, cache=chosen_cache())
+    return ObjectRanges(ref)
 
 
-_refs: WeakValueDictionary[tuple[str, int, int, str | None], ObjectRef] = WeakValueDictionary()
+_refs: WeakValueDictionary[_Key, ObjectRef] = WeakValueDictionary()

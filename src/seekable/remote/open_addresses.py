@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.remote import mounts
-    from seekable.remote.cache import disk_cache
     from seekable.remote.listing import known
     from seekable.storage import addresses
+    from seekable.storage import cache_choice as choice
     from seekable.storage.access import Storage
     from seekable.storage.asked import Asked
 
     Source = Asked | Mapping[str, Asked]
 else:
-    disk_cache = lazy("seekable.remote.cache.disk_cache")
+    choice = lazy("seekable.storage.cache_choice")
     addresses = lazy("seekable.storage.addresses")
     mounts = lazy("seekable.remote.mounts")
     known = lazy("seekable.remote.listing.known")
@@ -65,10 +65,12 @@ def mounted(
                 f"s3://bucket/a.jsonl: leave it out"
             )
             raise InvalidArgument(message)
-    if storage.cache is not None:
-        disk_cache.choose_bytes(int(storage.cache))
+    cache = None if storage.cache is None else int(storage.cache)
     renamed = _renamed(source, partial(_mount, storage_options=storage.options, storage=storage.filesystem))
-    with known.listing_once(kept=listings_folder(index_dir), refresh=storage.refresh):
+    with (
+        choice.choosing_cache(cache, _items(renamed)),
+        known.listing_once(kept=listings_folder(index_dir), refresh=storage.refresh),
+    ):
         yield renamed
 
 
@@ -85,6 +87,17 @@ def _renamed(source: Source, rename: Callable[[str], str]) -> Source:
     if isinstance(source, str | os.PathLike):
         return _renamed_item(source, rename)
     return [_renamed_item(item, rename) for item in source]
+
+
+def _items(source: Source) -> Iterator[str]:
+    """Yield the items of a source."""
+    if isinstance(source, Mapping):
+        for asked in source.values():
+            yield from _items(asked)
+    elif isinstance(source, str | os.PathLike):
+        yield os.fspath(source)
+    else:
+        yield from (os.fspath(item) for item in source)
 
 
 def _renamed_item(item: str | os.PathLike[str], rename: Callable[[str], str]) -> str | os.PathLike[str]:

@@ -18,7 +18,7 @@ from seekable.errors import DataNotFound, IndexStale, InvalidArgument, Unreachab
 from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import is_address, parse
 from seekable.storage.asked import address_of_path
-from seekable.storage.files import create_new, put_in_place, write_atomically
+from seekable.storage.files import create_new, put_in_place, regular_only, write_atomically
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def read_file(path: str) -> bytes:
         OSError, AccessDenied, Unreachable: it cannot be read.
     """
     if not is_address(path):
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             return file.read()
     key = parse(path).key
 

@@ -14,7 +14,7 @@ from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.storage import addresses
-from seekable.storage.files import stat_file
+from seekable.storage.files import regular_only, stat_file
 
 if TYPE_CHECKING:
     from io import RawIOBase
@@ -160,7 +160,7 @@ def open_file(path: str) -> RawIOBase:
         IndexStale: when it is read, the object in the store is another one.
     """
     if "://" not in path:
-        return open(path, "rb", buffering=0)
+        return open(path, "rb", buffering=0, opener=regular_only)
     source = object_ranges.object_ranges(path, status(path))
     return cast("RawIOBase", ranges.RangeFile(source, window_bytes=_WINDOW_BYTES))
 
@@ -174,7 +174,7 @@ def read_bytes(path: str) -> bytes:
         IndexStale: the object in the store was replaced meanwhile.
     """
     if "://" not in path:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             return file.read()
     source = object_ranges.object_ranges(path, status(path))
     return bytes(source.range(0, source.size))

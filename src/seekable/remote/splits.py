@@ -55,6 +55,7 @@ _KNOWN = {
 """The words for splits in names, each with the split that the package ``datasets`` makes of it."""
 
 _MOST_SHOWN = 20
+_MOST_SHOWN_CHARACTERS = 60
 
 
 def shards_of(
@@ -79,7 +80,8 @@ def shards_of(
     Raises:
         DataNotFound: the split does not exist, or lacks a file that the README or the names of others name.
         InvalidArgument: several datasets have the split, and ``config`` is None.
-        UnsupportedFormat: the files of the split have several formats.
+        UnsupportedFormat: the files of the split have several formats, or the ``configs`` have another form
+            than the Hub says.
 
     Example:
         >>> names = ["data/train-1.parquet", "data/train-0.parquet", "data/test-0.parquet", "README.md"]
@@ -88,7 +90,14 @@ def shards_of(
     """
     names = list(names)
     visible = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
-    said = _said(configs)
+    try:
+        said = _said(configs)
+    except _OtherForm as error:
+        message = (
+            f"{where}: the configs in the metadata of its README.md say which files are data, and {error}. "
+            f"Correct them, or open the files by their path"
+        )
+        raise UnsupportedFormat(message) from None
     if said:
         found = _by_readme(names, visible, said, split=split, config=config, where=where)
         mixed = True
@@ -222,19 +231,29 @@ def _listed(said: Mapping[str, Mapping[str, object]]) -> str:
     return f"{', '.join(names[:_MOST_SHOWN]) or 'no split'}{more}"
 
 
+class _OtherForm(Exception):
+    """What is wrong with the form of ``configs``."""
+
+
 def _said(configs: object) -> dict[str, dict[str, list[str]]]:
-    """Return the patterns of each split of each dataset; entries of unknown form are left out."""
+    """Return the patterns of each split of each dataset.
+
+    Raises:
+        _OtherForm: the configs, or data files of one, are not as the Hub says.
+    """
     said: dict[str, dict[str, list[str]]] = {}
     default = None
+    if configs and not isinstance(configs, list):
+        raise _OtherForm(f"are no list: {_shown(configs)}")
     for config in configs if isinstance(configs, list) else []:
-        if not isinstance(config, Mapping) or "data_files" not in config:
+        if not isinstance(config, Mapping):
+            raise _OtherForm(f"have no mapping but {_shown(config)}")
+        if config.get("data_files") is None:
             continue
         name = str(config.get("config_name", _DEFAULT))
         folder = str(config.get("data_dir") or "").strip("/")
-        splits = _patterns(config["data_files"], f"{folder}/" if folder else "")
-        if splits:
-            said[name] = splits
-            default = name if config.get("default") is True else default
+        said[name] = _patterns(config["data_files"], f"{folder}/" if folder else "")
+        default = name if config.get("default") is True else default
     if default is not None and _DEFAULT not in said:
         said[_DEFAULT] = said[default]
     return said
@@ -251,9 +270,15 @@ def _patterns(files: Any, folder: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for split, paths in pairs:
         for path in paths if isinstance(paths, list) else [paths]:
-            if isinstance(path, str):
-                found.setdefault(str(split), []).append(folder + path.removeprefix("./"))
+            if not isinstance(path, str):
+                raise _OtherForm(f"name no path but {_shown(path)} for the split {split!r}")
+            found.setdefault(str(split), []).append(folder + path.removeprefix("./"))
     return found
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN_CHARACTERS else f"{text[:_MOST_SHOWN_CHARACTERS]}..."
 
 
 def _expression(pattern: str) -> str:

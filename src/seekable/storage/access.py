@@ -34,8 +34,8 @@ class Storage:
             ``anonymous``, ``access_key_id``, ``secret_access_key``, ``timeout`` in seconds, ``retries`` and
             others; what is left out is taken from the environment.
         filesystem: a file system of fsspec that reads the addresses, for stores that obstore does not read.
-        cache: of addresses, the most bytes that the cache on disk may take, False for none; like
-            ``SEEKABLE_REMOTE_BYTES``.
+        cache: of addresses, the most bytes of a cache on disk that the dataset has for itself, False for
+            none. By default it shares the cache of the machine, whose limit is ``SEEKABLE_REMOTE_BYTES``.
         pin: of addresses, ``"version"`` to read the versions that objects have now, in buckets that keep
             versions; a rewrite does not disturb the dataset then. By default it raises ``IndexStale``.
         refresh: of addresses, False to take the listing that the last call kept instead of listing again.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from seekable.errors import MissingDependency, UnsupportedFormat
 from seekable.storage.files import shell_path
+from seekable.storage.memory import WINDOW_VARIABLE, zstd_window_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,9 +29,6 @@ WITH_HEADER = 31
 
 _AT_ONCE = 1 << 20
 """The most bytes of content made at a time, where the library has a limit."""
-
-_LARGEST_WINDOW = 1 << 31
-"""The window of ``zstd --long=31``, in bytes."""
 
 _PROGRAMS = {"gz": "gzip", "zst": "zstd"}
 
@@ -130,11 +128,13 @@ def _unzstd(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int | N
         read, data = read + len(chunk), chunk
         while data:
             if frame is None:
-                frame = library.ZstdDecompressor(max_window_size=_LARGEST_WINDOW).decompressobj()
+                frame = library.ZstdDecompressor(max_window_size=zstd_window_bytes()).decompressobj()
                 fresh = read - len(data)
             try:
                 piece = frame.decompress(data)
             except library.ZstdError as error:
+                if _TOO_WIDE in str(error):
+                    raise _too_wide(path, read - len(data)) from None
                 raise broken(path, "zst", read - len(data), made, error) from None
             made += len(piece)
             yield piece, fresh
@@ -143,6 +143,26 @@ def _unzstd(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int | N
             frame = None if frame.eof else frame
     if frame is not None:
         raise broken(path, "zst", read, made, "it ends in the middle of a frame")
+
+
+_TOO_WIDE: Final = "requires too much memory"
+"""What the library says of a frame whose window is larger than it may be."""
+
+
+def _too_wide(path: str, at: int) -> UnsupportedFormat:
+    """Return the error for a frame whose window is larger than it may be.
+
+    Args:
+        path: the file.
+        at: about where in the file the frame begins.
+    """
+    named = shell_path(path)
+    return UnsupportedFormat(
+        f"{path!r}: the zstd frame at about byte {at:,} was written with a window of more than "
+        f"{zstd_window_bytes():,} bytes (zstd --long), and each reader needs as much memory. Set "
+        f"{WINDOW_VARIABLE}={1 << 31} to read any window, or write the file anew with a smaller one: "
+        f"`zstd -dc --long=31 {named} | zstd > NEW`"
+    )
 
 
 _BLOCKS: Final = 8

@@ -34,6 +34,7 @@ __all__ = [
     "put_in_place",
     "read_or_map",
     "refuse_lfs_pointer",
+    "regular_only",
     "shell_path",
     "stat_file",
     "stat_files",
@@ -172,6 +173,32 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
         lock.release()
 
 
+def regular_only(path: str, flags: int) -> int:
+    """Open a file that ends: an ``opener`` for ``open``, which waits for no writer of a named pipe.
+
+    Raises:
+        AccessDenied: there is a named pipe, a device or a socket.
+        OSError: it cannot be opened.
+
+    Example:
+        >>> with open(__file__, "rb", opener=regular_only) as file:
+        ...     file.read(3)
+        b'\"\"\"'
+        >>> open("/dev/zero", "rb", opener=regular_only)
+        Traceback (most recent call last):
+        ...
+        seekable.errors.AccessDenied: '/dev/zero' is no regular file but a pipe, a device or a socket, ...
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # ``open`` itself refuses a folder
+        return descriptor
+    os.close(descriptor)
+    raise AccessDenied(
+        f"{path!r} is no regular file but a pipe, a device or a socket, which may have no end: remove it"
+    )
+
+
 def read_or_map(path: str, *, size: int | None = None) -> bytes | memoryview:
     """Return all bytes of a file that does not change: read if they are few, memory-mapped if they are many.
 
@@ -193,7 +220,7 @@ def read_or_map(path: str, *, size: int | None = None) -> bytes | memoryview:
     """
     if os.path.isdir(path):
         raise FileNotFoundError(f"{path!r} is a folder, and should be a file")
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular_only) as file:
         found = os.fstat(file.fileno()).st_size
         if size is not None and found != size:
             raise FileNotFoundError(f"{path!r} has {found} bytes and not {size}")

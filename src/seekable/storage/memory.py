@@ -11,6 +11,7 @@ from seekable.errors import InvalidArgument
 __all__ = [
     "CACHE_VARIABLE",
     "RECORD_VARIABLE",
+    "WINDOW_VARIABLE",
     "DiskActivity",
     "advise",
     "bytes_in_words",
@@ -18,6 +19,7 @@ __all__ = [
     "disk_reads",
     "most_record_bytes",
     "record_too_large",
+    "zstd_window_bytes",
 ]
 
 
@@ -25,7 +27,12 @@ CACHE_VARIABLE = "SEEKABLE_CACHE_BYTES"
 
 RECORD_VARIABLE = "SEEKABLE_RECORD_BYTES"
 
+WINDOW_VARIABLE = "SEEKABLE_ZSTD_WINDOW_BYTES"
+
 _MOST_RECORD_BYTES = 2 << 30
+
+_ZSTD_WINDOW_BYTES = 128 << 20
+"""What ``zstd -d`` takes without ``--long``."""
 
 _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -71,6 +78,19 @@ def record_too_large(size: int | None = None) -> str:
         f"one record has {has}, and {most_record_bytes():,} are the most that are decompressed or streamed "
         f"for one: the data is damaged or hostile, or set {RECORD_VARIABLE} to a larger number"
     )
+
+
+def zstd_window_bytes() -> int:
+    """Return the largest window of a zstd frame that is decompressed, which takes as much memory.
+
+    That is ``SEEKABLE_ZSTD_WINDOW_BYTES``, or else 128 MiB. The largest that there is, of ``zstd --long=31``,
+    has 2 GiB.
+
+    Raises:
+        InvalidArgument: the variable is not a number of bytes.
+    """
+    chosen = _chosen_bytes(WINDOW_VARIABLE)
+    return _ZSTD_WINDOW_BYTES if chosen is None else min(max(chosen, 1 << 20), 1 << 31)
 
 
 def _chosen_bytes(variable: str) -> int | None:

@@ -12,11 +12,14 @@ import pytest
 from tests.formats.arrow.tables import Codec, Held, Kind, batch, opened, written
 from tests.thrift import some
 
+import seekable as sk
 from seekable.errors import CorruptRecord, UnsupportedFormat
 from seekable.formats.tables.arrow.format import ArrowFormat
 from seekable.formats.tables.arrow.ipc import blocks_of, read_footer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seekable.formats.tables.arrow.table import ArrowTable
 
 KINDS: list[Kind] = ["file", "stream"]
@@ -64,6 +67,19 @@ def made_python(found: pa.RecordBatch) -> list[dict[str, Any]] | None:
         return found.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError, KeyError):
         return None
+
+
+def test_more_rows_than_can_be_counted_are_an_error_before_memory_is_taken(tmp_path: Path) -> None:
+    data = bytearray(written([pa.record_batch({"n": pa.nulls(7)})], "stream", None))
+    rows = data.find(struct.pack("<q", 7))
+    column = data.find(struct.pack("<q", 7), rows + 8)
+    struct.pack_into("<q", data, rows, 1 << 50)
+    with pytest.raises(UnsupportedFormat, match=r"1125899906842624 rows, and its first column has 7"):
+        opened(bytes(data))
+    struct.pack_into("<q", data, column, 1 << 50)
+    (tmp_path / "a.arrow").write_bytes(data)
+    with pytest.raises(UnsupportedFormat, match=r"a\.arrow' is said to have 1,125,899,906,842,624 rows"):
+        sk.open(tmp_path / "a.arrow")
 
 
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])

@@ -185,3 +185,12 @@ def test_threads_share_an_open_file(data: bytes) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize(("leaves", "by_pages"), [(32, True), (33, False)])
+def test_a_column_of_many_leaves_is_decoded_with_its_group(leaves: int, *, by_pages: bool) -> None:
+    """By pages each leaf takes a footer that names all of them: thousands of leaves took minutes."""
+    row = {f"f{number}": number for number in range(leaves)}
+    table = opened(written(pa.table({"s": [row] * 9})))
+    assert bool(table._pages(0, "s")) == by_pages
+    assert table.rows(0, np.array([7], np.int64), ["s"]).to_pylist() == [{"s": row}]

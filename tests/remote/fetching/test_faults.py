@@ -17,11 +17,11 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.remote.cache.disk_cache import DiskCache
-from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.retries import Patience
 from seekable.remote.fetching.wants import Wants
 from seekable.remote.stores.store import Passing
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,11 @@ def error_of(fetcher: Fetcher, wants: Wants) -> str | None:
 
 
 def check_schedule(
-    schedule: list[str], calls: list[list[tuple[int, int, int]]], disk: Callable[[], Any], *, is_ahead: bool
+    schedule: list[str],
+    calls: list[list[tuple[int, int, int]]],
+    disk: Callable[[Any], Any],
+    *,
+    is_ahead: bool,
 ) -> None:
     store = FakeStore(dict(OBJECTS), faults=[FAULTS[name]() for name in schedule])
     fetcher = Fetcher(store.store_of, disk=disk, patience_of=lambda _: PATIENCE)
@@ -100,7 +104,7 @@ def test_any_schedule_gives_the_right_bytes_or_an_error(
 ) -> None:
     with TemporaryDirectory() as folder:
         disk = DiskCache(str(Path(folder) / "cache"), most_bytes=1 << 30) if has_disk else None
-        check_schedule(schedule, calls, lambda: disk, is_ahead=is_ahead)
+        check_schedule(schedule, calls, lambda _: disk, is_ahead=is_ahead)
         gc.collect()  # maps of files in a folder that goes
 
 
@@ -114,7 +118,7 @@ def test_any_of_many_schedules_gives_the_right_bytes_or_an_error(
 ) -> None:
     with TemporaryDirectory() as folder:
         disk = DiskCache(str(Path(folder) / "cache"), most_bytes=4 << 20) if has_disk else None
-        check_schedule(schedule, calls, lambda: disk, is_ahead=is_ahead)
+        check_schedule(schedule, calls, lambda _: disk, is_ahead=is_ahead)
 
 
 def test_a_short_answer_is_asked_for_again() -> None:

@@ -9,7 +9,7 @@ from tests.remote.fetching.fake_store import content
 
 from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.held_ranges import Block, Held, HeldRanges
-from seekable.remote.cache.object_key import object_key
+from seekable.storage.object_key import object_key
 
 SIZE = 300_000
 KEY = object_key("s3://bucket/a", size=SIZE, identity=1)

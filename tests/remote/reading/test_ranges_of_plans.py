@@ -277,10 +277,6 @@ def test_every_class_of_plan_is_read(tmp_path: Path) -> None:
         dataset = build(folder)
         seen |= plans_of(dataset.node.plan(np.arange(40)))
     # By name: a dataclass with slots is made twice, and the first of the two may still be there.
-    classes = {
-        kind.__qualname__
-        for kind in concrete_classes(seekable.nodes, Plan)
-        if not issubclass(kind, InMemoryPlan)
-    }
+    classes = {kind.__qualname__ for kind in concrete_classes(Plan) if not issubclass(kind, InMemoryPlan)}
     missing = classes - {kind.__qualname__ for kind in seen}
     assert not missing, f"put datasets with plans of {missing} into the table of this file"

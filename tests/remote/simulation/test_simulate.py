@@ -75,7 +75,7 @@ def real_run(
     """Read what a node reads, through fetchers of its ranks; return the store and the share of hits."""
     store, disk = CountingStore(), DiskCache(str(folder), most_bytes=cache) if cache else None
     made: Any = store
-    fetchers = [Fetcher(lambda path: (made, path), disk=lambda: disk) for _ in range(ranks)]
+    fetchers = [Fetcher(lambda path: (made, path), disk=lambda _: disk) for _ in range(ranks)]
     # What is under way goes on from stretch to stretch, as in a loader: a request that is given up counts.
     aheads = [own_fetcher.ahead() for own_fetcher in fetchers]
     numbers, world, size = FileNumbers(), nodes * ranks, len(dataset)
@@ -349,3 +349,13 @@ def test_what_is_in_memory_is_cut_out_of_requests() -> None:
     assert left.starts.tolist() == [0, 200 * kib]
     assert left.sizes.tolist() == [100 * kib, 100 * kib]
     assert left.rows.tolist() == [7, 7]
+
+
+def test_ranges_near_each_other_are_one_in_each_chunk_of_records() -> None:
+    rows = np.arange(200)
+    # Each record lies 1,000 bytes behind the one before it; chunks have 64 records at the least.
+    huge = Reads(rows, np.zeros(200, np.int64), 1000 * rows, 1000 * rows + (1 << 20))
+    found = simulated_run._fewer_ranges(huge, np.array([1 << 21]))
+    assert found.rows.tolist() == [0, 64, 128, 192]
+    assert found.starts.tolist() == [0, 64_000, 128_000, 192_000]
+    assert found.stops.tolist() == [1000 * last + (1 << 20) for last in (63, 127, 191, 199)]

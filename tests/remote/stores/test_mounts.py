@@ -416,3 +416,17 @@ def test_a_profile_of_the_aws_tools_is_read_by_boto3(monkeypatch: pytest.MonkeyP
                     {**endpoint, "profile": "missing", "metadata_endpoint": f"http://{address}"},
                 )
             )
+
+
+def test_a_key_that_hides_those_beside_it_from_a_listing_is_named() -> None:
+    keys = "".join(
+        f"<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>3</Size></Contents>"
+        for key in ("corpus//b.jsonl", "corpus/a.jsonl")
+    )
+    page = f"<ListBucketResult>{keys}<IsTruncated>false</IsTruncated></ListBucketResult>".encode()
+    # The stub has a page for any status but 200.
+    with stub_server(lambda _: (203, page)) as address:
+        options = {"access_key_id": "key-id", "secret_access_key": PLANTED, "endpoint": f"http://{address}"}
+        store, prefix = store_of(mount("s3://odd-keys/corpus", options))
+        with pytest.raises(InvalidArgument, match=r"the key .corpus//b\.jsonl. has a part .*rename it"):
+            asyncio.run(store.list_folder(prefix))

@@ -20,6 +20,7 @@ from seekable.errors import CorruptState, DataNotFound, WrongType
 from seekable.index.companions import shown_path
 from seekable.index.index_location import hub_folder
 from seekable.remote import placeholder
+from seekable.storage.files import regular_only
 from seekable.storage.listing import Found
 from seekable.storage.trust import is_below
 
@@ -164,7 +165,7 @@ def _hub_files(files: FileSet, first: int, own: list[_File]) -> _Folder:
     hub, revision = "", ""
     for number, entry in enumerate(own, start=first):
         path = files.path(number)
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             meant = placeholder.read_placeholder(path, file.read())
         hub, revision = meant.repo, meant.revision
         entry.hub_size, entry.etag = meant.size, meant.etag

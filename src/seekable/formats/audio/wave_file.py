@@ -64,7 +64,8 @@ def read_wave_header(payload: Payload) -> WaveFile:
     Samples of unknown size, as programs write them into pipes, reach to the end of the payload.
 
     Raises:
-        ValueError: the header breaks a rule, or the payload is shorter than the header promises.
+        ValueError: the header breaks a rule, or the payload is shorter than the header promises; or it
+            promises no samples, and compressed ones follow.
     """
     header = parse_wave_header(PayloadBytes(payload))
     there = max(payload.size - header.start, 0)
@@ -73,6 +74,12 @@ def read_wave_header(payload: Payload) -> WaveFile:
         message = (
             f"the WAV file is cut off: its header promises {size:,} bytes of samples from byte "
             f"{header.start} on, and {there:,} are there"
+        )
+        raise ValueError(message)
+    if size and not header.stated_bytes and not is_plain(header):
+        message = (
+            f"the WAV file was not finished: its header promises no samples, and {there:,} bytes follow it, "
+            f"which are compressed (format {header.kind}). Write it anew, such as with `ffmpeg -i OLD NEW`"
         )
         raise ValueError(message)
     frame_bytes = header.width * header.channels

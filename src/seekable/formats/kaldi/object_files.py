@@ -14,20 +14,23 @@ from seekable._lazy import lazy
 from seekable.errors import AccessDenied, IndexStale
 from seekable.formats.kaldi.files.local_files import local_errors, missing_error
 from seekable.formats.kaldi.files.stored_file import mounted_beside
+from seekable.storage.cache_choice import chosen_cache
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seekable.remote import paths
+    from seekable.remote import object_ranges, paths
     from seekable.remote.index import object_file
     from seekable.remote.listing import folder
     from seekable.remote.stores.store import Stat
     from seekable.storage import addresses
+    from seekable.storage.cache_choice import CacheChoice
 else:
     addresses = lazy("seekable.storage.addresses")
     folder = lazy("seekable.remote.listing.folder")
     object_file = lazy("seekable.remote.index.object_file")
+    object_ranges = lazy("seekable.remote.object_ranges")
     paths = lazy("seekable.remote.paths")
 
 __all__ = ["ObjectFiles"]
@@ -46,23 +49,25 @@ class ObjectFiles:
     A local file that was changed since it was opened is opened again. A pickle has the arguments alone.
     """
 
-    def __init__(self, most: int, beside: str = "") -> None:
+    def __init__(self, most: int, beside: str = "", cache: CacheChoice | None = None) -> None:
         """Begin without an open file.
 
         Args:
             most: the most files that are open at once.
             beside: the address of the script in a store, whose options other files of stores have too; empty
                 for a local one.
+            cache: the cache on disk of files of stores; None for that of the dataset that is being opened.
         """
         self._most = most
         self._beside = beside
+        self._cache = cache or chosen_cache()
         self._files = OpenFiles(most)
         self._known: dict[str, weakref.ref[MappedFile]] = {}
         self._number: Callable[[], int] = itertools.count().__next__
         self._ahead_bytes = _FIRST_BYTES
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ObjectFiles, (self._most, self._beside)
+        return ObjectFiles, (self._most, self._beside, self._cache)
 
     def mapped(self, path: str) -> MappedFile | None:
         """Return a regular file, mapped as it is now; None for a file that can only be read forward.
@@ -109,7 +114,9 @@ class ObjectFiles:
             with suppress(AccessDenied):
                 for (path, stored), each in zip(some, _statuses([name for _, name in some]), strict=True):
                     if each is not None:
-                        found[path] = self._kept(path, partial(_stored, stored, each.size, each.identity))
+                        found[path] = self._kept(
+                            path, partial(self._stored, stored, each.size, each.identity)
+                        )
         return found
 
     def first_bytes(self, *, whole: bool) -> int:
@@ -138,7 +145,7 @@ class ObjectFiles:
         if "://" in path:
             stored = mounted_beside(path, self._beside) if self._beside else path
             version = paths.status(stored)
-            return self._kept(path, lambda: _stored(stored, version.size, version.mtime_ns))
+            return self._kept(path, lambda: self._stored(stored, version.size, version.mtime_ns))
         for attempt in range(_MOST_ATTEMPTS):
             with local_errors(path, writing=False):
                 status = os.stat(path)
@@ -154,6 +161,10 @@ class ObjectFiles:
                     raise
         raise AssertionError
 
+    def _stored(self, path: str, size: int, identity: int) -> MappedFile:
+        ref = object_ranges.object_ref(path, size=size, identity=identity, cache=self._cache)
+        return object_file.ObjectFile(ref, kind=None, points=None)
+
     def _kept(self, path: str, make: Callable[[], MappedFile]) -> MappedFile:
         # A file that was changed gets a new number: the old one stays open until it is the oldest.
         mapped = self._files.open(self._number(), make)
@@ -167,10 +178,6 @@ def _statuses(names: list[str]) -> list[Stat | None]:
     """Return the status of each of some files of one store, None of those that do not exist."""
     found = folder.stat_each(names)
     return [found[name] for name in names]
-
-
-def _stored(path: str, size: int, identity: int) -> MappedFile:
-    return object_file.ObjectFile(path, size=size, mtime_ns=identity, kind=None, points=None)
 
 
 def _map(path: str, size: int, mtime_ns: int) -> MappedFile:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIKELY_DELIMITERS", "Dialect", "csv_variant", "dialect_of", "is_csv"]
 
-LIKELY_DELIMITERS: Final = ",\t;|"
+LIKELY_DELIMITERS: Final = ",\t;|^\x01\x1f"
 """The delimiters that a header is searched for, where it seems to name one column."""
 
 _WORDS: Final = {";": "semicolon", "|": "pipe"}

@@ -27,6 +27,10 @@ SCHEME = "wids:"
 """The beginning of the spec."""
 
 _KIND = "wids-shard-index-v1"
+
+_PATTERN_MARKS = "*[{"
+"""What makes a pattern of a name, which could match other files, also outside of the folder."""
+
 _OUTSIDE = "Open the tar files themselves, as a list of their paths, if you know who made the list"
 
 
@@ -75,7 +79,10 @@ class WidsSpec(Spec):
             trust.check_below(
                 addresses.shown(url), [addresses.shown(folder)], by=repr(self.path), way_out=_OUTSIDE
             )
-            shards.append(url if "://" in url else os.path.join(folder, url))
+            path = url if "://" in url else os.path.join(folder, url)
+            if any(mark in url for mark in _PATTERN_MARKS) and not os.path.isfile(path):
+                self._refuse(f"it names {url!r}, and a list names files and no patterns of names")
+            shards.append(path)
         return find_files(shards, suffixes=())
 
     def kept(self, source: Node) -> Node:

@@ -119,8 +119,8 @@ def _link(source: str, target: str) -> None:
     except FileExistsError:
         return
     except FileNotFoundError:
-        if os.path.basename(source).startswith("pages-"):
-            return  # Page tables are made again when they are needed.
+        if os.path.basename(source).startswith(("pages-", "digests-")):
+            return  # An index may lack page tables, and digests of objects.
         raise
     except OSError:
         temporary = f"{target}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"

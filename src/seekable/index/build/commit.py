@@ -33,6 +33,7 @@ from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_se
 from seekable.index.companions import pages_name, schema_digest, schema_name
 from seekable.index.entry import OFFSET_BYTES, Entry, Segment
 from seekable.index.file_table import encode_table, in_order, table_name
+from seekable.index.object_digests import digests_name, encode_digests, has_digests
 from seekable.index.offsets import open_offsets
 from seekable.index.units import UnitHasher, complete_units, keep_units, units_name
 from seekable.remote.listing.known import known_listings
@@ -71,16 +72,16 @@ _PART = "part-"
 """The beginning of the names of finished parts. They are kept for a week, for a build that goes on."""
 
 _OURS = re.compile(
-    r"(files|offsets|points|schema|pages|part)-[0-9a-f]{16}\.(bin|u64|units)"
+    r"(files|offsets|points|schema|pages|part|digests)-[0-9a-f]{16}\.(bin|u64|units)"
     rf"|[a-z][a-z0-9.-]*\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}"
 )
 """The names that the library gives to files of an index, finished or not; others' files stay."""
 
 
-_FEW_SCHEMAS = 4
+_FEW_FILES = 4
 
 _SYNCED_AT_ONCE = 32
-"""The threads that write many schemas: a disk syncs many files at once in little more time than one."""
+"""The threads that write many files: a disk syncs many files at once in little more time than one."""
 
 
 def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root: str) -> None:
@@ -224,32 +225,48 @@ def _entry(
 
 
 def _write_companions(folder: str, scans: Iterable[FileScan]) -> None:
-    """Write the seek points and the schemas of scanned files."""
+    """Write the seek points, the digests of units and the schemas of scanned files."""
     for scan in scans:
         if scan.points:
             write_atomically(os.path.join(folder, points_name(scan.content)), scan.points)
+    digests = {
+        os.path.join(folder, digests_name(scan.content)): encode_digests(scan.units)
+        for scan in scans
+        if scan.units
+    }
+    _write_all(digests)
     # Thousands of files mostly have one schema; of files with others beside them, each has its own.
     schemas = {
         path: schema
         for schema in {scan.schema for scan in scans if scan.schema}
         if not os.path.exists(path := os.path.join(folder, schema_name(schema_digest(schema))))
     }
-    if len(schemas) <= _FEW_SCHEMAS:
-        for path, schema in schemas.items():
-            write_atomically(path, schema)
+    _write_all(schemas)
+
+
+def _write_all(files: Mapping[str, bytes]) -> None:
+    """Write files, given by their paths."""
+    if len(files) <= _FEW_FILES:
+        for path, content in files.items():
+            write_atomically(path, content)
         return
     with ThreadPoolExecutor(_SYNCED_AT_ONCE) as threads:
-        list(threads.map(write_atomically, schemas.keys(), schemas.values()))
+        list(threads.map(write_atomically, files.keys(), files.values()))
 
 
 def companions_of(entries: Iterable[Entry]) -> set[str]:
-    """Return the names of the seek points, schemas and page tables of some data files."""
+    """Return the names of the seek points, schemas, page tables and digests of units of some data files.
+
+    The index may lack page tables and digests.
+    """
     names = set()
     for entry in entries:
         if entry.schema:
             names |= {schema_name(entry.schema), pages_name(entry.content)}
         if compression_of(entry.name):
             names.add(points_name(entry.content))
+        if not entry.schema and has_digests(entry.size):
+            names.add(digests_name(entry.content))
     return names
 
 

@@ -26,6 +26,7 @@ from seekable.storage.seek_points import SeekPoint, encode_points
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from seekable.index.object_digests import UnitDigests
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import SeekableBytes
 
@@ -57,6 +58,7 @@ class DecompressingSource(ByteSource):
         kind: Compression,
         path: str,
         entries: Sequence[SeekPoint] = (),
+        units: UnitDigests | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
         """Read from an open file, whose position changes; closing it stays the caller's task.
@@ -67,9 +69,10 @@ class DecompressingSource(ByteSource):
             kind: its compression.
             path: its name in error messages.
             entries: seek points besides the starts of members and frames, in ascending order.
+            units: takes the bytes of the file as well.
             on_bytes: is called with the number of bytes of the file that were read since the last call.
         """
-        super().__init__(file, size=size, head=b"", on_bytes=on_bytes)
+        super().__init__(file, size=size, head=b"", units=units, on_bytes=on_bytes)
         self._kind, self._path = kind, path
         self._entries = deque(entries)
         self._blocks: list[SeekPoint] = []
@@ -137,7 +140,7 @@ class DecompressingSource(ByteSource):
         while count := self._read_at(at, memoryview(buffer)[: self.size - at]):
             at, data = at + count, bytes(memoryview(buffer)[:count])
             if hashed:
-                self._hasher.update(memoryview(data))
+                self._hash(memoryview(data))
             yield data
             if hashed and self._on_bytes:
                 self._on_bytes(len(data))

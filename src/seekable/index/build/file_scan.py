@@ -59,6 +59,9 @@ class FileScan:
     records: int
     """The number of records."""
 
+    units: bytes = b""
+    """Of an object that was read as a whole, the digests of its units."""
+
 
 class FileScanBuilder:
     """Puts the scans of the parts of one file together: they arrive in any order, and are added in order."""
@@ -83,7 +86,7 @@ class FileScanBuilder:
         self._mtime_ns = mtime_ns
         self._early: dict[int, Callable[[], PartScan | None]] = {}
         self._next = 0
-        self._pieces = b""
+        self._pieces = self._units = b""
         self._head_tail: int | None = None
         self._holders: dict[int, tuple[int, int]] = {}
         """By machine, the device and the inode of the file there."""
@@ -115,6 +118,7 @@ class FileScanBuilder:
                 return None
             self._next += 1
             self._pieces += part.pieces
+            self._units += part.units
             self.spool.add(part.starts)
             whole = part
         return self._whole(whole) if whole is not None and not self._left else None
@@ -144,6 +148,7 @@ class FileScanBuilder:
             points=scan.points,
             schema=scan.schema,
             records=self.records,
+            units=self._units,
         )
 
 

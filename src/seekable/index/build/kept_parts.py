@@ -38,9 +38,12 @@ else:
 __all__ = ["Answer", "KeptParts", "SharedBatch", "StoredParts", "scan_sent", "scan_shared", "sent_batch"]
 
 _WORD = np.dtype("<u8")
-_HEADER_WORDS = 11
+_HEADER_WORDS = 12
 """The identity of the file, begin, node, whether there is a number of bytes of content, that number, and the
-lengths of what follows: starts in words; pieces, points and schema in bytes."""
+lengths of what follows: starts in words; pieces, points, schema and digests of units in bytes."""
+
+_KIND = b"2 "
+"""The kind of these files, a part of their names: one of another kind is not found."""
 
 _SENT_BYTES = 32_000
 """Results of up to this size are sent, where no later build profits from a file."""
@@ -62,7 +65,7 @@ class KeptParts:
             folder: the index folder.
             batch: the parts.
         """
-        hasher = xxhash.xxh3_64(batch.scanner.name.encode())
+        hasher = xxhash.xxh3_64(_KIND + batch.scanner.name.encode())
         for job in batch.jobs:
             version = job.path, str(job.size), str(job.mtime_ns), str(job.start), str(job.stop)
             hasher.update(b"\0\0" + "\0".join(version).encode("utf-8", "surrogateescape"))
@@ -106,14 +109,15 @@ class KeptParts:
 
 
 def _encoded(scan: PartScan) -> Iterator[bytes]:
-    texts = scan.pieces + scan.points + scan.schema
-    lengths = len(scan.starts), len(scan.pieces), len(scan.points), len(scan.schema)
+    texts = scan.pieces, scan.points, scan.schema, scan.units
     size = scan.content_size
+    lengths = len(scan.starts), *map(len, texts)
     yield np.array(
         [*scan.identity, scan.begun_ns, scan.node, size is not None, size or 0, *lengths], _WORD
     ).tobytes()
     yield scan.starts.astype(_WORD, copy=False).tobytes()
-    yield texts + bytes(-len(texts) % _WORD.itemsize)
+    joined = b"".join(texts)
+    yield joined + bytes(-len(joined) % _WORD.itemsize)
 
 
 def _decoded(body: memoryview) -> Iterator[PartScan]:
@@ -125,7 +129,7 @@ def _decoded(body: memoryview) -> Iterator[PartScan]:
         starts = np.frombuffer(body, _WORD, count, at)
         at += count * _WORD.itemsize
         edges = np.cumsum([at, *lengths]).tolist()
-        pieces, points, schema = (bytes(body[start:stop]) for start, stop in itertools.pairwise(edges))
+        pieces, points, schema, units = (bytes(body[start:stop]) for start, stop in itertools.pairwise(edges))
         at = edges[-1] + -sum(lengths) % _WORD.itemsize
         yield PartScan(
             (first, second, head_tail),
@@ -136,6 +140,7 @@ def _decoded(body: memoryview) -> Iterator[PartScan]:
             points=points,
             schema=schema,
             node=node,
+            units=units,
         )
 
 

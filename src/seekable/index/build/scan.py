@@ -23,6 +23,7 @@ from seekable.index.build.decompressing import (
 from seekable.index.build.forward import ForwardContent, ForwardFile
 from seekable.index.digest import END_BYTES
 from seekable.index.digest import content_digest as digest_of_pieces
+from seekable.index.object_digests import UnitDigests, has_digests
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from seekable.index.table_indexer import TableIndexer
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
+
+_MOST_ROWS = 1 << 36
+"""The most rows of a table file: a few damaged bytes can promise more than memory holds the places of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,9 @@ class PartScan:
     """The machine that scanned it, 0 for this process. Machines number devices, and may number inodes, in
     their own ways."""
 
+    units: bytes = b""
+    """Of an object that was read as a whole, the digests of the units in the part."""
+
     @property
     def summary(self) -> PartSummary:
         """The part without its offsets."""
@@ -135,7 +142,7 @@ class PartScan:
         # Words of an archive do not ascend.
         narrow = len(first) and not self.schema and self.starts[-1] - first[0] <= np.iinfo(np.uint32).max
         starts = (self.starts - first).astype(np.uint32) if narrow else self.starts
-        rest = self.content_size, self.points, self.schema, self.node
+        rest = self.content_size, self.points, self.schema, self.node, self.units
         return _unpacked, (self.identity, self.begun_ns, self.pieces, first if narrow else None, starts, rest)
 
 
@@ -145,7 +152,7 @@ def _unpacked(
     pieces: bytes,
     first: NDArray[np.uint64] | None,
     starts: NDArray[Any],
-    rest: tuple[int | None, bytes, bytes, int],
+    rest: tuple[int | None, bytes, bytes, int, bytes],
 ) -> PartScan:
     return PartScan(identity, begun_ns, pieces, starts if first is None else starts + first, *rest)
 
@@ -207,6 +214,12 @@ def _indexed_table(file: DataFile, indexer: TableIndexer, begun_ns: int) -> Part
     except UnsupportedFormat:
         refuse_lfs_pointer(bytes(source.range(0, min(source.size, END_BYTES))), source.path)
         raise
+    if found.records > _MOST_ROWS:
+        message = (
+            f"{source.path!r} is said to have {found.records:,} rows, in {source.size:,} bytes: it is "
+            f"damaged, write it or copy it again"
+        )
+        raise UnsupportedFormat(message)
     return PartScan(
         _identity(file),
         begun_ns,
@@ -227,14 +240,16 @@ def _scanned(
 ) -> PartScan:
     kind = data.compression
     refuse_lfs_pointer(data.head, data.name)
-    source = _content(data, kind, on_bytes) if kind else _part(data, job, on_bytes)
+    units = _units(job)
+    source = _content(data, kind, on_bytes, units) if kind else _part(data, job, on_bytes, units)
     if not job.start:
         scanner.check_head(source.head, data.name)
     starts = scanner.scan(source)
     size, points = data.size, b""
     if isinstance(source, DecompressingSource):
         size, points = source.content_size, _points(data, source)
-    return PartScan(_identity(file), begun_ns, source.piece_digests(), starts, size, points)
+    digests = source.unit_digests()
+    return PartScan(_identity(file), begun_ns, source.piece_digests(), starts, size, points, units=digests)
 
 
 def _surveyed(
@@ -313,18 +328,36 @@ def survey(
     )
 
 
-def _part(data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
+def _units(job: ScanJob) -> UnitDigests | None:
+    """Return what makes the digests of the units of an object; None for other files."""
+    return UnitDigests() if "://" in job.path and has_digests(job.size) else None
+
+
+def _part(
+    data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None, units: UnitDigests | None
+) -> ByteSource:
     part = job.start, job.stop
-    return ByteSource(data.file, size=data.size, head=data.head, part=part, on_bytes=on_bytes)
+    return ByteSource(data.file, size=data.size, head=data.head, part=part, units=units, on_bytes=on_bytes)
 
 
-def _content(data: Data, kind: Compression, on_bytes: Callable[[int], None] | None) -> DecompressingSource:
+def _content(
+    data: Data,
+    kind: Compression,
+    on_bytes: Callable[[int], None] | None,
+    units: UnitDigests | None = None,
+) -> DecompressingSource:
     entries: Sequence[SeekPoint] = ()
     if kind == "gz" and needs_points(data.size, data.head):
         on_bytes = _half(on_bytes)  # It is read twice.
         entries = gzip_seek_points(data.file, data.name, on_bytes=on_bytes)
     return DecompressingSource(
-        data.file, size=data.size, kind=kind, path=data.name, entries=entries, on_bytes=on_bytes
+        data.file,
+        size=data.size,
+        kind=kind,
+        path=data.name,
+        entries=entries,
+        units=units,
+        on_bytes=on_bytes,
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import xxhash
 
 from seekable.index.digest import digest_text
+from seekable.storage.files import regular_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +160,7 @@ def encode_description(
 def read_head(path: str) -> Head | None:
     """Return the head of a description, None if there is none that is whole and of this version."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             data = file.read()
         head = Head(**json.loads(data[: data.index(_HEAD_END)] + b"}"))
     except (OSError, ValueError, TypeError):
@@ -170,7 +171,7 @@ def read_head(path: str) -> Head | None:
 def read_files(path: str) -> tuple[KeyedFile, ...] | None:
     """Return the files of a description, None if it does not list them."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             return tuple(KeyedFile(**described) for described in json.load(file)["files"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

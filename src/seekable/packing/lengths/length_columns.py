@@ -19,7 +19,7 @@ import numpy as np
 from seekable.index.catalog import read_table
 from seekable.index.digest import digest_text
 from seekable.packing.order.length_order import COARSE, LengthClasses, LengthOrder, number_type
-from seekable.storage.files import TEMPORARY_SUFFIX
+from seekable.storage.files import TEMPORARY_SUFFIX, regular_only
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _headers(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _read_header(path: str) -> dict[str, Any] | None:
     """Return a header, None if there is none that is whole and of this version."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             header: dict[str, Any] = json.load(file)
     except (OSError, ValueError):
         return None

@@ -13,7 +13,7 @@ import msgspec
 
 from seekable.remote.cache.eviction import object_folders
 from seekable.remote.cache.extents import ABOUT, read_entries
-from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

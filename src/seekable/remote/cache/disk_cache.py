@@ -5,10 +5,12 @@ The folder is ``SEEKABLE_REMOTE_DIR``, else ``remote`` in the user's cache folde
     objects/<2 hex digits>/<32 hex digits>/   an object of one address, content and size
     ledger                                    the bytes that all take, and the lock of writers
     claims                                    the locks of those who fetch
+    own/<limit>-<16 hex digits>/              the cache of a dataset that was opened with ``cache=``
 
 The limit is ``SEEKABLE_REMOTE_BYTES`` (0 for no cache), else half of what was free when the folder was made.
-5 % of the disk stay free in any case. Nothing here is precious: the folder may be deleted at any time. A disk
-that is full, or cannot be written, is no error; then bytes are read and not kept.
+Each cache of a dataset has the same files, and a limit of its own. 5 % of the disk stay free in any case.
+Nothing here is precious: the folder may be deleted at any time. A disk that is full, or cannot be written, is
+no error; then bytes are read and not kept.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from seekable.remote.cache.contents import CachedObject, cached_objects, is_chos
 from seekable.remote.cache.eviction import Room
 from seekable.remote.cache.extents import create_object
 from seekable.remote.cache.ledger import Ledger
-from seekable.remote.cache.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 from seekable.remote.cache.open_objects import CacheCounts, OpenObjects, folder_of
+from seekable.storage.cache_choice import CacheChoice
 from seekable.storage.files import cache_folder
+from seekable.storage.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,14 +48,17 @@ __all__ = [
     "CacheCounts",
     "Claim",
     "DiskCache",
-    "chosen_bytes",
     "disk_cache",
+    "disk_caches",
     "object_key",
     "remote_folder",
 ]
 
 FOLDER_VARIABLE = "SEEKABLE_REMOTE_DIR"
 BYTES_VARIABLE = "SEEKABLE_REMOTE_BYTES"
+
+_OWN = "own"
+"""The folder, in that of the cache, of the caches of single datasets."""
 
 _PAGE = 4096
 _OBJECT_OVERHEAD = 4 * _PAGE
@@ -70,17 +76,43 @@ def remote_folder() -> str:
     return os.path.abspath(chosen or os.path.join(cache_folder(), "remote"))
 
 
-def disk_cache() -> DiskCache | None:
-    """Return the cache of this process, None if ``SEEKABLE_REMOTE_BYTES`` is 0.
+def disk_cache(choice: CacheChoice | None = None) -> DiskCache | None:
+    """Return a cache of this machine, None where none is wanted.
+
+    Args:
+        choice: the choice of a dataset; None for the cache that all others share, with the limit
+            ``SEEKABLE_REMOTE_BYTES``.
 
     Raises:
         InvalidArgument: the variable is not a number of bytes.
     """
-    most_bytes = chosen_bytes()
-    return None if most_bytes == 0 else cache_in(remote_folder(), most_bytes)
+    most_bytes = _bytes_of_all() if choice is None else choice.most_bytes
+    if most_bytes == 0:
+        return None
+    return _cache_in(remote_folder() if choice is None else _own_folder(choice), most_bytes)
 
 
-def chosen_bytes() -> int | None:
+def disk_caches() -> list[DiskCache]:
+    """Return the caches of this machine, used or not: the shared one, then those of datasets.
+
+    Raises:
+        InvalidArgument: ``SEEKABLE_REMOTE_BYTES`` is not a number of bytes.
+    """
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = sorted(os.listdir(os.path.join(remote_folder(), _OWN)))
+    choices = [choice for name in names if (choice := CacheChoice.named(name)) is not None]
+    return [
+        DiskCache(remote_folder(), most_bytes=_bytes_of_all()),
+        *(DiskCache(_own_folder(choice), most_bytes=choice.most_bytes) for choice in choices),
+    ]
+
+
+def _own_folder(choice: CacheChoice) -> str:
+    return os.path.join(remote_folder(), _OWN, choice.name)
+
+
+def _bytes_of_all() -> int | None:
     """Return the limit that ``SEEKABLE_REMOTE_BYTES`` sets, None if it sets none.
 
     Raises:
@@ -93,13 +125,8 @@ def chosen_bytes() -> int | None:
     return int(chosen) if chosen else None
 
 
-def choose_bytes(most_bytes: int) -> None:
-    """Set the limit of the cache for this process and those that it starts; 0 for no cache."""
-    os.environ[BYTES_VARIABLE] = str(most_bytes)
-
-
-@functools.lru_cache(maxsize=4)  # Each takes descriptors; a process has mostly one.
-def cache_in(folder: str, most_bytes: int | None) -> DiskCache:
+@functools.lru_cache(maxsize=64)  # Each takes descriptors.
+def _cache_in(folder: str, most_bytes: int | None) -> DiskCache:
     """Return the cache in a folder: one object in each process, which keeps the maps.
 
     Args:

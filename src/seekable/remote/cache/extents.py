@@ -24,9 +24,9 @@ import msgspec
 import numpy as np
 import xxhash
 
-from seekable.remote.cache.object_key import UNIT_BYTES, unit_count
 from seekable.storage.files import make_private_folder
 from seekable.storage.map_file import map_file
+from seekable.storage.object_key import UNIT_BYTES, unit_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-    from seekable.remote.cache.object_key import ObjectKey
+    from seekable.storage.object_key import ObjectKey
 
 __all__ = [
     "ABOUT",

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seekable.remote.cache.extents import Extent, KeptObject
-from seekable.remote.cache.object_key import parsed_key
 from seekable.storage.map_file import drop_pages
+from seekable.storage.object_key import parsed_key
 
 if TYPE_CHECKING:
-    from seekable.remote.cache.object_key import ObjectKey
+    from seekable.storage.object_key import ObjectKey
 
 __all__ = ["CacheCounts", "OpenObjects", "folder_of"]
 

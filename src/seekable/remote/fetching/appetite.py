@@ -1,10 +1,8 @@
-"""The needs of the readers of a process, by which requests are sized: their rate, the size of their data."""
+"""The needs of the readers of a process, by which requests are sized."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
-
-import numpy as np
 
 from seekable.remote.fetching.budget import (
     LEAST_AHEAD_BYTES,
@@ -17,12 +15,8 @@ from seekable.remote.fetching.units import are_records_first, record_cost
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from seekable._typing import Int64s
     from seekable.remote.fetching.measured import Measured
     from seekable.remote.fetching.units import PlannedRange
-    from seekable.remote.fetching.wants import Wants
 
 __all__ = ["AHEAD_SECONDS", "AT_ONCE", "CPU_SECONDS", "MOST_GAP_BYTES", "Appetite", "gap_bytes"]
 
@@ -33,8 +27,6 @@ CPU_SECONDS = 0.00012
 AT_ONCE = 64
 MOST_GAP_BYTES = 1 << 20
 _REQUEST_BYTES = 1 << 20
-_MOST_LATE = 4096
-"""The numbers that wait until they are sorted into an array together."""
 
 
 @final
@@ -42,12 +34,10 @@ class Appetite:
     """Figures of what readers need. Readers in several threads may call it; a lost count does no harm."""
 
     def __init__(self) -> None:
-        """Begin with a rate of 0 and no data."""
+        """Begin with a rate of 0."""
         self._rate = 0.0
         self._last: float | None = None
         self._waited = 0.0
-        self._seen = _Numbers()
-        self._seen_bytes = 0
         self._duplicate_cost = 0
 
     def wanted(self, wanted_bytes: int, now: float) -> None:
@@ -61,21 +51,6 @@ class Appetite:
     def waited(self, seconds: float) -> None:
         """Take note of the time that a reader waited for requests."""
         self._waited += seconds
-
-    def data_bytes(self, wants: Wants, *, most: int) -> int:
-        """Return the bytes of the objects that readers have wanted; no more is counted above ``most``."""
-        if self._seen_bytes <= most:
-            numbers = np.array([int(ref.key[:16], 16) for ref in wants.objects], np.uint64)
-            for row in self._seen.added(numbers).tolist():
-                self._seen_bytes += wants.objects[row].pin.size
-                if self._seen_bytes > most:
-                    break
-        return self._seen_bytes
-
-    @property
-    def seen_bytes(self) -> int:
-        """The bytes of the objects that `data_bytes` has counted."""
-        return self._seen_bytes
 
     def ahead_bytes(self, measured: Measured) -> int:
         """Return how many bytes ahead of a reader to fetch: half a second of its rate, 64 MiB to 1 GiB."""
@@ -113,31 +88,6 @@ class Appetite:
         )
         self._duplicate_cost += record_cost(len(records), record_bytes) if is_first else 0
         return is_first
-
-
-@final
-class _Numbers:
-    """A set of 64-bit numbers, in little more than 8 bytes each."""
-
-    def __init__(self) -> None:
-        self._sorted = np.zeros(0, np.uint64)
-        self._late: set[int] = set()
-
-    def added(self, numbers: NDArray[np.uint64]) -> Int64s:
-        """Add some numbers, and return the places of those that were not there."""
-        at = np.searchsorted(self._sorted, numbers)
-        before = np.append(self._sorted, np.uint64(0))[at] == numbers
-        before &= at < self._sorted.size
-        new: list[int] = []
-        for place in np.flatnonzero(~before).tolist():
-            number = int(numbers[place])
-            if number not in self._late:
-                self._late.add(number)
-                new.append(place)
-        if len(self._late) > _MOST_LATE:
-            self._sorted = np.union1d(self._sorted, np.array(list(self._late), np.uint64))
-            self._late = set()
-        return np.array(new, np.int64)
 
 
 def gap_bytes(measured: Measured) -> int:

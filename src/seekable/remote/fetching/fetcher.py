@@ -18,7 +18,6 @@ from seekable.errors import InvalidArgument
 from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
-from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.appetite import Appetite, gap_bytes
 from seekable.remote.fetching.fetch_report import FetchCounts
 from seekable.remote.fetching.forks import GuardedStores
@@ -27,13 +26,15 @@ from seekable.remote.fetching.look_ahead import LookAhead, as_planned
 from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.places import Places
 from seekable.remote.fetching.retries import Patience
+from seekable.remote.fetching.rooms import NO_ROOM, Rooms
 from seekable.remote.fetching.sending import Sender
 from seekable.remote.fetching.transfers import Transfers
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
     from concurrent.futures import Future
     from typing import Any
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.stores.store import Store
+    from seekable.storage.cache_choice import CacheChoice
 
 else:
     mounts = lazy("seekable.remote.mounts")
@@ -56,7 +58,6 @@ T = TypeVar("T")
 
 RECENT_BYTES: Final = 64 << 20
 MOST_BYTES: Final = 8 << 20
-_UNKNOWN_BYTES: Final = 1 << 62
 _PUMP_BYTES: Final = 4 << 20
 """The bytes read after which more is fetched. A call of the loop takes the interpreter from the reader."""
 LEAST_CAPPED_BYTES: Final = 16 << 20
@@ -77,7 +78,7 @@ class Fetcher:
         self,
         store_of: Callable[[str], tuple[Store, str]],
         *,
-        disk: Callable[[], DiskCache | None] = lambda: None,
+        disk: Callable[[CacheChoice | None], DiskCache | None] = lambda _: None,
         patience_of: Callable[[str], Patience] = lambda _: Patience(),
         processes: int = 1,
     ) -> None:
@@ -85,11 +86,11 @@ class Fetcher:
 
         Args:
             store_of: returns the store and the key of an address; called in the loop.
-            disk: returns the cache on disk, None without one.
+            disk: returns the cache on disk that a dataset has chosen, None where none is wanted.
             patience_of: returns how long to try for a request to the store of an address.
             processes: the number of processes that share what a store permits.
         """
-        self._disk = disk
+        self._rooms = Rooms(disk)
         self._memory = HeldRanges(recent_bytes=RECENT_BYTES)
         self._counts = FetchCounts()
         places = Places(at_once=64)
@@ -150,8 +151,8 @@ class Fetcher:
 
     def _note_on_disk(self, now: float) -> None:
         self._note_at = now + _NOTE_SECONDS
-        disk = self._disk()
-        if disk is None:
+        disks = self._rooms.disks
+        if not disks:
             return
         used: dict[str, list[int]] = {}
         if now >= self._use_at:
@@ -160,7 +161,8 @@ class Fetcher:
             cells = self._memory.cells.read_lately()
             used = {key: np.unique(some // step).tolist() for key, some in cells.items()}
         read_bytes, self._unnoted_bytes = self._unnoted_bytes, 0
-        disk.note_reads(read_bytes, used)
+        for disk in disks:
+            disk.note_reads(read_bytes, used)
         # Where many files are open, the comparison takes a fiftieth of the time at most.
         ended = time.monotonic()
         self._note_at = ended + max(_NOTE_SECONDS, _NOTE_SHARE * (ended - now))
@@ -239,24 +241,29 @@ class Fetcher:
 
     def not_kept(self, wants: Wants) -> Wants:
         """Return those ranges that no open map of the cache on disk has; all, where it may evict them."""
-        room = self._room_bytes()
-        if self._appetite.data_bytes(wants, most=room) > room:
+        evict = np.array([room.evicts for room in self._rooms.wanted(wants.objects)], np.bool_)
+        if evict.all():
             return wants
         cells = self._memory.cells
         firsts = np.array([cells.first(ref.key) for ref in wants.objects], np.int64)[wants.which]
-        return wants.take(np.flatnonzero(~cells.are_kept(firsts, wants.starts, wants.stops)))
+        are_kept = cells.are_kept(firsts, wants.starts, wants.stops) & ~evict[wants.which]
+        return wants.take(np.flatnonzero(~are_kept))
 
     def plan(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests of a look-ahead, in the order of first need."""
         if not len(wants):
             return []
         _check(wants)
-        return self._planned(wants, align_bytes=CHUNK_BYTES, room=self._room_bytes())
+        return self._planned(wants, align_bytes=CHUNK_BYTES)
 
-    def evicting_disk(self) -> DiskCache | None:
-        """Return the cache on disk if it does not keep all that readers have wanted."""
-        disk = self._disk()
-        return None if disk is None or self._appetite.seen_bytes <= self._room_bytes() else disk
+    @property
+    def has_disk(self) -> bool:
+        """True if something of what readers have wanted is kept on disk."""
+        return bool(self._rooms.disks)
+
+    def evicting(self, choices: Iterable[CacheChoice | None]) -> dict[CacheChoice | None, DiskCache]:
+        """Return those of some caches on disk that do not keep all that readers have wanted."""
+        return self._rooms.evicting(choices)
 
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon."""
@@ -278,18 +285,19 @@ class Fetcher:
 
     def budget_bytes(self) -> int:
         """Return how many bytes ahead of a reader to fetch: at most half of what a cache on disk keeps."""
-        room = max(self._room_bytes() // 2, LEAST_CAPPED_BYTES)
+        room = self._rooms.least_bytes
         ahead = self._appetite.ahead_bytes(self._sender.measured)
-        return ahead if self._disk() is None else min(ahead, room)
+        return ahead if room is None else min(ahead, max(room // 2, LEAST_CAPPED_BYTES))
 
     def _here(self, wants: Wants) -> tuple[list[Bytes], Wants]:
         """Return the blocks that are here, and the ranges that are not here as a whole."""
-        disk, memory = self._disk(), self._memory
+        disks = {choice: self._rooms.disk(choice) for choice in {ref.cache for ref in wants.objects}}
+        memory = self._memory
         firsts = np.array([memory.cells.first(ref.key) for ref in wants.objects], np.int64)[wants.which]
         found = memory.cells.find(firsts, wants.starts, wants.stops)
         missing = found.missing
-        if missing.size and disk is not None:
-            units_here(disk, memory, wants.take(missing))
+        if missing.size and any(disk is not None for disk in disks.values()):
+            units_here(disks.__getitem__, memory, wants.take(missing))
             found = memory.cells.find(firsts, wants.starts, wants.stops)
             missing = found.missing
         blocks = found.blocks
@@ -297,22 +305,22 @@ class Fetcher:
         columns = (column[missing].tolist() for column in (wants.which, wants.starts, wants.stops))
         for row, number, start, stop in zip(missing.tolist(), *columns, strict=True):
             # A range may lie in several blocks.
-            parts, gaps = blocks_here(disk, memory, wants.objects[number], start, stop)
+            ref = wants.objects[number]
+            parts, gaps = blocks_here(disks[ref.cache], memory, ref, start, stop)
             blocks += parts
             if gaps:
                 left.append(row)
         return blocks, wants.take(np.array(left, np.int64))
 
-    def _planned(
-        self, wants: Wants, *, align_bytes: int, room: int, most_gap: int = MOST_BYTES
-    ) -> list[PlannedRange]:
+    def _planned(self, wants: Wants, *, align_bytes: int, alone: bool = False) -> list[PlannedRange]:
+        """Return the requests for ranges; ``alone`` for the ranges without their units."""
+        gap = gap_bytes(self._sender.measured)
         return planned(
             wants,
-            gap_bytes=min(gap_bytes(self._sender.measured), most_gap),
+            gap_bytes=min(gap, _RECORD_GAP_BYTES) if alone else gap,
             most_bytes=MOST_BYTES,
             align_bytes=align_bytes,
-            data_bytes=self._appetite.data_bytes(wants, most=room),
-            room_bytes=room,
+            rooms=[NO_ROOM] * len(wants.objects) if alone else self._rooms.wanted(wants.objects),
         )
 
     def _planned_now(self, wants: Wants) -> list[PlannedRange]:
@@ -320,7 +328,7 @@ class Fetcher:
 
         A range of a look-ahead is fetched as planned, and not twice; its first batch alone may come first.
         """
-        planned = self._planned(wants, align_bytes=UNIT_BYTES, room=self._room_bytes())
+        planned = self._planned(wants, align_bytes=UNIT_BYTES)
         aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
         requests = list(dict.fromkeys(each for one in planned for each in as_planned(one, aheads)))
         whole_bytes = sum(one.stop - one.start for one in requests)
@@ -328,7 +336,7 @@ class Fetcher:
             return planned
         if requests != planned and any(ahead.has_brought for ahead in aheads):
             return requests
-        alone = self._planned(wants, align_bytes=1, room=0, most_gap=_RECORD_GAP_BYTES)
+        alone = self._planned(wants, align_bytes=1, alone=True)
         if self._appetite.are_records_first(
             alone,
             unit_bytes=whole_bytes,
@@ -337,13 +345,6 @@ class Fetcher:
         ):
             return alone
         return requests
-
-    def _room_bytes(self) -> int:
-        """Return the most bytes that the cache on disk keeps, 0 without one; any number before it is made."""
-        disk = self._disk()
-        if disk is None:
-            return 0
-        return _UNKNOWN_BYTES if disk.most_bytes is None else disk.most_bytes
 
     def _waited(self, work: Coroutine[Any, Any, T]) -> T:
         began = time.monotonic()

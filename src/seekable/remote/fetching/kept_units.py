@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import ExitStack
 
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.extents import Extent
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef, Wants
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["UnitWriter", "blocks_here", "claimed", "kept_units", "units_here"]
 
@@ -67,8 +68,16 @@ def blocks_here(
     return blocks, left
 
 
-def units_here(disk: DiskCache, memory: HeldRanges, wants: Wants) -> None:
-    """Note in memory which units of some ranges are on disk."""
+def units_here(
+    disk_of: Callable[[CacheChoice | None], DiskCache | None], memory: HeldRanges, wants: Wants
+) -> None:
+    """Note in memory which units of some ranges are on disk.
+
+    Args:
+        disk_of: returns the cache on disk of a choice, None where none is wanted.
+        memory: gets the maps of the units.
+        wants: the ranges.
+    """
     first, last = wants.starts // UNIT_BYTES, (wants.stops - 1) // UNIT_BYTES
     counts = np.maximum(last - first + 1, 0)
     owner = np.repeat(np.arange(len(counts)), counts)
@@ -80,7 +89,8 @@ def units_here(disk: DiskCache, memory: HeldRanges, wants: Wants) -> None:
     numbers = places.tolist()
     for low, high in zip(heads, [*heads[1:], len(numbers)], strict=True):
         ref, start = wants.objects[numbers[low] >> _UNIT_BITS], numbers[low] & (1 << _UNIT_BITS) - 1
-        kept_units(disk, memory, ref, range(start, start + high - low))
+        if (disk := disk_of(ref.cache)) is not None:
+            kept_units(disk, memory, ref, range(start, start + high - low))
 
 
 def claimed(

@@ -13,12 +13,13 @@ from seekable.remote.fetching.units import RangesByObject
 from seekable.remote.fetching.wants import Wants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.units import PlannedRange
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["SPARSE_BUDGETS", "LookAhead", "Readers", "as_planned"]
 
@@ -38,8 +39,8 @@ class Readers(Protocol):
     def plan(self, wants: Wants) -> list[PlannedRange]:
         """Return the requests for some ranges, in the order of first need."""
 
-    def evicting_disk(self) -> DiskCache | None:
-        """Return the cache on disk if it may evict what a reader needs."""
+    def evicting(self, choices: Iterable[CacheChoice | None]) -> dict[CacheChoice | None, DiskCache]:
+        """Return those of some caches on disk that may evict what a reader needs."""
 
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon."""
@@ -166,14 +167,17 @@ class LookAhead:
         Args:
             before: the ranges that were needed until now.
         """
-        disk, planned = self._readers.evicting_disk(), self._planned
-        if disk is None:
+        planned = self._planned
+        disks = self._readers.evicting({each.ref.cache for each in (*before.ranges, *planned.ranges)})
+        if not disks:
             return
         for each in before.ranges:
-            if each.by_units and not planned.sharing(each.ref.key, each.start, each.stop):
+            disk = disks.get(each.ref.cache) if each.by_units else None
+            if disk is not None and not planned.sharing(each.ref.key, each.start, each.stop):
                 disk.note_need(each.ref.key, each.units, 0.0)
         for number, each in enumerate(planned.ranges):
-            if each.by_units:
+            disk = disks.get(each.ref.cache) if each.by_units else None
+            if disk is not None:
                 seconds = _NEED_SECONDS * (1 + number / len(planned.ranges))
                 disk.note_need(each.ref.key, each.units, seconds)
 

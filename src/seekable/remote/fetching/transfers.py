@@ -8,12 +8,13 @@ import weakref
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar, final
 
-from seekable.remote.cache.object_key import UNIT_BYTES
+from seekable.errors import IndexStale
 from seekable.remote.fetching.flights import Flights
 from seekable.remote.fetching.kept_units import UnitWriter, blocks_here, claimed, kept_units
 from seekable.remote.fetching.patient_store import PatientStore
 from seekable.remote.fetching.sending import Request
 from seekable.remote.stores.store import Passing
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.stores.store import Store
+    from seekable.storage.cache_choice import CacheChoice
 
 __all__ = ["Transfers"]
 
@@ -45,7 +47,7 @@ class Transfers:
     def __init__(
         self,
         store_of: Callable[[str], tuple[Store, str]],
-        disk: Callable[[], DiskCache | None],
+        disk: Callable[[CacheChoice | None], DiskCache | None],
         patience_of: Callable[[str], Patience],
         *,
         memory: HeldRanges,
@@ -56,7 +58,7 @@ class Transfers:
 
         Args:
             store_of: returns the store and the key of an address.
-            disk: returns the cache on disk, None without one.
+            disk: returns the cache on disk of a choice, None where none is wanted.
             patience_of: returns how long to try for a request to the store of an address.
             memory: takes what arrives.
             places: the requests at once.
@@ -105,7 +107,7 @@ class Transfers:
 
     def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest."""
-        return self._boarded(wanted, self._disk() if wanted.by_units else None, demanded=False)
+        return self._boarded(wanted, self._disk_of(wanted), demanded=False)
 
     def leave(self, flights: Sequence[Flight]) -> None:
         """Give flights of a look-ahead up."""
@@ -133,6 +135,10 @@ class Transfers:
         aheads = (ref() for ref in self._aheads)
         return sum(ahead.waiting_bytes for ahead in aheads if ahead is not None)
 
+    def _disk_of(self, wanted: PlannedRange) -> DiskCache | None:
+        """Return the cache that keeps a range, None if it is not to be kept."""
+        return self._disk(wanted.ref.cache) if wanted.by_units else None
+
     def _boarded(
         self, wanted: PlannedRange, disk: DiskCache | None, *, demanded: bool
     ) -> tuple[list[Block], list[Flight]]:
@@ -144,7 +150,7 @@ class Transfers:
 
     async def _fly(self, flight: Flight) -> list[Block]:
         wanted = flight.wanted
-        disk = self._disk() if wanted.by_units else None
+        disk = self._disk_of(wanted)
         if disk is None:
             return [await self._fetch(flight, wanted.start, wanted.stop)]
         blocks: list[Block] = []
@@ -199,7 +205,19 @@ class Transfers:
             return view
 
         view = await self._sender.send(request, read)
+        if ref.digests is not None and ref.digests.difference(start, view) is not None:
+            view = await self._sender.send(request, read)
+            if (difference := ref.digests.difference(start, view)) is not None:
+                raise IndexStale(_differs(store.shown(key), difference))
         return self._memory.put(ref.key, start, view)
+
+
+def _differs(shown: str, difference: str) -> str:
+    return (
+        f"{shown}: {difference}; its etag is that of then, and they came so twice. Bits were flipped on the "
+        f"way or in the store, now or when the object was indexed: compare it with a copy, then write it "
+        f"again, or remove the index, and open the data again"
+    )
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

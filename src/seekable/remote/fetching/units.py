@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from seekable.remote.cache.object_key import UNIT_BYTES
 from seekable.remote.fetching.merging import covered, merged
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.remote.fetching.merging import Requests
+    from seekable.remote.fetching.rooms import Room
     from seekable.remote.fetching.wants import ObjectRef, Wants
 
 __all__ = [
@@ -210,7 +211,7 @@ def record_cost(records: int, record_bytes: int) -> int:
 
 
 def planned(
-    wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int, data_bytes: int, room_bytes: int
+    wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int, rooms: Sequence[Room]
 ) -> list[PlannedRange]:
     """Return requests for some ranges in the order of first need: of each object by units, or by ranges.
 
@@ -221,17 +222,19 @@ def planned(
         align_bytes: requests by units start at multiples of this, a multiple of the size of a unit, where
             little of each unit is wanted, and the units are scattered: their neighbours are going to be read
             as well. Else they are of the units alone.
-        data_bytes: the bytes of all objects that the process reads.
-        room_bytes: the most bytes that the cache on disk keeps; 0 without one.
+        rooms: the cache on disk of each object.
     """
     kinds, are_sparse = np.zeros((2, len(wants.objects)), np.int64)
-    if room_bytes:
+    if any(room.room_bytes for room in rooms):
         units = merged(wants, gap_bytes=0, most_bytes=_NO_CUT, align_bytes=UNIT_BYTES)
         totals = zip(covered(wants).tolist(), _totals(units, len(kinds)), strict=True)
         runs = np.bincount(units.which, minlength=len(kinds)).tolist()
         for number, (wanted, whole) in enumerate(totals):
             if are_units_better(
-                wanted_bytes=wanted, unit_bytes=whole, data_bytes=data_bytes, room_bytes=room_bytes
+                wanted_bytes=wanted,
+                unit_bytes=whole,
+                data_bytes=rooms[number].data_bytes,
+                room_bytes=rooms[number].room_bytes,
             ):
                 are_sparse[number] = SPARSE * wanted < whole
                 is_scattered = whole < SCATTERED * UNIT_BYTES * runs[number]
@@ -249,7 +252,7 @@ def planned(
             columns = (rows[requests.first], requests.which, requests.starts, requests.stops)
             for first, which, start, stop in zip(*(column.tolist() for column in columns), strict=True):
                 ref = wants.objects[which]
-                is_sparse = bool(are_sparse[which]) and data_bytes <= room_bytes
+                is_sparse = bool(are_sparse[which]) and not rooms[which].evicts
                 found.append((first, PlannedRange(ref, start, stop, bool(align), is_sparse)))
     found.sort(key=lambda pair: pair[0])
     return [request for _, request in found]

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
 from seekable._cached import cached
-from seekable.remote.cache.object_key import object_key
+from seekable.storage.object_key import object_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
     from seekable.remote.stores.store import Pin
+    from seekable.storage.cache_choice import CacheChoice
 
-__all__ = ["ObjectRef", "Wants", "by_place"]
+__all__ = ["Digests", "ObjectRef", "Wants", "by_place"]
 
 _MOST_KEY = 1 << 62
+
+
+class Digests(Protocol):
+    """The digests of the units of an object. It is a value: two of the same digests are equal."""
+
+    def __hash__(self) -> int: ...
+
+    def difference(self, start: int, data: memoryview, /) -> str | None:
+        """Return in what some bytes from an offset on differ from the indexed ones; None if they do not."""
 
 
 @final
@@ -30,6 +40,10 @@ class ObjectRef:
     """The address of the object, ``s3://bucket/corpus/a.jsonl`` for instance."""
     pin: Pin
     """The size and the version that each answer must have; the first answer fills in its etag."""
+    cache: CacheChoice | None = None
+    """The cache on disk that the dataset of the object has chosen; None for the one that all others share."""
+    digests: Digests | None = None
+    """The digests of its units, as they were indexed; None if they are not known."""
 
     @cached
     def key(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants
-from seekable.remote.object_ranges import ObjectRanges, object_ref
+from seekable.remote.object_ranges import ObjectRanges
 from seekable.storage.compressed import CompressedContent
 from seekable.storage.mapped import MappedFile, next_use
 
@@ -54,39 +54,27 @@ class ObjectFile(MappedFile):
 
     __slots__ = ("_content", "_source")
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        size: int,
-        mtime_ns: int,
-        kind: Compression | None,
-        points: SeekPoints | None,
-        version: str | None = None,
-    ) -> None:
+    def __init__(self, ref: ObjectRef, *, kind: Compression | None, points: SeekPoints | None) -> None:
         """Send no request.
 
         Args:
-            path: the address of the object.
-            size: its number of bytes.
-            mtime_ns: the number made of its etag.
+            ref: the address of the object, and its version.
             kind: the compression of the object, None if it is not compressed.
             points: the seek points of a compressed one.
-            version: the version to read; None for the present one.
         """
-        self.path = path
-        self.size = size
-        self.mtime_ns = mtime_ns
+        self.path = ref.path
+        self.size = ref.pin.size
+        self.mtime_ns = ref.pin.identity
         self.last_use = next_use()
         self.reader = None
         self._descriptor = _NO_DESCRIPTOR
-        self._source = ObjectRanges(object_ref(path, size=size, identity=mtime_ns, version=version))
+        self._source = ObjectRanges(ref)
         self.name = self._source.path
         raw = _ObjectContent(self._source)
         self._content: CompressedContent | None = None
         self.view = raw
         if kind is not None and points is not None:
-            key = (mtime_ns, size)
+            key = (self.mtime_ns, self.size)
             self.view = self._content = CompressedContent(self.name, key, raw, kind=kind, points=points)
 
     @property

@@ -16,7 +16,7 @@ import msgspec
 
 from seekable.errors import IndexStale, InvalidArgument
 from seekable.remote.listing import folder as requests
-from seekable.storage.files import locked, write_atomically
+from seekable.storage.files import locked, regular_only, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,5 +134,5 @@ def _read(path: str) -> _Versions:
 
 @lru_cache(maxsize=16)
 def _decoded(path: str, _mtime_ns: int) -> _Versions:
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular_only) as file:
         return msgspec.json.decode(file.read(), type=_Versions)

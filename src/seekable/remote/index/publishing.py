@@ -193,8 +193,8 @@ def _write_parts(folder: str, target: PublishedFolder, entries: Iterable[Entry])
     written = 0
     for name in sorted(names):
         path = os.path.join(folder, name)
-        # Page tables are made again from the data, and nobody believes those of others.
-        if os.path.exists(path) and not name.startswith("pages-"):
+        # Page tables are made again from the data, and nobody believes those, or the digests, of others.
+        if os.path.exists(path) and not name.startswith(("pages-", "digests-")):
             target.write(name, read_or_map(path))
             written += 1
     return written

@@ -100,11 +100,9 @@ def open_placeholder(
     file = read_placeholder(path, bytes(MappedFile(path, size=size, mtime_ns=mtime_ns).view[:]))
     copy = local_copy(file)
     if copy is None:
-        ref = hub_object(file)
-        version: dict[str, Any] = {"size": file.size, "mtime_ns": ref.pin.identity}
-        return ObjectFile(file.uri, **version, kind=kind, points=points)
+        return ObjectFile(hub_object(file), kind=kind, points=points)
     status = os.stat(copy)
-    version = {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
+    version: dict[str, Any] = {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
     if kind is not None and points is not None:
         return CompressedFile(copy, **version, kind=kind, points=points, name=file.uri)
     mapped = MappedFile(copy, **version)

@@ -18,7 +18,7 @@ import numpy as np
 import xxhash
 
 from seekable.remote.listing.listed_files import ListedFiles
-from seekable.storage.files import make_private_folder, write_atomically
+from seekable.storage.files import make_private_folder, regular_only, write_atomically
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read_kept(path: str) -> list[tuple[Found, ListedFiles]] | None:
         path: the file that keeps it.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             digest, data = file.read(_DIGEST_BYTES), file.read()
     except OSError:
         return None

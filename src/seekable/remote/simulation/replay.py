@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.remote.cache.eviction import LEFT
-from seekable.remote.cache.object_key import UNIT_BYTES, extent_units
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
 from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS
 from seekable.remote.fetching.retention import Needs
 from seekable.remote.fetching.units import NEAR_BYTES, SCATTERED, SPARSE
+from seekable.storage.object_key import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,10 +132,9 @@ class RankMemory:
         return Requests(*np.array(found, np.int64).reshape(-1, 4).T.copy())
 
     def keep_spans(self, requests: Requests) -> None:
-        """Keep what requests have brought, and drop what was brought first and is not needed."""
+        """Keep what requests have brought, at least until the rank wants other ranges."""
         spans = np.stack([requests.files, requests.starts, requests.starts + requests.sizes])
         self._spans = np.concatenate([self._spans, spans], axis=1)
-        self._drop_spans()
 
     def _drop_spans(self) -> None:
         sizes = self._spans[2] - self._spans[1]

@@ -12,7 +12,7 @@ from seekable.nodes.windowed import WindowedShuffle
 from seekable.remote.fetching.appetite import AHEAD_SECONDS, AT_ONCE, CPU_SECONDS, MOST_GAP_BYTES
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES, MOST_AHEAD_BYTES, gap_worth
 from seekable.remote.fetching.fetcher import MOST_BYTES
-from seekable.remote.object_bytes import BUDGETS, FIRST_ROWS, MOST_RANGES
+from seekable.remote.object_bytes import BUDGETS, FIRST_ROWS, MOST_RANGES, chunk_rows, near_ranges
 from seekable.remote.simulation.clock import Network, Times, run_clock
 from seekable.remote.simulation.figures import EpochTransfer, Simulation
 from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
@@ -192,12 +192,26 @@ def _replayed(run: SimulatedRun, files: _Files, reads: list[list[Reads]], cache_
                 # without a cache on disk it is what the budget has room for.
                 first = _FIRST_STRETCH + stop if files.cache_bytes else max(early, _FIRST_STRETCH + stop)
                 planned = start + horizon if start or epoch else first
-                sent = cache.fetch(of_rank[epoch].between(start, max(stop, planned)), stop, memory)
+                wants = _fewer_ranges(of_rank[epoch].between(start, max(stop, planned)), files.sizes)
+                sent = cache.fetch(wants, stop, memory)
                 sizes[epoch] += float(sent.sizes.sum())
                 counts[epoch] += sent.rows.size
                 requests.append(replace(sent, rows=sent.rows + records))
         records += rows
     return _Transfer(joined_requests(requests), sizes, counts, wanted, float(cache.peak_bytes), records)
+
+
+def _fewer_ranges(reads: Reads, sizes: Int64s) -> Reads:
+    """Return the ranges that a look-ahead gets: in each chunk of records, near ones are one."""
+    if not reads.rows.size:
+        return reads
+    rows = reads.rows - reads.rows[0]
+    chunk = chunk_rows(int(rows[-1]) + 1, int((reads.stops - reads.starts).sum()))
+    # The part of a file that one chunk needs counts as an object.
+    places, which = np.unique(rows // chunk * sizes.size + reads.files, return_inverse=True)
+    files = places % sizes.size
+    needs, found, starts, stops = near_ranges(which, reads.starts, reads.stops, sizes[files])
+    return Reads(reads.rows[needs], files[found], starts, stops)
 
 
 def stretches(rows: int, batch: int) -> Iterator[tuple[int, int]]:

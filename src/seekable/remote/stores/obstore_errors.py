@@ -52,6 +52,9 @@ _NO_TLS = re.compile(r"InvalidMessage\(\s*InvalidContentType")
 _BAD_CERTIFICATE = re.compile(r"InvalidCertificate\(\s*(\w+)")
 """Words of the TLS library, which stand below the first line of errors of obstore."""
 
+_ODD_KEY = re.compile(r'object with invalid path: .*?Path "([^"]*)"')
+"""What is said of a listing with a key that has an empty part, or one of dots: nothing of its page comes."""
+
 _CUT = re.compile(r"header|invalid list response", re.IGNORECASE)
 """What is said of an answer without a header that it must have, and of the XML of a page that was cut off."""
 _NO_LENGTH = re.compile(r"content.length header missing|content.range header", re.IGNORECASE)
@@ -226,6 +229,11 @@ def _of_web(text: str, *, failed: str, said: str) -> Exception | None:
 
 
 def _without_status(error: Exception, text: str, *, failed: str, said: str) -> Exception:
+    odd = _ODD_KEY.search(said)
+    if odd is not None:
+        reason = f"the key {odd[1]!r} has a part that is empty or of dots, and obstore lists none beside it"
+        way = "delete or rename it, or give storage=, an fsspec file system, which lists such keys"
+        return InvalidArgument(f"{failed}: {reason}; {way}")
     if type(error) is ValueError or "invalid path" in said:
         way = "name the files without it, or give storage=, an fsspec file system that reads such keys"
         return InvalidArgument(f"{failed}: obstore refuses this key ({said}); {way}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from seekable.index.catalog import CATALOG
 from seekable.index.companions import shown_path
 from seekable.remote.cache.contents import is_chosen
-from seekable.remote.cache.disk_cache import DiskCache, chosen_bytes, remote_folder
+from seekable.remote.cache.disk_cache import disk_caches, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.object_bytes import wants
 from seekable.remote.published import PublishedFolder
@@ -35,13 +36,13 @@ def stores_found(files: Iterable[FileSet], *, refresh: bool) -> dict[str, Any] |
     roots = list(dict.fromkeys(root for each in files for root, _, _ in each.runs if is_address(root)))
     if not roots:
         return None
-    cache = DiskCache(remote_folder(), most_bytes=chosen_bytes())
+    objects = itertools.chain.from_iterable(cache.contents() for cache in disk_caches())
     shown = [shown_path(root) for root in roots]
-    kept = sum(each.kept_bytes for each in cache.contents() if is_chosen(each.address, shown))
+    kept = sum(each.kept_bytes for each in objects if is_chosen(each.address, shown))
     published = (
         [folder.shown for folder in map(PublishedFolder, roots) if folder.stat(CATALOG)] if refresh else None
     )
-    return {"folders": shown, "published": published, "cache_folder": cache.folder, "kept_bytes": kept}
+    return {"folders": shown, "published": published, "cache_folder": remote_folder(), "kept_bytes": kept}
 
 
 def stores_in_words(found: dict[str, Any]) -> dict[str, str]:

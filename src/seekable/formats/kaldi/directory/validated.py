@@ -11,7 +11,7 @@ import xxhash
 
 from seekable.errors import CorruptTable
 from seekable.formats.kaldi.directory.validation import validate_directory
-from seekable.storage.files import write_atomically
+from seekable.storage.files import regular_only, write_atomically
 
 if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
@@ -64,7 +64,7 @@ def _digest(files: FileSet) -> str:
 
 def _remembered(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular_only) as file:
             return str(json.load(file)["valid"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

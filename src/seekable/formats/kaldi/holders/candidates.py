@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from seekable.formats.audio.wave_header import TAGS
+
 __all__ = ["candidates_of"]
 
 _TOKENS = {
@@ -40,7 +42,7 @@ def candidates_of(head: bytes) -> tuple[str, ...]:
         >>> candidates_of(b"\0B\4\3\0\0\0\4")[:2]
         ('int32', 'float')
     """
-    if head.startswith((b"RIFF", b"RIFX", b"fLaC")):
+    if head.startswith((*TAGS, b"fLaC")):
         return ("wave",)
     if head.startswith(b"\0B"):
         return _of_binary(head[2:])

@@ -153,10 +153,13 @@ _CONTINUED_LENGTH = struct.Struct("<II")
 
 _BUFFER = struct.Struct("<qq")
 
+_COLUMN = struct.Struct("<qq")
+"""The number of values of a column, and that of its nulls."""
+
 # The slots of Message, RecordBatch and DictionaryBatch in format/Message.fbs of Apache Arrow.
 _VERSION, _KIND, _HEADER, _BODY_BYTES = range(4)
 
-_BATCH_ROWS, _, _BATCH_BUFFERS, _BATCH_COMPRESSION = range(4)
+_BATCH_ROWS, _BATCH_COLUMNS, _BATCH_BUFFERS, _BATCH_COMPRESSION = range(4)
 
 _DICTIONARY_ID, _DICTIONARY_BATCH, _DICTIONARY_DELTA = range(3)
 
@@ -307,6 +310,10 @@ def _batch(batch: Table) -> tuple[int, bool]:
     rows = batch.i64(_BATCH_ROWS)
     if rows < 0:
         message = f"a record batch is said to have {rows} rows"
+        raise InvalidArrow(message)
+    columns = batch.structs(_BATCH_COLUMNS, _COLUMN)
+    if columns and columns[0][0] != rows:
+        message = f"a record batch is said to have {rows} rows, and its first column has {columns[0][0]}"
         raise InvalidArrow(message)
     return rows, batch.table(_BATCH_COMPRESSION) is not None
 

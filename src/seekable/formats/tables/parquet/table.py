@@ -45,6 +45,9 @@ _LEAST_VALUE = 4
 
 _OPENED = itertools.count()
 
+_MOST_LEAVES = 32
+"""A column of more leaves is decoded with its group: the footer for pages of one leaf names all of them."""
+
 _MANY_ROWS = 1 << 17
 """The most rows that a byte of a column can stand for; with more, rows are counted page by page first."""
 
@@ -303,6 +306,8 @@ class ParquetTable(TableFile):
         field = self._fields.field(name)
         if leaves_of(self.schema.field(name).type) != len(field.leaves):
             return ()  # of a shape that is not known here
+        if len(field.leaves) > _MOST_LEAVES:
+            return ()
         found = [self._leaf_pages(group, name, leaf) for leaf in field.leaves]
         leaves = tuple(leaf for leaf in found if leaf is not None)
         return leaves if len(leaves) == len(found) else ()

@@ -14,9 +14,11 @@ from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, next
 if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenWords
     from seekable.index.fileset import FileSet
+    from seekable.remote import object_ranges
     from seekable.remote.index import object_file
 else:
     object_file = lazy("seekable.remote.index.object_file")
+    object_ranges = lazy("seekable.remote.object_ranges")
 
 __all__ = ["AlignedFiles", "OneAligned"]
 
@@ -74,7 +76,9 @@ class AlignedFiles:
         path = self.path(file, array)
         size, mtime_ns = as_surveyed.size, as_surveyed.mtime_ns
         if "://" in path:
-            return object_file.ObjectFile(path, size=size, mtime_ns=mtime_ns, kind=None, points=None)
+            cache = self._files.cache(file)
+            ref = object_ranges.object_ref(path, size=size, identity=mtime_ns, cache=cache)
+            return object_file.ObjectFile(ref, kind=None, points=None)
         return MappedFile(path, size=size, mtime_ns=mtime_ns)
 
 
