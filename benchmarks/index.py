@@ -62,7 +62,7 @@ def _two_processes(name: str, paths: list[str], *, rounds: int) -> Row:
         folder = os.path.join(scratch, "index")
         contestants = {
             jobs: Contestant(
-                functools.partial(sk.open, paths, index_dir=folder, jobs=jobs),
+                functools.partial(sk.open, paths, index=sk.Index(folder=folder, jobs=jobs)),
                 count=size,
                 prepare=functools.partial(shutil.rmtree, folder, ignore_errors=True),
             )

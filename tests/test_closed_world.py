@@ -259,7 +259,7 @@ def lines_from_folders(n: int, folder: Path) -> sk.Dataset:
         (folder / f"lang={lang}").mkdir(exist_ok=True)
         lines = "".join(f'{{"id": {row}}}\n' for row in rows)
         (folder / f"lang={lang}" / "a.jsonl").write_text(lines, encoding="utf-8")
-    return sk.open(folder, format=sk.formats.Tables(partitions="hive"))
+    return sk.open(folder, format=sk.formats.Jsonl(partitions="hive"))
 
 
 def unified(n: int, folder: Path) -> sk.Dataset:
@@ -362,7 +362,9 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Select: [lambda n, _: shuffled(n + 5).select([(7 * i) % (n + 5) for i in range(n)])],
     SampleSource: [
         from_archives_of_samples,
-        lambda n, folder: from_archives_of_samples(n, folder, columns=["txt", "__key__"], missing="none"),
+        lambda n, folder: from_archives_of_samples(
+            n, folder, columns=["txt", "__key__"], format=sk.formats.Tar(missing="none")
+        ),
     ],
     SharSource: [from_shar, lambda n, folder: from_shar(n, folder, columns=["recording", "lang"])],
     SelectColumns: [lambda n, _: dicts(n).select_columns(["text", "id"])],

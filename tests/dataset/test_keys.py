@@ -409,7 +409,7 @@ def test_progress_is_told_of_reading_keys(jobs: int, tmp_path: Path, monkeypatch
 READ = """
 import sys
 import seekable as sk
-ds = sk.open(sys.argv[1], key="id", jobs=1)
+ds = sk.open(sys.argv[1], key="id", index=sk.Index(jobs=1))
 print(len([ds.key(record["id"]) for record in ds]))
 """
 

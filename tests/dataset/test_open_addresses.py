@@ -52,8 +52,8 @@ def local(tmp_path: Path) -> sk.Dataset:
     return sk.open(tmp_path / "corpus")
 
 
-def opened(corpus: Bucket, asked: str = "/corpus/*.jsonl", **arguments: Any) -> sk.Dataset:
-    return sk.open(corpus.url + asked, **arguments, storage=sk.Storage(options=corpus.options))
+def opened(corpus: Bucket, asked: str = "/corpus/*.jsonl", **how: Any) -> sk.Dataset:
+    return sk.open(corpus.url + asked, storage=sk.Storage(options=corpus.options, **how))
 
 
 def turn_versions_on(versioned: Bucket) -> None:
@@ -202,18 +202,18 @@ def test_a_cache_of_no_bytes_keeps_nothing(
 
 def test_wrong_arguments_are_refused(corpus: Bucket, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0))
-    with pytest.raises(sk.InvalidArgument, match="storage_options= is for data in a store"):
+    with pytest.raises(sk.InvalidArgument, match=r"Storage\(options=\) is for data in a store"):
         sk.open(tmp_path / "a.jsonl", storage=sk.Storage(options={"region": "x"}))
     with pytest.raises(sk.WrongType, match="refresh must be True or False"):
         opened(corpus, refresh=1)
     with pytest.raises(sk.InvalidArgument, match="pin must be"):
         opened(corpus, pin="size")
-    with pytest.raises(sk.InvalidArgument, match="cache= is for data in a store"):
+    with pytest.raises(sk.InvalidArgument, match=r"Storage\(cache=\) is for data in a store"):
         sk.open(tmp_path / "a.jsonl", storage=sk.Storage(cache=0))
     with pytest.raises(sk.InvalidArgument, match="'region'"):
         sk.open(corpus.url, storage=sk.Storage(options={"regoin": "x"}))
-    with pytest.raises(sk.InvalidArgument, match="index_dir='s3://b/i' is an address"):
-        opened(corpus, index_dir="s3://b/i")
+    with pytest.raises(sk.InvalidArgument, match="'s3://b/i' is an address"):
+        sk.open(tmp_path / "a.jsonl", index=sk.Index(folder="s3://b/i"))
 
 
 def test_what_is_not_there_is_said(corpus: Bucket) -> None:

@@ -433,7 +433,7 @@ import sys
 import seekable as sk
 assert False, "python runs without -O"
 try:
-    sk.open(sys.argv[1], jobs=1, columns=["nope"])
+    sk.open(sys.argv[1], index=sk.Index(jobs=1), columns=["nope"])
 except sk.InvalidArgument as error:
     print(error)
 """

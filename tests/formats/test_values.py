@@ -109,7 +109,7 @@ import seekable as sk
 for path in sys.argv[1:]:
     for row in (0, 1):
         try:
-            print(sk.open(path, jobs=1)[row])
+            print(sk.open(path, index=sk.Index(jobs=1))[row])
         except sk.BadValue as error:
             print(error)
 """

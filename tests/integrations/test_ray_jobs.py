@@ -159,7 +159,7 @@ class Stopping(RayExecutor):
 executor = Stopping(sys.argv[1], most=1)
 folder = sys.argv[3]
 if sys.argv[4] == "index":
-    sk.open(f"{folder}/large.txt", executor=executor)
+    sk.open(f"{folder}/large.txt", index=sk.Index(executor=executor))
 else:
     records = sk.open(f"{folder}/corpus")
     records.write_jsonl(f"{folder}/there", rows_per_file=100, executor=executor)

@@ -384,14 +384,14 @@ def test_commands_take_the_spec(shared: Path) -> None:
 
 
 def test_wrong_arguments_are_refused(shared: Path, tmp_path: Path) -> None:
-    for options, message in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"decode": "text"}, "decode= is for lines"),
-        ({"strict": True}, "strict= is for Parquet"),
-        ({"holder": "matrix"}, "holder= is for Kaldi's tables"),
-        ({"pipes": "yes"}, "pipes must be"),
+        ({"format": sk.formats.Tables(strict=True)}, "Tables.* is for parquet, arrow, and .* is kaldi-dir"),
+        ({"format": sk.formats.Kaldi(holder="matrix")}, "holder= is for Kaldi's tables"),
         ({"columns": ["text", "text"]}, "each column once"),
         ({"format": "jsonl"}, "leave format='jsonl' out"),
-    ):
+    ]
+    for options, message in wrong:
         with pytest.raises(sk.InvalidArgument, match=message):
             sk.open(f"kaldi:{shared}", **options)
     with pytest.raises(sk.InvalidArgument, match="kaldi:DIR"):

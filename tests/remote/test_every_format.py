@@ -99,7 +99,7 @@ def in_bucket(bucket: Bucket) -> Callable[[Path], Place]:
 
     def copy(folder: Path) -> Place:
         bucket.upload({f"corpus/{name}": data for name, data in files_of(folder).items()})
-        return Place(f"{bucket.url}/corpus", {"storage_options": bucket.options})
+        return Place(f"{bucket.url}/corpus", {"storage": sk.Storage(options=bucket.options)})
 
     return copy
 

@@ -40,7 +40,7 @@ _OF_FORMATS = {
     **dict.fromkeys(("group", "splitname", "missing", "concatenated", "suffix"), "Tar"),
     **dict.fromkeys(("dtype", "eos", "bos"), "Tokens"),
     **dict.fromkeys(("holder", "pipes"), "Kaldi"),
-    **dict.fromkeys(("strict", "partitions"), "Tables"),
+    "strict": "Tables",
 }
 _OF_INDEX = {"index_dir": "folder", **dict.fromkeys(("jobs", "executor", "publish", "most_bytes"))}
 _OF_STORAGE = {"storage_options": "options", **dict.fromkeys(("cache", "pin", "refresh", "max_open_files"))}
@@ -48,6 +48,7 @@ _ELSEWHERE = {
     **{name: f"format=sk.formats.{kind}({name}=...)" for name, kind in _OF_FORMATS.items()},
     **{name: f"index=sk.Index({to or name}=...)" for name, to in _OF_INDEX.items()},
     **{name: f"storage=sk.Storage({to or name}=...)" for name, to in _OF_STORAGE.items()},
+    "partitions": "format=sk.formats.Tables(partitions=...), or that of Jsonl, Text, Csv, Tar or Tokens",
     "split": "hf:REPO:SPLIT as the source, or ds.split({...}, seed=0)",
     "streaming": "ds.stream() of what is returned; no record is read before it is asked for",
     "shuffle": "ds.shuffle(seed=0)",

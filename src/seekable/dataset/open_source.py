@@ -92,7 +92,8 @@ class Opening:
         """
         options, indexing, index_dir = self.options, self.indexing, self.indexing.index_dir
         value, partitions = self.format_value, self.partitions
-        format_name = self.format_name if value is None else value.name_for(source)
+        is_spec = has_spec(source)
+        format_name = self.format_name if value is None or is_spec else value.name_for(source)
         if (
             may_be_shar(source)
             and (found_shar := shar_spec.shar_files(source, format_name=format_name)) is not None
@@ -100,7 +101,7 @@ class Opening:
             return self._of_shar(found_shar)
         if isinstance(source, Mapping):
             return self._of_siblings(source)
-        spec = specs.spec_of(source) if has_spec(source) else spec_of_tokens(source, format_name, options)
+        spec = specs.spec_of(source) if is_spec else spec_of_tokens(source, format_name, options)
         if spec is None:
             found = find_data(source, format_name=format_name)
             form = format_of_all(found) if format_name is None else format_named(format_name)
@@ -134,21 +135,29 @@ class Opening:
         return Dataset(node)
 
     def _resolved(self, form: Format, options: SourceOptions, found: Sequence[Found]) -> Format:
-        """Return the format with all that decides where records start; see ``Format.resolved``."""
-        if self.format_value is not None:
-            self.format_value.check(form, options.shown)
+        """Return the format with all that decides where records start; see ``Format.resolved``.
+
+        Raises:
+            InvalidArgument: options are given that are for other data.
+        """
+        self._check_value(form.name)
+        if (suffix := getattr(self.format_value, "suffix", None)) is not None:
+            message = f"suffix= is for a dict of archives, and this is other data (got {suffix!r}): drop it"
+            raise InvalidArgument(message)
         return form.resolved(options, found)
 
+    def _check_value(self, name: str) -> None:
+        if self.format_value is not None:
+            self.format_value.check(name, self.options.shown)
+
     def _of_shar(self, found: SharFiles) -> Dataset:
-        self.options.refuse_those_of_tokens("a Shar")
-        self.options.refuse_those_of_csv("a Shar")
+        self._check_value("shar")
         self._refuse_sample()
         opening = shar_spec.SharOpening(found, self.key, self.indexing)
-        return Dataset(opening.source(self.options, with_keys=_with_keys, partitions=self.partitions))
+        return Dataset(opening.source(self.options, with_keys=_with_keys))
 
     def _of_siblings(self, archives: Mapping[str, Asked]) -> Dataset:
-        self.options.refuse_those_of_tokens("tar")
-        self.options.refuse_those_of_csv("tar")
+        self._check_value("tar")
         self._refuse_sample()
         suffix = getattr(self.format_value, "suffix", None)
         return sibling_archives.open_siblings(archives, self._side, self.options, suffix=suffix, key=self.key)
@@ -158,7 +167,9 @@ class Opening:
         options = replace(
             self.options, shown=shown_source(source), decode="bytes", columns=None, missing=None
         )
-        return replace(self, options=options).dataset(source)
+        value: Any = self.format_value
+        value = None if value is None else replace(value, suffix=None)
+        return replace(self, options=options, format_value=value).dataset(source)
 
     def _refuse_sample(self) -> None:
         """Refuse a sample of files that belong together.
@@ -169,7 +180,7 @@ class Opening:
         if self.is_sampled:
             message = (
                 f"Index(sampled=True) opens some files of a folder, a glob or a list, and the files of "
-                f"{self.options.shown!r:.200} belong together: leave it out, or name the files"
+                f"{self.options.shown:.200} belong together: leave it out, or name the files"
             )
             raise InvalidArgument(message)
 

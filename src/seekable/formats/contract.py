@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import Format as NamedFormat
 from seekable.formats.registry import format_of
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Format:
     def name_for(self, source: object) -> str | None:
         """Return the name of the format of a source; None where its files decide.
 
-        They do where the source is a folder, a glob, a spec, or has a suffix of one of these formats.
+        They do where the source is a folder or a glob, or has a suffix of one of these formats.
         """
         first = source[0] if isinstance(source, list | tuple) and source else source
         if not isinstance(first, str | os.PathLike):
@@ -62,16 +61,20 @@ class Format:
             return self.names[0]
         return None if found in self.names else self.names[0]
 
-    def check(self, form: NamedFormat, shown: str) -> None:
+    def check(self, name: str, shown: str) -> None:
         """Check that the files of a source are of a format that has these options.
+
+        Args:
+            name: the name of the format of the files.
+            shown: the source as the user named it.
 
         Raises:
             InvalidArgument: they are of another one.
         """
-        if form.name not in self.names and form.name.partition("-")[0] not in self.names:
+        if name not in self.names and name.partition("-")[0] not in self.names:
             message = (
-                f"format={self!r} is for {', '.join(self.names)}, and {shown} is {form.name}: leave it "
-                f"out, or name the files"
+                f"format={type(self).__name__}(...) is for {', '.join(self.names)}, and {shown} is {name}: "
+                f"leave it out, or name the files"
             )
             raise InvalidArgument(message)
 

@@ -99,7 +99,8 @@ _SCHEMES = (
     Unopened(("wasb", "wasbs"), "an address of Azure in an old form", "write az://CONTAINER/KEY",
              ever=False),
     Unopened(("r2",), "a bucket of Cloudflare R2",
-             "write s3://BUCKET/KEY with the storage option endpoint='https://ACCOUNT.r2.cloudflarestorage.com'",
+             "write s3://BUCKET/KEY with "
+             "sk.Storage(options={'endpoint': 'https://ACCOUNT.r2.cloudflarestorage.com'})",
              ever=False),
     Unopened(("pipe",), "a command",
              "sk.open_stream('COMMAND |', allow_pipes=True) reads lines of it; open copies of tar files",

@@ -55,8 +55,9 @@ def hexed(text: str) -> bytes:
     return bytes.fromhex("".join(text.split()))
 
 
-def documents(asked: str | Path, **options: Any) -> list[list[int]]:
-    dataset = sk.open(asked, **options)
+def documents(asked: str | Path, *, index: sk.Index | None = None, **options: Any) -> list[list[int]]:
+    """Return the documents that are opened with options of tokens."""
+    dataset = sk.open(asked, format=sk.formats.Tokens(**options) if options else None, index=index)
     found = [record["tokens"].tolist() for record in dataset]
     assert [dataset[row]["tokens"].tolist() for row in range(len(dataset))] == found
     return found
@@ -143,7 +144,7 @@ def test_ends_of_documents_are_found_across_chunks(tmp_path: Path, monkeypatch: 
     (tmp_path / "a.bin").write_bytes(tokens.tobytes())
     for size in (2, 4, 6):
         monkeypatch.setattr("seekable.formats.tokens.token_file.CHUNK_BYTES", size)
-        asked = {"dtype": "uint16", "index_dir": tmp_path / str(size)}
+        asked: dict[str, Any] = {"dtype": "uint16", "index": sk.Index(folder=tmp_path / str(size))}
         assert documents(tmp_path / "a.bin", **asked, eos=7, bos=3) == [[3, 8, 7], [3, 9, 7, 9, 3, 7], [3]]
         assert documents(tmp_path / "a.bin", **asked, eos=7) == [[3, 8, 7], [3, 9, 7], [9, 3, 7], [3]]
 
@@ -212,15 +213,13 @@ def test_aligned_arrays_belong_to_the_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({}, sk.InvalidArgument, r"train\.bin' does not say of which type .* dtype='uint16' .* eos=50256"),
+        ({}, sk.InvalidArgument, r"train\.bin' does not say of which type .* dtype='uint16', eos=50256"),
         ({"dtype": "float32"}, sk.InvalidArgument, r"dtype must be one of 'uint16', .*got 'float32'"),
         ({"dtype": ">u2"}, sk.InvalidArgument, "dtype must be one of"),
         ({"dtype": "nonsense"}, sk.WrongType, "dtype must be the name of a type"),
         ({"dtype": "uint16", "eos": -1}, sk.InvalidArgument, "eos must be at least 0"),
         ({"dtype": "uint16", "eos": "7"}, sk.WrongType, "eos must be an integer"),
         ({"dtype": "uint16", "bos": 65536}, sk.InvalidArgument, "bos=65536 is no token .* at most 65535"),
-        ({"dtype": "uint16", "decode": "json"}, sk.InvalidArgument, "decode"),
-        ({"dtype": "uint16", "splitname": "last"}, sk.InvalidArgument, "splitname= is for tar files"),
     ],
 )
 def test_options_are_checked(
@@ -228,14 +227,13 @@ def test_options_are_checked(
 ) -> None:
     (tmp_path / "train.bin").write_bytes(bytes(8))
     with pytest.raises(error, match=told):
-        sk.open(f"tokens:{tmp_path}/train.bin", **options)
+        sk.open(f"tokens:{tmp_path}/train.bin", format=sk.formats.Tokens(**options))
 
 
 def test_options_of_tokens_are_refused_for_other_data(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"{}\n")
-    for name, given in (("dtype", "uint16"), ("eos", 0), ("bos", 0)):
-        with pytest.raises(sk.InvalidArgument, match=rf"{name}= is for files of tokens, and this is jsonl"):
-            sk.open(tmp_path / "a.jsonl", **{name: given})  # type: ignore[arg-type]
+    with pytest.raises(sk.InvalidArgument, match=r"format=Tokens\(\.\.\.\) is for tokens, and .* is jsonl"):
+        sk.open(tmp_path, format=sk.formats.Tokens(eos=0))
 
 
 def test_a_type_that_contradicts_the_file_is_refused(tmp_path: Path) -> None:

@@ -56,6 +56,6 @@ class Corpus:
         return sk.open(self.urls, index=sk.Index(folder=self.index_dir), storage=sk.Storage(options=asked))
 
     def arguments(self, **options: Any) -> dict[str, Any]:
-        """Return what another process opens it with, as ``sk.open(*arguments)``, for JSON."""
+        """Return what another process opens it with, for JSON."""
         asked = {**self.bucket.options, **options}
         return {"source": self.urls, "storage_options": asked, "index_dir": self.index_dir}

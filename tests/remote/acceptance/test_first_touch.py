@@ -27,12 +27,11 @@ def corpus(nginx: Nginx, front: Front, tmp_path: Path, forget: Callable[[], None
     return made
 
 
-def opened(corpus: Corpus, **options: object) -> sk.Dataset:
+def opened(corpus: Corpus, *, refresh: bool = True) -> sk.Dataset:
     return sk.open(
         corpus.urls,
-        **options,
         index=sk.Index(folder=corpus.index_dir),
-        storage=sk.Storage(options=corpus.bucket.options),
+        storage=sk.Storage(options=corpus.bucket.options, refresh=refresh),
     )
 
 

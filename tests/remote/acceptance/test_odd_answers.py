@@ -137,7 +137,12 @@ def test_an_object_of_fsspec_that_is_written_again_is_never_mixed(tmp_path: Path
         for letter in (b"a", b"b")
     )
     files.pipe_file(f"{root}/a.jsonl", old)
-    opened = partial(sk.open, f"memory:/{root}", storage=files, cache=False, index_dir=tmp_path / "indexes")
+    opened = partial(
+        sk.open,
+        f"memory:/{root}",
+        index=sk.Index(folder=tmp_path / "indexes"),
+        storage=sk.Storage(filesystem=files, cache=False),
+    )
     dataset = opened()
     assert dataset[0]["text"][0] == "a"
     files.pipe_file(f"{root}/a.jsonl", new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.command import output
@@ -106,12 +106,13 @@ def test_most_bytes_refuses_before_anything_is_read(store: CountingStore, tmp_pa
     assert len(sk.open(f"{store.mount}/data", index=sk.Index(folder=tmp_path, most_bytes=0))) == 1000
 
 
-@pytest.mark.parametrize("wrong", [{"most_bytes": -1}, {"index": "all"}])
-def test_wrong_arguments_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument):
-        sk.open(tmp_path, **wrong)
-    with pytest.raises(WrongType):
-        sk.open(tmp_path, index=sk.Index(publish=1))  # type: ignore[arg-type]
+def test_wrong_options_of_the_index_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="most_bytes must be at least 0"):
+        sk.Index(most_bytes=-1)
+    with pytest.raises(WrongType, match="publish must be True or False"):
+        sk.Index(publish=1)  # type: ignore[arg-type]
+    with pytest.raises(WrongType, match="sampled must be True or False"):
+        sk.Index(sampled="all")  # type: ignore[arg-type]
 
 
 def test_a_sample_is_64_files_in_their_order(store: CountingStore, tmp_path: Path) -> None:

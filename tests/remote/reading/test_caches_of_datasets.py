@@ -86,8 +86,6 @@ def test_datasets_of_several_caches_are_read_together(store: FolderStore, tmp_pa
             index=sk.Index(folder=tmp_path),
             storage=sk.Storage(cache=cache),
         )
-            f"{store.address}/{name}.txt", index=sk.Index(folder=tmp_path), storage=sk.Storage(cache=cache)
-        )
         for name, cache in own.items()
     }
     with sk.Loader(sk.mix(datasets, seed=1, stop="all"), batch_size=4, collate=list) as loader:

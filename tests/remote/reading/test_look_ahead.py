@@ -130,8 +130,11 @@ def test_batches_of_workers_are_those_of_local_files(
 ) -> None:
     bucket.upload(lines)
     local = sk.open(written(lines, tmp_path / "files"), index=sk.Index(folder=tmp_path / "local"))
-    options: dict[str, Any] = {"index_dir": tmp_path / "index", "storage_options": bucket.options}
-    remote = sk.open(f"{bucket.url}/corpus", **options)
+    remote = sk.open(
+        f"{bucket.url}/corpus",
+        index=sk.Index(folder=tmp_path / "index"),
+        storage=sk.Storage(options=bucket.options),
+    )
     orders = [ds.shuffle(1, window=2, lanes=2) for ds in (local, remote)]
     expected, found = (
         list(sk.Loader(ds, batch_size=100, collate=list, epochs=2, workers=workers)) for ds in orders
