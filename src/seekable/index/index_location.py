@@ -161,7 +161,7 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     if chosen and "://" in os.fsdecode(chosen):
         message = (
             f"{os.fsdecode(chosen)!r} is an address, and indexes are built in a folder of this "
-            f"machine: name a folder; publish=True (seekable index --publish) puts the index beside the data"
+            f"machine: name a folder; sk.Index(publish=True), or --publish, puts the index beside the data"
         )
         raise InvalidArgument(message)
     return os.path.abspath(os.fsdecode(chosen)) if chosen else None

@@ -1,4 +1,4 @@
-"""The arguments ``dtype=``, ``eos=`` and ``bos=`` of ``sk.open``, and the name of a format with them."""
+"""The options ``dtype``, ``eos`` and ``bos`` of ``sk.formats.Tokens``, and the name of a format with them."""
 
 from __future__ import annotations
 
