@@ -177,7 +177,7 @@ def test_rows_that_do_not_fit_are_told_with_both_counts(
 
 def test_text_that_is_not_utf_8_is_an_error_of_its_record(tmp_path: Path) -> None:
     ds = sk.open(put(tmp_path, a_csv=b"a\nM\xfcller\nok\n"))
-    with pytest.raises(sk.CorruptRecord, match=r"no text in utf-8 .*say encoding="):
+    with pytest.raises(sk.CorruptRecord, match=r"no text in utf-8 .*say sk\.formats\.Csv\(encoding="):
         ds[0]
     assert ds[1] == {"a": "ok"}
 
@@ -206,7 +206,7 @@ def test_a_long_header_is_looked_at_when_a_record_is_read(tmp_path: Path) -> Non
 def test_another_delimiter_is_noticed(tmp_path: Path, delimiter: str) -> None:
     put(tmp_path, a_csv=f"a{delimiter}b\n1{delimiter}2\n")
     name = {";": "csv-semicolon", "\t": "tsv", "|": "csv-pipe", "\x01": "csv-x01"}[delimiter]
-    with pytest.raises(sk.UnsupportedFormat, match=rf"has one column.*say delimiter=.*--format {name};"):
+    with pytest.raises(sk.UnsupportedFormat, match=rf"has one column.*say sk\.formats\.Csv\(delimiter=.*--format {name};"):
         sk.open(tmp_path / "a.csv")
     assert sk.open(tmp_path / "a.csv", format=name)[0] == {"a": "1", "b": "2"}
 
@@ -256,7 +256,7 @@ def test_a_quote_that_may_be_a_character_is_refused_until_the_user_says_what_it_
     # Far into a file the record is refused, where it is read.
     put(tmp_path, a_tsv="id\ttext\n" + "0\tx\n" * 20_000 + UNQUOTED[8:])
     ds = sk.open(tmp_path)
-    with pytest.raises(sk.CorruptRecord, match=r"record 20000 .*say quote=''"):
+    with pytest.raises(sk.CorruptRecord, match=r"record 20000 .*say sk\.formats\.Csv\(quote=''"):
         ds[20_000]
 
 

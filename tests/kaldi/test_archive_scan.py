@@ -233,7 +233,9 @@ def test_a_format_may_name_the_holder(tmp_path: Path) -> None:
         with pytest.raises(sk.InvalidArgument, match="must be one of"):
             format_named(name)
     assert FORMATS["ark"].holder is None
-    lines = made(tmp_path / "lines" / "a.jsonl", b"{}\n").parent
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    made(lines / "a.jsonl", b"{}\n")
     with pytest.raises(sk.InvalidArgument, match=r"Kaldi\(\.\.\.\) is for ark, scp.* is jsonl"):
         sk.open(lines, format=sk.formats.Kaldi(holder="matrix"))
     with pytest.raises(sk.WrongType, match="holder must be"):

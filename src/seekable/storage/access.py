@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seekable._arguments import checked_count, checked_flag
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
-from seekable.storage.addresses import shown
 from seekable.storage.mapped import MOST_OPEN_FILES
+
+if TYPE_CHECKING:
+    from seekable.storage import addresses
+else:
+    addresses = lazy("seekable.storage.addresses")
 
 __all__ = ["PUBLIC_OPTIONS", "Storage"]
 
@@ -116,5 +121,5 @@ def _public(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are no secrets; of an endpoint what is not the name of a user."""
     kept = {name: value for name, value in options.items() if name in PUBLIC_OPTIONS}
     if "endpoint" in kept:
-        kept["endpoint"] = shown(str(kept["endpoint"]))
+        kept["endpoint"] = addresses.shown(str(kept["endpoint"]))
     return kept

@@ -159,7 +159,7 @@ def test_a_file_that_is_cut_after_it_was_indexed_is_stale(tmp_path: Path) -> Non
     [
         (GOOD[:3072], "the archive has no end mark: its writer was not closed, or it was cut at byte 3072"),
         (archive(["README", "d/.x"]), "no samples: of 2 members, no name has the form KEY.FIELD"),
-        (archive([f"sp0.9_{row}.x" for row in range(100)]), "open the archive with splitname='last'"),
+        (archive([f"sp0.9_{row}.x" for row in range(100)]), "format=sk.formats.Tar(splitname='last')"),
     ],
 )
 def test_what_may_not_be_meant_is_warned_of(data: bytes, message: str, tmp_path: Path) -> None:
