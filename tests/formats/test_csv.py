@@ -206,7 +206,8 @@ def test_a_long_header_is_looked_at_when_a_record_is_read(tmp_path: Path) -> Non
 def test_another_delimiter_is_noticed(tmp_path: Path, delimiter: str) -> None:
     put(tmp_path, a_csv=f"a{delimiter}b\n1{delimiter}2\n")
     name = {";": "csv-semicolon", "\t": "tsv", "|": "csv-pipe", "\x01": "csv-x01"}[delimiter]
-    with pytest.raises(sk.UnsupportedFormat, match=rf"has one column.*say sk\.formats\.Csv\(delimiter=.*--format {name};"):
+    told = rf"has one column.*say sk\.formats\.Csv\(delimiter=.*--format {name};"
+    with pytest.raises(sk.UnsupportedFormat, match=told):
         sk.open(tmp_path / "a.csv")
     assert sk.open(tmp_path / "a.csv", format=name)[0] == {"a": "1", "b": "2"}
 

@@ -213,7 +213,7 @@ def test_aligned_arrays_belong_to_the_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({}, sk.InvalidArgument, r"train\.bin' does not say of which type .* dtype='uint16', eos=50256"),
+        ({}, sk.InvalidArgument, r"train\.bin' does not say of which type .*dtype='uint16', eos=50256"),
         ({"dtype": "float32"}, sk.InvalidArgument, r"dtype must be one of 'uint16', .*got 'float32'"),
         ({"dtype": ">u2"}, sk.InvalidArgument, "dtype must be one of"),
         ({"dtype": "nonsense"}, sk.WrongType, "dtype must be the name of a type"),
@@ -248,8 +248,8 @@ def test_a_type_that_contradicts_the_file_is_refused(tmp_path: Path) -> None:
 def test_a_format_says_that_a_folder_is_of_tokens(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, EOS, 6])], "<u2"))
     (tmp_path / "a.json").write_bytes(b"{}\n")
-    assert documents(tmp_path, format="tokens", dtype="uint16", eos=EOS) == [[5, EOS], [6]]
-    assert documents(tmp_path, format="tokens-u2-eos7") == [[5, EOS], [6]]
+    assert documents(f"tokens:{tmp_path}", dtype="uint16", eos=EOS) == [[5, EOS], [6]]
+    assert [len(record["tokens"]) for record in sk.open(tmp_path, format="tokens-u2-eos7")] == [2, 1]
     assert sk.open(tmp_path)[0] == {}
 
 
