@@ -64,7 +64,7 @@ def test_samples_of_any_length(tmp_path: Path) -> None:
 
 def test_the_type_must_be_said(tmp_path: Path) -> None:
     write_forager(tmp_path, {"a.bin": samples(DOCUMENTS)})
-    with pytest.raises(sk.InvalidArgument, match=r"a\.bin' has samples of Forager.* as sk.formats.Tokens\(dtype='uint16'"):
+    with pytest.raises(sk.InvalidArgument, match=r"a\.bin' has samples .*sk.formats.Tokens\(dtype='uint16'"):
         sk.open(tmp_path)
     with pytest.raises(sk.CorruptTokens, match=r"byte 0: expected tokens of 4 bytes, found a sample of 6"):
         sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint32"))
