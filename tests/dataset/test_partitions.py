@@ -47,8 +47,9 @@ def put(folder: Path, form: str, rows: list[Record]) -> None:
 
 def hive(form: str) -> sk.formats.Format:
     """The format with folders as columns."""
-    kinds = {"csv": sk.formats.Csv, "jsonl": sk.formats.Jsonl}
-    return kinds.get(form, sk.formats.Tables)(partitions="hive")
+    if form == "csv":
+        return sk.formats.Csv(partitions="hive")
+    return sk.formats.Jsonl(partitions="hive") if form == "jsonl" else sk.formats.Tables(partitions="hive")
 
 
 def corpus(root: Path, form: str) -> sk.Dataset:

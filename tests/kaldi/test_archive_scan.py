@@ -266,13 +266,10 @@ class Other(Count):
 def test_a_class_in_the_style_of_kaldi_is_a_holder(tmp_path: Path) -> None:
     data = b"".join(f"utt{n} ".encode() + dumped("int32", n) for n in range(30))
     path = made(tmp_path / "a.ark", data)
-    ds = sk.open(path, format=sk.formats.Kaldi(holder=Count))
+    ds, other = (sk.open(path, format=sk.formats.Kaldi(holder=holder)) for holder in (Count, Other))
     assert [value.number for _, value in ds] == list(range(30))
     assert ds.key("utt7")[1].number == 7
-    assert (
-        sk.open(path, format=sk.formats.Kaldi(holder=Other)).node.files.entry(0).format
-        != ds.node.files.entry(0).format
-    )  # type: ignore[attr-defined]
+    assert other.node.files.entry(0).format != ds.node.files.entry(0).format  # type: ignore[attr-defined]
     assert (
         len(
             {

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["REFUSED_OPTIONS"]
 
+FORMATS: Any = sk.formats
+"""The formats, for options of types that they do not take."""
+
 
 def lines(answer: str, **options: Any) -> Case:
     """Return a case of options for JSON lines."""
@@ -83,7 +86,7 @@ OF_LINES: list[Case] = [
         "sk.open(...).select_columns(['a']), which makes no values of the others", columns=["a"]),
     csv("InvalidArgument: delimiter must be one ASCII character and no line end (got ';;')",
         format=sk.formats.Csv(delimiter=";;")),
-    csv("WrongType: delimiter must be a text (got 3)", format=sk.formats.Csv(delimiter=3)),
+    csv("WrongType: delimiter must be a text (got 3)", format=FORMATS.Csv(delimiter=3)),
     csv("InvalidArgument: quote must be one ASCII character that is no line end and not the delimiter ',', "
         "or '' where nothing is quoted (got ',')", format=sk.formats.Csv(quote=",")),
     csv("InvalidArgument: encoding must be one in which line ends and quotes are single bytes, such as "
@@ -112,7 +115,7 @@ OF_TABLES = [
           "function of records goes into ds.map", decode="json"),
     table("InvalidArgument: decode must be one of 'python', 'numpy', 'arrow' for tables (got <built-in "
           "function len>); a function of records goes into ds.map", decode=len),
-    table("WrongType: strict must be True or False (got 'yes')", format=sk.formats.Tables(strict="yes")),
+    table("WrongType: strict must be True or False (got 'yes')", format=FORMATS.Tables(strict="yes")),
     table("WrongType: columns must be a list of names (got 'a')", columns="a"),
     table("InvalidArgument: columns must be names, each once (got 'a' in ['a', 'a'])", columns=["a", "a"]),
     table("InvalidArgument: columns must be names, each once (got 3 in ['a', 3])", columns=["a", 3]),

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["REFUSED_OPTIONS_OF_OTHERS"]
 
+FORMATS: Any = sk.formats
+"""The formats, for options of types that they do not take."""
+
 
 def tar(answer: str, **options: Any) -> Case:
     """Return a case of options for tar files."""
@@ -60,13 +63,13 @@ def siblings(answer: str, **options: Any) -> Case:
 
 OF_TAR: list[Case] = [
     tar("InvalidArgument: group must be 'key', or left out (got 'name')",
-        format=sk.formats.Tar(group="name")),
+        format=FORMATS.Tar(group="name")),
     tar("InvalidArgument: splitname must be 'first' or 'last', or left out (got 'middle')",
-        format=sk.formats.Tar(splitname="middle")),
+        format=FORMATS.Tar(splitname="middle")),
     tar("InvalidArgument: missing must be 'none', or left out (got 'zero')",
-        format=sk.formats.Tar(missing="zero")),
+        format=FORMATS.Tar(missing="zero")),
     tar("WrongType: concatenated must be True or False (got 'yes')",
-        format=sk.formats.Tar(concatenated="yes")),
+        format=FORMATS.Tar(concatenated="yes")),
     tar("InvalidArgument: no sample has a field 'nope'; there are '__key__', 'txt'", columns=["nope"]),
     tar("WrongType: columns takes a list of names of columns (got 'txt')", columns="txt"),
     tar("InvalidArgument: decode must be one of 'bytes', ...", decode="nope"),
@@ -80,9 +83,9 @@ OF_TAR: list[Case] = [
     siblings("InvalidArgument: key= is for one source, and samples of archives have the key '__key__': "
              "leave it out", key="id"),
     siblings("InvalidArgument: missing must be 'none', or left out (got 'zero')",
-             format=sk.formats.Tar(missing="zero")),
+             format=FORMATS.Tar(missing="zero")),
     siblings("InvalidArgument: group must be 'key', or left out (got 'name')",
-             format=sk.formats.Tar(group="name")),
+             format=FORMATS.Tar(group="name")),
     siblings("InvalidArgument: no sample has a field 'nope'; there are '__key__', 'txt', 'jpg'",
              columns=["nope"]),
     siblings("InvalidArgument: suffix has 'z', and the archives are 'x', 'y'",
@@ -90,7 +93,7 @@ OF_TAR: list[Case] = [
     siblings("InvalidArgument: suffix must be a text that is not empty, or a dict of those by archive (got "
              "'')", format=sk.formats.Tar(suffix="")),
     siblings("InvalidArgument: suffix must be a text that is not empty, or a dict of those by archive (got "
-             "3)", format=sk.formats.Tar(suffix=3)),
+             "3)", format=FORMATS.Tar(suffix=3)),
     siblings("InvalidArgument: decode has 'nope', and the fields of 'a.tar' are 'txt', 'jpg'",
              decode={"nope": "text"}),
     siblings("InvalidArgument: a dict is for sibling archives, tar files of samples, and 'x' is <Dataset, 1 "
@@ -134,7 +137,7 @@ OF_KALDI = [
             "a key and an object: leave it out (got 'id')", key="id"),
     archive("InvalidArgument: holder must be one of ...", format=sk.formats.Kaldi(holder="nope")),
     archive("WrongType: holder must be a name, a holder, or a class with Read and Write (got 3)",
-            format=sk.formats.Kaldi(holder=3)),
+            format=FORMATS.Kaldi(holder=3)),
     case("scp: with decode", {"a.ark": ARK, "a.scp": b"u1 a.ark:3\n"}, "scp:a.scp",
          "InvalidArgument: decode= is for lines (got 'json'); the objects of scp are read by holder=",
          decode="json"),
@@ -169,7 +172,7 @@ OF_TOKENS = [
     tokens("InvalidArgument: dtype='uint32' contradicts 'DIR/a.idx', which says that the tokens of "
            "'DIR/a.bin' are uint16: leave dtype= out", format=sk.formats.Tokens(dtype="uint32")),
     tokens("InvalidArgument: eos must be at least 0 (got -1)", format=sk.formats.Tokens(eos=-1)),
-    tokens("WrongType: eos must be an integer (got 'a' of type str)", format=sk.formats.Tokens(eos="a")),
+    tokens("WrongType: eos must be an integer (got 'a' of type str)", format=FORMATS.Tokens(eos="a")),
     case("tokens: with group", MEGATRON, "tokens:a.bin",
          "InvalidArgument: format=Tar(...) is for tar, and 'tokens:a.bin' is tokens: leave it out, or name "
          "the files",
