@@ -120,7 +120,7 @@ def test_a_conflict_of_writers_is_asked_for_again(listed: tuple[Corpus, Front]) 
 def test_a_key_that_no_client_lists_is_named(bucket: Bucket, tmp_path: Path) -> None:
     corpus = Corpus.made(bucket, tmp_path)
     bucket.upload({"corpus//part-03.jsonl": b"{}"})
-    with pytest.raises(sk.InvalidArgument, match=r"corpus//.*name the files.*storage="):
+    with pytest.raises(sk.InvalidArgument, match=r"corpus//.*rename it.*sk\.Storage\(filesystem="):
         sk.open(
             f"{bucket.url}/corpus",
             index=sk.Index(folder=corpus.index_dir),
