@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import seekable as sk
@@ -166,13 +164,11 @@ def test_folders_are_columns_of_each_format(tmp_path: Path) -> None:
         "a.jsonl": b'{"id": 1}\n',
         "a.csv": b"id\n1\n",
         "a.tar": tar_of({"0.cls": b"1"}),
-        "a.bin": np.array([7], "<u2").tobytes(),
     }
     values = {
         "a.jsonl": sk.formats.Jsonl(partitions="hive"),
         "a.csv": sk.formats.Csv(partitions="hive"),
         "a.tar": sk.formats.Tar(partitions="hive"),
-        "a.bin": sk.formats.Tokens(dtype="uint16", partitions="hive"),
         "a.txt": sk.formats.Text(partitions="hive"),
     }
     folder = tmp_path / "year=2024"
@@ -183,16 +179,7 @@ def test_folders_are_columns_of_each_format(tmp_path: Path) -> None:
     for name, value in values.items():
         source = f"{tmp_path}/**/{name}"
         source = f"txt:{source}:line" if name == "a.txt" else source
-        source = f"tokens:{source}" if name == "a.bin" else source
         assert sk.open(source, format=value)[0]["year"] == 2024, name
-
-
-def test_strict_tables_have_one_schema(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
-    pq.write_table(pa.table({"more": [1]}), tmp_path / "b.parquet")
-    assert len(sk.open(tmp_path)) == 2
-    with pytest.raises(sk.UnsupportedFormat):
-        sk.open(tmp_path, format=sk.formats.Tables(strict=True))
 
 
 def test_options_of_kaldi_reach_the_dataset(tmp_path: Path) -> None:
