@@ -61,7 +61,7 @@ class Place:
 
     def open(self) -> sk.Dataset:
         """Open all files; their index is there but in the first job."""
-        return sk.open(self.data, index_dir=self.index, jobs=2)
+        return sk.open(self.data, index=sk.Index(folder=self.index, jobs=2))
 
     def windowed(self, seed: int = 0) -> sk.Dataset:
         """Return the records in windows, in a lane for each rank."""

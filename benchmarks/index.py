@@ -62,7 +62,7 @@ def _two_processes(name: str, paths: list[str], *, rounds: int) -> Row:
         folder = os.path.join(scratch, "index")
         contestants = {
             jobs: Contestant(
-                functools.partial(sk.open, paths, index_dir=folder, jobs=jobs),
+                functools.partial(sk.open, paths, index=sk.Index(folder=folder, jobs=jobs)),
                 count=size,
                 prepare=functools.partial(shutil.rmtree, folder, ignore_errors=True),
             )
@@ -84,7 +84,7 @@ def _race(path: str, others: dict[str, Contestant], *, rounds: int) -> Race:
         folder = os.path.join(scratch, "index")
         ours = _job(
             path,
-            lambda: sk.open(path, index_dir=folder, jobs=1),
+            lambda: sk.open(path, index=sk.Index(folder=folder, jobs=1)),
             prepare=lambda: shutil.rmtree(folder, ignore_errors=True),
         )
         return race({"ours": ours, **others}, rounds=rounds)

@@ -214,7 +214,7 @@ def _large_script(data: Data, folder: str, theirs: Any, rounds: int) -> Iterator
     if not os.path.exists(script):
         placed(archive, [b"k \0B\4\5\0\0\0"])
         placed(script, (b"utt%09d %s:2\n" % (number, os.fsencode(archive)) for number in range(lines)))
-    ds = sk.open(f"scp:{script}", holder="int32")
+    ds = sk.open(f"scp:{script}", format=sk.formats.Kaldi(holder="int32"))
     figures = [opened(f"scp:{script}", holder="int32") for _ in range(rounds)]
     milliseconds = sorted(each["ms"] for each in figures)[rounds // 2]
     name = f"open a script of {lines:,} lines"
@@ -229,7 +229,7 @@ def _large_script(data: Data, folder: str, theirs: Any, rounds: int) -> Iterator
         f"{name}, to the first number",
         _TENFOLD,
         1,
-        lambda: sk.open(f"scp:{script}", holder="int32").key(keys[0]),
+        lambda: sk.open(f"scp:{script}", format=sk.formats.Kaldi(holder="int32")).key(keys[0]),
         None if theirs is None else lambda: _first_number(theirs, script, keys[0]),
         rounds,
     )

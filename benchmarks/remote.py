@@ -149,7 +149,7 @@ def _windowed(store: Store, times: _Times) -> Iterator[Row]:
 
 
 def _planned(store: Store) -> int:
-    dataset = sk.open(list(store.paths), index_dir=os.path.join(store.folder, "local")).shuffle(
+    dataset = sk.open(list(store.paths), index=sk.Index(folder=os.path.join(store.folder, "local"))).shuffle(
         seed=_WINDOWED["seed"], window=_WINDOWED["window"], lanes=_WINDOWED["lanes"]
     )
     found = sk.simulate(dataset, global_batch_size=BATCH, records_per_second=100_000, latency=LATENCY)

@@ -63,7 +63,7 @@ def download(keys: Sequence[str], *, at_once: int, decode: bool, bucket: str, en
 def index(source: Sequence[str], **given: Any) -> Any:
     """Open data, whose index may have to be built."""
     began = time.perf_counter()
-    sk.open(source, **given)
+    _opened(source, **given)
     return {"seconds": time.perf_counter() - began}
 
 
@@ -79,7 +79,7 @@ def epochs(
     **given: Any,
 ) -> Any:
     """Read epochs, or the first steps of one, in batches of lists; each is measured by itself."""
-    dataset = sk.open(source, **given).shuffle(**shuffle)
+    dataset = _opened(source, **given).shuffle(**shuffle)
     place: Any = {"rank": rank, "world_size": world_size, "global_batch_size": BATCH * world_size}
     loader = sk.Loader(dataset, batch_size=None, collate=list, steps=steps, prefetch_bytes=budget, **place)
     memory = _Memory()
@@ -91,10 +91,10 @@ def first_batch(
     source: Sequence[str], *, shuffle: dict[str, Any], position: int, warm: str, **given: Any
 ) -> Any:
     """Open data, whose index is there, and take the batch at a position. The store was reached before."""
-    sk.open([warm], **given)[0]
+    _opened([warm], **given)[0]
 
     def new() -> sk.Loader:
-        dataset = sk.open(source, **given).shuffle(**shuffle)
+        dataset = _opened(source, **given).shuffle(**shuffle)
         repeated = dataset.repeat(position // len(dataset) + 2)
         return sk.Loader(repeated, batch_size=BATCH, collate=list)
 
@@ -112,8 +112,8 @@ def first_batch(
 
 def one_record(source: Sequence[str], *, row: int, warm: str, **given: Any) -> Any:
     """Read one record. The store was reached before."""
-    sk.open([warm], **given)[0]
-    dataset = sk.open(source, **given)
+    _opened([warm], **given)[0]
+    dataset = _opened(source, **given)
     began = time.perf_counter()
     dataset[row]
     return {"seconds": time.perf_counter() - began}
@@ -133,6 +133,18 @@ def _measured(loader: sk.Loader) -> dict[str, Any]:
         "cpu": _cpu() - cpu,
         "requests": _fetched(loader)[0] - requests,
     }
+
+
+def _opened(
+    source: Sequence[str],
+    *,
+    index_dir: str | None = None,
+    storage_options: dict[str, Any] | None = None,
+    refresh: bool = True,
+) -> sk.Dataset:
+    """Open data by values that a document of JSON can have."""
+    storage = sk.Storage(options=storage_options, refresh=refresh)
+    return sk.open(source, index=sk.Index(folder=index_dir), storage=storage)
 
 
 def _cpu() -> float:

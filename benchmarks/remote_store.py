@@ -63,7 +63,7 @@ class Store:
 
     @property
     def indexed(self) -> dict[str, Any]:
-        """The arguments of ``sk.open`` that take the index, and look at nothing else."""
+        """The arguments of a job that take the index, and look at nothing else."""
         return {**self.addressed(os.path.join(self.folder, "index")), "refresh": False}
 
     @property
@@ -72,7 +72,7 @@ class Store:
         return self.bucket.urls(*self.keys)
 
     def addressed(self, index_dir: str) -> dict[str, Any]:
-        """Return the arguments of ``sk.open`` with an index folder."""
+        """Return the arguments of a job with an index folder."""
         return {"storage_options": self.bucket.options, "index_dir": index_dir}
 
     def run(self, job: str, *, cache: int | None = None, **arguments: Any) -> Answer:

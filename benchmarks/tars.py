@@ -80,7 +80,7 @@ def _index_of_samples(paths: list[str], data: Data, rounds: int) -> Row:
 def _index(paths: Sequence[str]) -> None:
     folder = tempfile.mkdtemp()
     try:
-        sk.open(list(paths), index_dir=folder, jobs=1)
+        sk.open(list(paths), index=sk.Index(folder=folder, jobs=1))
     finally:
         shutil.rmtree(folder)
 

@@ -120,7 +120,7 @@ def _engine(folder: str, engine: str, name: str, rounds: int) -> Iterator[Row]:
     def ours() -> None:
         with tempfile.TemporaryDirectory(dir=folder) as to:
             sk.tokenize(
-                sk.open(paths, jobs=1),
+                sk.open(paths, index=sk.Index(jobs=1)),
                 to=to,
                 tokenizer=path,
                 engine=engine,

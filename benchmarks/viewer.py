@@ -109,7 +109,9 @@ def rows(data: Data) -> Iterator[Row]:
     files, count = data.sizes.opened[0]
     folder = os.path.join(data.folder, f"viewed-{files}-{count}")
     _make(folder, files, count)
-    corpus = sk.open(os.path.join(folder, "corpus"), max_open_files=1024)  # As the command has it.
+    corpus = sk.open(
+        os.path.join(folder, "corpus"), storage=sk.Storage(max_open_files=1024)
+    )  # As the command has it.
     with _client(folder, ("of2", "of20", "of500")) as client:
         yield from _mixtures(client)
     with _client(folder, ("train",)) as client:

@@ -277,7 +277,7 @@ CASES: dict[str, Case] = {
     "list of lines": Case(_lines("a.jsonl", _JSON), ["DIR/a1.jsonl", "DIR/a0.jsonl"]),
     "braces": Case(_lines("a.jsonl", _JSON), "DIR/a{0..1}.jsonl"),
     "column of text": Case(_lines("a.txt", _TEXT), "txt:DIR/*.txt:text"),
-    "hive": Case(_hive, "DIR", {"partitions": "hive"}),
+    "hive": Case(_hive, "DIR", {"format": sk.formats.Tables(partitions="hive")}),
     "saved by datasets": Case(_saved, "DIR"),
     "siblings": Case(_siblings, {"image": "DIR/a/*.tar", "caption": "DIR/b/*.tar"}),
     "energon": Case(_energon, "energon:DIR:train"),

@@ -54,7 +54,7 @@ class Corpus:
     each: int
 
     def open(self) -> sk.Dataset:
-        return sk.open(self.data, index_dir=self.index)
+        return sk.open(self.data, index=sk.Index(folder=self.index))
 
     def place(self, row: int) -> tuple[str, int, int]:
         """Return the name of a record's file, and its offset and length there."""

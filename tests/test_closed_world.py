@@ -175,7 +175,7 @@ def from_script(n: int, folder: Path) -> sk.Dataset:
                 lines.append(f"utt{row} {file.name}:{file.tell()}\n")
                 holder.write(file, np.arange(row % 5), binary=name == "a")
     (folder / "a.scp").write_text("".join(lines), encoding="utf-8")
-    return sk.open(f"scp:{folder}/a.scp", holder="vector")
+    return sk.open(f"scp:{folder}/a.scp", format=sk.formats.Kaldi(holder="vector"))
 
 
 def from_archives(n: int, folder: Path) -> sk.Dataset:
@@ -186,7 +186,7 @@ def from_archives(n: int, folder: Path) -> sk.Dataset:
             for row in rows:
                 file.write(f"utt{row} ".encode())
                 holder.write(file, np.arange(row % 5), binary=bool(row % 2))
-    return sk.open(f"ark:{folder}/*.ark", holder="int32-vector")
+    return sk.open(f"ark:{folder}/*.ark", format=sk.formats.Kaldi(holder="int32-vector"))
 
 
 def from_compressed(n: int, folder: Path) -> sk.Dataset:
@@ -250,7 +250,7 @@ def from_folders(n: int, folder: Path) -> sk.Dataset:
         (folder / place).mkdir(parents=True, exist_ok=True)
         rows = range(n * number // 3, n * (number + 1) // 3)
         pq.write_table(pa.table({"id": pa.array(rows, pa.int64())}), folder / place / "a.parquet")
-    return sk.open(folder, partitions="hive")
+    return sk.open(folder, format=sk.formats.Tables(partitions="hive"))
 
 
 def lines_from_folders(n: int, folder: Path) -> sk.Dataset:
@@ -259,7 +259,7 @@ def lines_from_folders(n: int, folder: Path) -> sk.Dataset:
         (folder / f"lang={lang}").mkdir(exist_ok=True)
         lines = "".join(f'{{"id": {row}}}\n' for row in rows)
         (folder / f"lang={lang}" / "a.jsonl").write_text(lines, encoding="utf-8")
-    return sk.open(folder, partitions="hive")
+    return sk.open(folder, format=sk.formats.Jsonl(partitions="hive"))
 
 
 def unified(n: int, folder: Path) -> sk.Dataset:
@@ -362,7 +362,9 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Select: [lambda n, _: shuffled(n + 5).select([(7 * i) % (n + 5) for i in range(n)])],
     SampleSource: [
         from_archives_of_samples,
-        lambda n, folder: from_archives_of_samples(n, folder, columns=["txt", "__key__"], missing="none"),
+        lambda n, folder: from_archives_of_samples(
+            n, folder, columns=["txt", "__key__"], format=sk.formats.Tar(missing="none")
+        ),
     ],
     SharSource: [from_shar, lambda n, folder: from_shar(n, folder, columns=["recording", "lang"])],
     SelectColumns: [lambda n, _: dicts(n).select_columns(["text", "id"])],

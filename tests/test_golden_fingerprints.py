@@ -103,8 +103,8 @@ def of_samples(folder: Path) -> sk.Dataset:
         write_tar(
             folder / f"{number}.tar", [(f"s.{row}", {"txt": f"text {row}", "cls": f"{row}"}) for row in rows]
         )
-    options: dict[str, Any] = {"group": "key", "splitname": "last", "missing": "none"}
-    ds = sk.open(folder, columns=["txt", "__key__"], decode={"txt": "text"}, **options)
+    form = sk.formats.Tar(group="key", splitname="last", missing="none")
+    ds = sk.open(folder, format=form, columns=["txt", "__key__"], decode={"txt": "text"})
     part = ds.split({"train": 0.8, "test": 0.2}, seed=1, stable=True)["train"]
     return part.shuffle(3, window=1, lanes=2)
 

@@ -129,7 +129,7 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 def read_all(asked: str, **options: Any) -> None:
     """Read a dataset in each way; all that may go wrong is an error of ours."""
     try:
-        ds = sk.open(asked, jobs=1, **options)
+        ds = sk.open(asked, **options, index=sk.Index(jobs=1))
     except sk.InvalidArgument:  # an option that the format does not have
         return
     except SeekableError as error:
@@ -141,7 +141,7 @@ def read_all(asked: str, **options: Any) -> None:
         lambda: list(ds.keys()),
         lambda: ds.columns,
         lambda: list(sk.Loader(ds, batch_size=2, collate=list, epochs=1)),
-        lambda: sk.open(asked, jobs=1, key="id", **options),
+        lambda: sk.open(asked, key="id", **options, index=sk.Index(jobs=1)),
         lambda: (repr(ds), ds.explain(), ds._repr_html_()),
         *(lambda row=row: ds[row] for row in range(min(len(ds), 5))),
     ]

@@ -48,7 +48,7 @@ def test_a_damaged_index_changes_no_record(name: str) -> None:
 def test_a_difference_between_two_ways_is_found(tmp_path: Path) -> None:
     lines = [json.dumps({"id": row}) for row in range(7)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    ds = sk.open(tmp_path, jobs=1)
+    ds = sk.open(tmp_path, index=sk.Index(jobs=1))
     opened = iter([ds, ds, ds.select([1, *range(1, 7)])])
     with pytest.raises(AssertionError, match="by iterating, and alone, backwards: row 0"):
         one_answer.check(lambda **_: next(opened, ds))

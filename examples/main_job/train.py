@@ -34,7 +34,7 @@ LEARNING_RATE = 3.0
 
 def open_sources(paths: list[str], index_dir: str | None) -> list[sk.Dataset]:
     """Return the two sources; from here on, any record of them is there in constant time."""
-    sources = [sk.open(path, index_dir=index_dir) for path in paths]
+    sources = [sk.open(path, index=sk.Index(folder=index_dir)) for path in paths]
     if len(sources) == 1:
         middle = len(sources[0]) // 2
         sources = [sources[0][:middle], sources[0][middle:]]

@@ -29,7 +29,7 @@ def main() -> None:
     args = parser.parse_args()
     data, tokens = os.path.abspath(args.data), os.path.abspath(args.tokens)
     with RayExecutor(args.address, num_cpus=2) as executor:
-        texts = sk.open(os.path.join(data, "*.jsonl"), executor=executor)
+        texts = sk.open(os.path.join(data, "*.jsonl"), index=sk.Index(executor=executor))
         documents = sk.tokenize(
             texts,
             to=tokens,

@@ -58,7 +58,9 @@ class Arguments:
 
 def pipeline(given: Arguments) -> sk.Dataset:
     """Return what is trained on, in its order. Nothing is read yet but the lists of objects."""
-    first, second = (sk.open(source, storage_options=given.storage_options) for source in given.sources)
+    first, second = (
+        sk.open(source, storage=sk.Storage(options=given.storage_options)) for source in given.sources
+    )
     shuffled = [first.shuffle(seed=1, window=4, lanes=4), second.shuffle(seed=2, window=4, lanes=4)]
     mixed = sk.mix(shuffled, weights=[0.7, 0.3], seed=3)
     return mixed.map(as_bytes).take(given.records)

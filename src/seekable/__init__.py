@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING
 from seekable._version import __version__
 
 if TYPE_CHECKING:
+    from seekable import errors as errors
+    from seekable import formats as formats
+    from seekable import kaldi as kaldi
+    from seekable import testing as testing
     from seekable.dataset.combine import concat, join, mix, zip
     from seekable.dataset.dataset import Dataset
     from seekable.dataset.from_sequence import from_sequence
@@ -69,6 +73,7 @@ if TYPE_CHECKING:
     from seekable.formats.shar.shar_writer import SharWriter
     from seekable.formats.tokens.tokenizing.parts import LossMask, Part
     from seekable.formats.tokens.tokenizing.tokenize import tokenize
+    from seekable.index.index_options import Index
     from seekable.index.location import Location
     from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
@@ -79,6 +84,7 @@ if TYPE_CHECKING:
     from seekable.packing.order.fill_in_middle import Fim
     from seekable.remote.simulation.figures import Simulation
     from seekable.remote.simulation.simulate import simulate
+    from seekable.storage.access import Storage
     from seekable.stream.iterable import from_iterable
     from seekable.stream.stream import Stream
     from seekable.viewer.viewer import Viewer, view
@@ -108,6 +114,7 @@ __all__ = [
     "Fim",
     "ForkUnsafe",
     "HOLE",
+    "Index",
     "IndexStale",
     "InvalidArgument",
     "KaldiWarning",
@@ -129,6 +136,7 @@ __all__ = [
     "Simulation",
     "StateMismatch",
     "StoppedIterator",
+    "Storage",
     "Stream",
     "TarWarning",
     "TooManyHoles",
@@ -166,6 +174,7 @@ _HOMES = {
     "FillCollate": "loader.collate",
     "Fim": "packing.order.fill_in_middle",
     "HOLE": "nodes.hole",
+    "Index": "index.index_options",
     "Loader": "loader.loader",
     "Location": "index.location",
     "LossMask": "formats.tokens.tokenizing.parts",
@@ -173,6 +182,7 @@ _HOMES = {
     "Position": "dataset.position",
     "Simulation": "remote.simulation.figures",
     "SharWriter": "formats.shar.shar_writer",
+    "Storage": "storage.access",
     "Stream": "stream.stream",
     "Viewer": "viewer.viewer",
     "audio": "formats.audio.decoder",
@@ -198,8 +208,14 @@ _HOMES = {
 }
 
 
+_PACKAGES = frozenset({"errors", "formats", "kaldi", "testing"})
+"""The public packages, which are loaded when they are named: ``sk.formats.Tar``."""
+
+
 def __getattr__(name: str) -> object:
     """Load a public name from the module that defines it."""
+    if name in _PACKAGES:
+        return importlib.import_module(f"seekable.{name}")
     if name not in __all__:
         message = f"module 'seekable' has no attribute {name!r}"
         raise AttributeError(message)

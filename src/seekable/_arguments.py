@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import reprlib
 from collections import Counter
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 
 from seekable.errors import InvalidArgument, OutOfRange, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,10 +28,14 @@ __all__ = [
     "checked_fraction",
     "checked_rows",
     "checked_seed",
+    "explains_keywords",
     "repeated",
     "row_array",
 ]
 
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 POSITIONS = 1 << 63
 """Positions are below this: signed 64-bit integers."""
@@ -219,3 +224,35 @@ def out_of_range(row: int, size: int | None) -> str:
     """Return the message for a row that is not there."""
     rule = "an endless dataset has rows from 0 on" if size is None else f"there are {size:,} records"
     return f"row {row} is out of range: {rule}"
+
+
+def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator by which a function refuses keywords that it lacks, with the name that is meant.
+
+    Args:
+        elsewhere: what to write instead, by the keyword that people write.
+
+    Example:
+        >>> @explains_keywords({"num_workers": "workers="})
+        ... def load(*, workers: int) -> int:
+        ...     return workers
+        >>> load(num_workers=2)
+        Traceback (most recent call last):
+        seekable.errors.InvalidArgument: load() has no argument 'num_workers': write workers=
+    """
+
+    def decorated(function: Callable[P, T]) -> Callable[P, T]:
+        known = frozenset(function.__kwdefaults__ or ()) | frozenset(function.__code__.co_varnames)
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            if not known.issuperset(kwargs):
+                name = next(name for name in kwargs if name not in known)
+                way = f"write {elsewhere[name]}" if name in elsewhere else "see its documentation"
+                message = f"{function.__name__}() has no argument {name!r}: {way}"
+                raise InvalidArgument(message)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorated

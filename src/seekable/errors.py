@@ -346,9 +346,9 @@ class CorruptRecord(SeekableError, ValueError):
             )
         if isinstance(self.cause, MissingColumn):
             return (
-                f"{record} with the key {self.key!r} at byte {self.offset} {self.cause}. missing='none' of "
-                f"sk.open delivers None for a field that a sample lacks; or {_DELIVER}, or leave the field "
-                f"out of columns="
+                f"{record} with the key {self.key!r} at byte {self.offset} {self.cause}. "
+                f"sk.formats.Tar(missing='none') delivers None for a field that a sample lacks; or "
+                f"{_DELIVER}, or leave the field out of columns="
             )
         if self.field is not None:
             return (

@@ -107,9 +107,9 @@ FILES: dict[str, tuple[bytes, dict[str, Any]]] = {
     "a.csv": (b"s,t\nnan,\x7f\n", {}),
     "names.tar": (tar_of({"caf\xe9.txt": b"x", "caf\xe9.json": b'{"s": [NaN, -Infinity, "\\ud800"]}'}), {}),
     "bytes.tar": (tar_of({"a.bin": bytes(99), "a.cls": b"7"}), {}),
-    "key.ark": (b"caf\xe9 7\n", {"holder": "int32"}),
-    "word.ark": (b"a caf\xe9\n", {"holder": "token"}),
-    "nan.ark": (b"a  [\n  nan 1 ]\n", {"holder": "matrix"}),
+    "key.ark": (b"caf\xe9 7\n", {"format": sk.formats.Kaldi(holder="int32")}),
+    "word.ark": (b"a caf\xe9\n", {"format": sk.formats.Kaldi(holder="token")}),
+    "nan.ark": (b"a  [\n  nan 1 ]\n", {"format": sk.formats.Kaldi(holder="matrix")}),
     "a.parquet": (
         table_of(
             {

@@ -73,7 +73,7 @@ def test_the_report_as_json(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> 
 def test_samples_of_a_fixed_size(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> None:
     command = ("tokenize", corpus.folder, "--to", "s", "--tokenizer", tokenizer, "--eos", "0")
     (told,) = documents(*command, "--sample-size", "16", cwd=tmp_path)
-    samples = sk.open(tmp_path / "s", dtype="uint16")
+    samples = sk.open(tmp_path / "s", format=sk.formats.Tokens(dtype="uint16"))
     assert told["samples"] == len(samples) == told["tokens"] // 16
     (again,) = documents(*command, "--sample-size", "16", cwd=tmp_path)
     assert again["tokens_kept"] == told["tokens"]

@@ -50,6 +50,6 @@ def in_a_store(root: Path) -> Iterator[None]:
 def opened(name: str, root: Path) -> sk.Dataset:
     """Open data in the store. How its folder was listed is written each time, and no part of the corpus."""
     case, folder = formats.FORMATS[name], f"{_BUCKET}/{formats.FOLDER}/{formats.slug(name)}"
-    ds = sk.open(source_of(case.asked, folder), index_dir=root / FOLDER, **case.options)
+    ds = sk.open(source_of(case.asked, folder), **case.options, index=sk.Index(folder=root / FOLDER))
     shutil.rmtree(root / FOLDER / _LISTINGS)
     return ds

@@ -37,12 +37,12 @@ def _with(name: str, **options: Any) -> Case:
     return Case(case.write, case.asked, {**case.options, **options}, case.near)
 
 
-CSV: dict[str, Any] = {"format": "csv", "delimiter": "|", "quote": "'", "encoding": "latin-1"}
+CSV: dict[str, Any] = {"format": sk.formats.Csv(delimiter="|", quote="'", encoding="latin-1")}
 
 FORMATS: dict[str, Case] = {
     **CASES,
     "jsonl: blocks": Case(_blocks, "DIR/*.jsonl.*", {"key": "id"}),
-    "jsonl: decode": _with("jsonl", decode="bytes", key=None, max_open_files=2),
+    "jsonl: decode": _with("jsonl", decode="bytes", key=None, storage=sk.Storage(max_open_files=2)),
     "csv: options": Case(
         lambda folder: (folder / "a.txt").write_bytes("id|text\n1|'ä|b'\n2|'c'\n".encode("latin-1")),
         "DIR/a.txt",
@@ -51,11 +51,15 @@ FORMATS: dict[str, Case] = {
     "parquet: columns": Case(
         CASES["parquet"].write, "DIR/a.parquet", {"columns": ["text", "id"], "decode": "numpy", "key": "text"}
     ),
-    "parquet: strict": _with("hive", partitions=None, strict=True),
-    "tar: key": _with("tar", group="key", splitname="last", columns=["txt", "__key__"], missing="none"),
-    "tar: webdataset": _with("tar", decode="webdataset", concatenated=True),
-    "siblings: suffix": _with("siblings", suffix="_more", missing="none"),
-    "ark: holder": _with("ark", holder="matrix"),
+    "parquet: strict": _with("hive", format=sk.formats.Tables(strict=True)),
+    "tar: key": _with(
+        "tar",
+        format=sk.formats.Tar(group="key", splitname="last", missing="none"),
+        columns=["txt", "__key__"],
+    ),
+    "tar: webdataset": _with("tar", decode="webdataset", format=sk.formats.Tar(concatenated=True)),
+    "siblings: suffix": _with("siblings", format=sk.formats.Tar(suffix="_more", missing="none")),
+    "ark: holder": _with("ark", format=sk.formats.Kaldi(holder="matrix")),
     "kaldi-directory: columns": _with("kaldi-directory", columns=["text", "features"]),
     "shar: columns": Case(lambda folder: write_shar(folder, [3]), "DIR", {"columns": ["recording"]}),
 }

@@ -43,7 +43,7 @@ class Parts:
 
     @functools.cached_property
     def tables(self) -> sk.Dataset:
-        return self.open("parquet", max_open_files=1)
+        return self.open("parquet", storage=sk.Storage(max_open_files=1))
 
     @functools.cached_property
     def tokens(self) -> sk.Dataset:
@@ -71,7 +71,10 @@ def _blocks() -> sk.Dataset:
 
 def _siblings(parts: Parts) -> sk.Dataset:
     folder = f"{parts.root}/{DATA}/siblings"
-    return sk.open({"image": f"{folder}/a/*.tar", "caption": f"{folder}/b/*.tar"}, suffix={"caption": "_b"})
+    return sk.open(
+        {"image": f"{folder}/a/*.tar", "caption": f"{folder}/b/*.tar"},
+        format=sk.formats.Tar(suffix={"caption": "_b"}),
+    )
 
 
 NODES: dict[str, list[Builder]] = {
@@ -88,9 +91,11 @@ NODES: dict[str, list[Builder]] = {
     "exact_split": [lambda _: NUMBERS.split({"a": 3, "b": None, "c": 4}, seed=6)["c"]],
     "files": [
         lambda parts: parts.open("jsonl/*.jsonl", key=functions.key_of, version=1, errors=functions.replaced),
-        lambda parts: parts.open("text", decode=functions.read_line, version=3, max_open_files=1),
+        lambda parts: parts.open(
+            "text", decode=functions.read_line, version=3, storage=sk.Storage(max_open_files=1)
+        ),
         lambda parts: parts.open("csv-options/a.txt", **CSV),
-        lambda parts: sk.open(f"ark:{parts.root}/{DATA}/ark/*.ark", holder="matrix"),
+        lambda parts: sk.open(f"ark:{parts.root}/{DATA}/ark/*.ark", format=sk.formats.Kaldi(holder="matrix")),
         lambda parts: sk.open(f"txt:{parts.root}/{DATA}/text/*.txt:line"),
         lambda parts: parts.open("jsonl-blocks"),
     ],
@@ -101,7 +106,9 @@ NODES: dict[str, list[Builder]] = {
         lambda parts: parts.lines.filter(files="*1.jsonl"),
         lambda _: NUMBERS.filter(functions.is_odd, limit=3, jobs=1),
         lambda _: NUMBERS.split({"a": 0.5, "b": 0.5}, seed=6, by=functions.is_odd)["a"],
-        lambda parts: parts.open("hive", partitions="hive").filter(where=[("year", "==", 2025)]),
+        lambda parts: parts.open("hive", format=sk.formats.Tables(partitions="hive")).filter(
+            where=[("year", "==", 2025)]
+        ),
         lambda parts: parts.open("arrow/a.arrow").filter(where=[("id", "<", 9)]),
     ],
     "flatten": [
@@ -144,13 +151,17 @@ NODES: dict[str, list[Builder]] = {
         lambda _: DOCUMENTS.pack(5, seed=3, method="best_fit", most=2, long="truncate", pad=-1, jobs=1),
         lambda _: DOCUMENTS.pack(4, seed=3, order="megatron", samples=9, next_token=True, jobs=1),
     ],
-    "partitions": [lambda parts: parts.open("hive", partitions="hive")],
+    "partitions": [lambda parts: parts.open("hive", format=sk.formats.Tables(partitions="hive"))],
     "rename": [lambda parts: parts.tables.rename({"text": "body", "more": "less"}, missing="none")],
     "repeat": [lambda _: NUMBERS.shuffle(seed=5).repeat(3)],
     "sample": [lambda _: NUMBERS.sample(8, seed=9)],
     "samples": [
-        lambda parts: parts.open("tar", columns=["txt", "__key__"], missing="none", splitname="last"),
-        lambda parts: parts.open("tar-key", group="key", decode={"txt": "text", "jpg": functions.read_line}),
+        lambda parts: parts.open(
+            "tar", columns=["txt", "__key__"], format=sk.formats.Tar(missing="none", splitname="last")
+        ),
+        lambda parts: parts.open(
+            "tar-key", format=sk.formats.Tar(group="key"), decode={"txt": "text", "jpg": functions.read_line}
+        ),
     ],
     "select": [
         lambda _: NUMBERS.shuffle(seed=5).select([7, 0, 3, 7, 11, 2, 2]),
@@ -173,11 +184,13 @@ NODES: dict[str, list[Builder]] = {
     ],
     "table": [
         lambda parts: parts.open("parquet/a.parquet", columns=["text"], decode="numpy", key="text"),
-        lambda parts: parts.open("hive", strict=True),
+        lambda parts: parts.open("hive", format=sk.formats.Tables(strict=True)),
         lambda parts: parts.open("saved-by-datasets"),
     ],
     "tokens": [
-        lambda parts: sk.open(f"tokens:{parts.root}/{DATA}/tokens-llm-c/a.bin", bos=BOS),
+        lambda parts: sk.open(
+            f"tokens:{parts.root}/{DATA}/tokens-llm-c/a.bin", format=sk.formats.Tokens(bos=BOS)
+        ),
         lambda parts: parts.open("token-store"),
     ],
     "unify_columns": [

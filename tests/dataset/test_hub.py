@@ -375,7 +375,8 @@ def test_a_forked_child_reads_on(hub: Hub, env: dict[str, str], warm: Warm) -> N
 
 LOADER = """
 import pickle
-ds = pickle.loads(pickle.dumps(sk.open("hf:me/web:train:text", index_dir=sys.argv[1]))).shuffle(seed=3)
+ds = sk.open("hf:me/web:train:text", index=sk.Index(folder=sys.argv[1]))
+ds = pickle.loads(pickle.dumps(ds)).shuffle(seed=3)
 whole = [text for batch in sk.Loader(ds, batch_size=50) for text in batch["text"]]
 loader = sk.Loader(ds, batch_size=50, workers=2)
 batches = iter(loader)

@@ -235,7 +235,8 @@ def test_sizes_that_are_shown_are_those_on_the_hub(hub: Hub, env: dict[str, str]
     files = shards("jsonl.gz")
     hub.repos["me/web"].commit(files | {"test.arrow": arrow(["good"] * 9)})
     code = (
-        "ds, other = sk.open('hf:me/web:train'), sk.open('hf:me/web:test:text', max_open_files=1)\n"
+        "ds = sk.open('hf:me/web:train')\n"
+        "other = sk.open('hf:me/web:test:text', storage=sk.Storage(max_open_files=1))\n"
         "tell([str(ds.explain()), [file.bytes for file in ds.info().files], list(other)[-1], other[8]])"
     )
     explained, sizes, *others = warm.run(code, env)

@@ -117,7 +117,7 @@ def test_it_is_a_dict_of_the_records(
         rows.setdefault((type(key), key), []).append(n)
     with masked(mask), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        ds = sk.open(folder, key="id", jobs=1)
+        ds = sk.open(folder, key="id", index=sk.Index(jobs=1))
         several = {key: some for key, some in rows.items() if len(some) > 1}
         assert bool(several) == any(issubclass(w.category, sk.DuplicateKeys) for w in warned)
         for key in [*wanted, *asked]:
@@ -204,7 +204,7 @@ def test_a_record_without_a_key_is_told_with_its_place(
     in_workers(jobs, monkeypatch)
     (tmp_path / "a.jsonl").write_text(f'{{"id": "x"}}\n{line}\n')
     with pytest.raises(sk.BadKey, match=rf"a\.jsonl: record 1 at byte 12 {says}"):
-        sk.open(tmp_path, key="id", jobs=jobs)
+        sk.open(tmp_path, key="id", index=sk.Index(jobs=jobs))
 
 
 def in_workers(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +259,7 @@ def test_an_error_of_a_key_function_tells_of_its_record(
     in_workers(jobs, monkeypatch)
     corpus(tmp_path)
     with pytest.raises(ArithmeticError, match="no good") as caught:
-        sk.open(tmp_path, key=failing, jobs=jobs)
+        sk.open(tmp_path, key=failing, index=sk.Index(jobs=jobs))
     notes = "\n".join(caught.value.__notes__)
     assert "part-2.jsonl', row=0" in notes
     assert ("in a worker process" in notes) == (jobs == 2)
@@ -397,7 +397,7 @@ def test_progress_is_told_of_reading_keys(jobs: int, tmp_path: Path, monkeypatch
     in_workers(jobs, monkeypatch)
     records = corpus(tmp_path, 900)
     told: list[Progress] = []
-    ds = sk.open(tmp_path, key="id", jobs=jobs, progress=told.append)
+    ds = sk.open(tmp_path, key="id", progress=told.append, index=sk.Index(jobs=jobs))
     assert [progress.task for progress in told][-1] == "reading keys"
     assert told[-1].is_done
     assert ds.key([record["id"] for record in records]) == records
@@ -409,13 +409,13 @@ def test_progress_is_told_of_reading_keys(jobs: int, tmp_path: Path, monkeypatch
 READ = """
 import sys
 import seekable as sk
-ds = sk.open(sys.argv[1], key="id", jobs=1)
+ds = sk.open(sys.argv[1], key="id", index=sk.Index(jobs=1))
 print(len([ds.key(record["id"]) for record in ds]))
 """
 
 
 def open_with_keys(folder: Path) -> None:
-    sk.open(folder, key="id", jobs=1)
+    sk.open(folder, key="id", index=sk.Index(jobs=1))
 
 
 def check_kills(folder: Path, points: Callable[[Killer], Iterable[tuple[str | None, int]]]) -> list[int]:

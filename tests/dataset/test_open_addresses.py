@@ -52,8 +52,8 @@ def local(tmp_path: Path) -> sk.Dataset:
     return sk.open(tmp_path / "corpus")
 
 
-def opened(corpus: Bucket, asked: str = "/corpus/*.jsonl", **arguments: Any) -> sk.Dataset:
-    return sk.open(corpus.url + asked, storage_options=corpus.options, **arguments)
+def opened(corpus: Bucket, asked: str = "/corpus/*.jsonl", **how: Any) -> sk.Dataset:
+    return sk.open(corpus.url + asked, storage=sk.Storage(options=corpus.options, **how))
 
 
 def turn_versions_on(versioned: Bucket) -> None:
@@ -89,7 +89,7 @@ def test_ways_to_name_the_files(corpus: Bucket, local: sk.Dataset, asked: str) -
 @pytest.mark.usefixtures("local")
 def test_addresses_and_paths_in_one_list(corpus: Bucket, tmp_path: Path) -> None:
     both: list[str | Path] = [tmp_path / "corpus" / "part-1.jsonl", f"{corpus.url}/corpus/part-0.jsonl"]
-    ds = sk.open(both, storage_options=corpus.options)
+    ds = sk.open(both, storage=sk.Storage(options=corpus.options))
     assert [record["id"] for record in ds] == [*range(ROWS, 2 * ROWS), *range(ROWS)]
 
 
@@ -137,7 +137,7 @@ def test_a_pipeline_file_names_the_address_and_moves_to_a_copy(
 ) -> None:
     secret = {**corpus.options, "secret_access_key": "hush-hush"}
     saved, from_local = tmp_path / "pipeline.json", tmp_path / "local.json"
-    whole = sk.open(f"{corpus.url}/corpus", storage_options=secret).shuffle(seed=5)
+    whole = sk.open(f"{corpus.url}/corpus", storage=sk.Storage(options=secret)).shuffle(seed=5)
     whole.save(saved)
     local.shuffle(seed=5).save(from_local)
     assert "hush-hush" not in saved.read_text()
@@ -165,7 +165,10 @@ def test_workers_read_the_same(corpus: Bucket, local: sk.Dataset) -> None:
 
 
 def test_neither_a_pickle_nor_an_index_has_secrets(corpus: Bucket, tmp_path: Path) -> None:
-    ds = sk.open(f"{corpus.url}/corpus", storage_options={**corpus.options, "secret_access_key": "hush-hush"})
+    ds = sk.open(
+        f"{corpus.url}/corpus",
+        storage=sk.Storage(options={**corpus.options, "secret_access_key": "hush-hush"}),
+    )
     pickled = pickle.dumps(ds)
     assert b"hush-hush" not in pickled
     assert pickle.loads(pickled)[3] == {"id": 3}
@@ -199,18 +202,18 @@ def test_a_cache_of_no_bytes_keeps_nothing(
 
 def test_wrong_arguments_are_refused(corpus: Bucket, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0))
-    with pytest.raises(sk.InvalidArgument, match="storage_options= is for data in a store"):
-        sk.open(tmp_path / "a.jsonl", storage_options={"region": "x"})
+    with pytest.raises(sk.InvalidArgument, match=r"Storage\(options=\) is for data in a store"):
+        sk.open(tmp_path / "a.jsonl", storage=sk.Storage(options={"region": "x"}))
     with pytest.raises(sk.WrongType, match="refresh must be True or False"):
         opened(corpus, refresh=1)
     with pytest.raises(sk.InvalidArgument, match="pin must be"):
         opened(corpus, pin="size")
-    with pytest.raises(sk.InvalidArgument, match="cache= is for data in a store"):
-        sk.open(tmp_path / "a.jsonl", cache=0)
+    with pytest.raises(sk.InvalidArgument, match=r"Storage\(cache=\) is for data in a store"):
+        sk.open(tmp_path / "a.jsonl", storage=sk.Storage(cache=0))
     with pytest.raises(sk.InvalidArgument, match="'region'"):
-        sk.open(corpus.url, storage_options={"regoin": "x"})
-    with pytest.raises(sk.InvalidArgument, match="index_dir='s3://b/i' is an address"):
-        opened(corpus, index_dir="s3://b/i")
+        sk.open(corpus.url, storage=sk.Storage(options={"regoin": "x"}))
+    with pytest.raises(sk.InvalidArgument, match="'s3://b/i' is an address"):
+        sk.open(tmp_path / "a.jsonl", index=sk.Index(folder="s3://b/i"))
 
 
 def test_what_is_not_there_is_said(corpus: Bucket) -> None:
@@ -219,4 +222,4 @@ def test_what_is_not_there_is_said(corpus: Bucket) -> None:
     with pytest.raises(sk.DataNotFound, match="no file matches"):
         opened(corpus, "/corpus/*.parquet")
     with pytest.raises(sk.DataNotFound, match="nosuchbucket"):
-        sk.open("s3://nosuchbucket/a.jsonl", storage_options=corpus.options)
+        sk.open("s3://nosuchbucket/a.jsonl", storage=sk.Storage(options=corpus.options))

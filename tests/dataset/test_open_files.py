@@ -128,9 +128,9 @@ def check_bound(folder: Path, most: int, *, maps_too: bool) -> None:
 
     Maps of closed files are kept, but not those of tables, whose readers take memory.
     """
-    expected = list(sk.open(folder, jobs=1))
+    expected = list(sk.open(folder, index=sk.Index(jobs=1)))
     assert_soon(lambda: counts(folder) == (0, 0))
-    ds = sk.open(folder, max_open_files=most)
+    ds = sk.open(folder, storage=sk.Storage(max_open_files=most))
     rows = spread(len(ds))
     for row in rows:
         assert ds[row] == expected[row]
@@ -177,7 +177,7 @@ def test_at_most_128_of_500_files_are_open_by_default(tmp_path: Path, form: str)
 @pytest.mark.parametrize("decode", ["numpy", "arrow"])
 def test_blocks_in_memory_keep_no_file_mapped_that_was_closed(tmp_path: Path, decode: Any) -> None:
     folder = write(tmp_path / "data", "arrow", 12)
-    ds = sk.open(folder, decode=decode, max_open_files=3)
+    ds = sk.open(folder, decode=decode, storage=sk.Storage(max_open_files=3))
     for _ in range(5):
         for row in spread(len(ds)):
             ds[row]
@@ -191,7 +191,7 @@ def test_blocks_in_memory_keep_no_file_mapped_that_was_closed(tmp_path: Path, de
 
 def test_the_file_used_least_recently_is_closed(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "txt", 4)
-    ds = sk.open(folder, max_open_files=2)
+    ds = sk.open(folder, storage=sk.Storage(max_open_files=2))
     for file in (0, 1, 0, 1, 0, 2):
         ds[file * ROWS]
     assert open_names(folder) == ["000.txt", "002.txt"]
@@ -200,7 +200,7 @@ def test_the_file_used_least_recently_is_closed(tmp_path: Path) -> None:
 def test_one_open_file_is_enough_for_many_threads(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "jsonl", 8)
     expected = list(sk.open(folder))
-    ds = sk.open(folder, max_open_files=1)
+    ds = sk.open(folder, storage=sk.Storage(max_open_files=1))
     rows = spread(len(ds)) * 20
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(ds.__getitem__, rows)) == [expected[row] for row in rows]
@@ -209,7 +209,7 @@ def test_one_open_file_is_enough_for_many_threads(tmp_path: Path) -> None:
 
 def test_derived_datasets_and_pickles_keep_the_bound(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "jsonl", 12)
-    ds = sk.open(folder, max_open_files=3)
+    ds = sk.open(folder, storage=sk.Storage(max_open_files=3))
     twice = sk.concat([ds, ds.map(str), sk.mix([ds.shuffle(seed=1), ds], seed=2)[:20]])
     assert len(list(twice)) == len(twice)
     assert descriptors(folder) <= 3
@@ -256,7 +256,7 @@ def test_a_with_block_closes_the_files(tmp_path: Path) -> None:
 def test_the_bound_is_a_number_of_files(tmp_path: Path, form: str, most: Any, error: type[Exception]) -> None:
     folder = write(tmp_path / "data", form, 1)
     with pytest.raises(error, match="max_open_files"):
-        sk.open(folder, max_open_files=most)
+        sk.open(folder, storage=sk.Storage(max_open_files=most))
     assert not (folder / ".seekable").exists()
 
 

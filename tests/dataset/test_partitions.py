@@ -45,12 +45,19 @@ def put(folder: Path, form: str, rows: list[Record]) -> None:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+def hive(form: str) -> sk.formats.Format:
+    """The format with folders as columns."""
+    if form == "csv":
+        return sk.formats.Csv(partitions="hive")
+    return sk.formats.Jsonl(partitions="hive") if form == "jsonl" else sk.formats.Tables(partitions="hive")
+
+
 def corpus(root: Path, form: str) -> sk.Dataset:
     """Six files of three rows in folders of two keys."""
     for year in (2023, 2024):
         for lang in ("de", "a%2Fb", "__HIVE_DEFAULT_PARTITION__"):
             put(root / f"year={year}" / f"lang={lang}", form, [{"id": str(row)} for row in range(3)])
-    return sk.open(root, partitions="hive", progress=lambda _: None)
+    return sk.open(root, format=hive(form), progress=lambda _: None)
 
 
 @pytest.fixture(scope="module", params=FORMATS)
@@ -175,7 +182,7 @@ def test_other_conditions_open_the_files_that_remain(ds: sk.Dataset, opened: Ope
 def test_lines_need_no_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus(tmp_path, "jsonl")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    ds = sk.open(tmp_path, partitions="hive")
+    ds = sk.open(tmp_path, format=sk.formats.Jsonl(partitions="hive"))
     kept = ds.filter(where=[("year", "==", 2024), ("lang", "==", "de")], jobs=1)
     assert list(kept) == [{"id": str(row), "year": 2024, "lang": "de"} for row in range(3)]
     assert ds.select_columns(["year"])[0] == {"year": 2023}
@@ -223,7 +230,12 @@ def test_values_and_types_are_those_of_pyarrow(
     root = tmp_path_factory.mktemp("hive")
     for folder, number in folders.items():
         put(root / folder, "parquet", [{"id": number}])
-    ds = sk.open(root, partitions="hive", index_dir=root / ".index", progress=lambda _: None)
+    ds = sk.open(
+        root,
+        format=sk.formats.Tables(partitions="hive"),
+        progress=lambda _: None,
+        index=sk.Index(folder=root / ".index"),
+    )
     values = [pair.split("=", 1) for folder in folders for pair in folder.split("/") if pair]
     if {key for key, _ in values} != {key for key, text in values if not text.startswith("__")}:
         with pytest.raises(pa.ArrowInvalid, match="No non-null segments"):
@@ -252,11 +264,12 @@ def test_any_way_to_name_a_file_gives_the_same_columns(tmp_path: Path) -> None:
     ]
     for way in ways:
         asked = [str(each) for each in way] if isinstance(way, list) else str(way)
-        assert record in list(sk.open(asked, partitions="hive"))
+        assert record in list(sk.open(asked, format=sk.formats.Jsonl(partitions="hive")))
     moved = tmp_path / "year=2025"
     shutil.copytree(folder, moved / "lang=de")
     fingerprints = {
-        sk.open(each / "lang=de", partitions="hive").fingerprint for each in (folder.parent, moved)
+        sk.open(each / "lang=de", format=sk.formats.Jsonl(partitions="hive")).fingerprint
+        for each in (folder.parent, moved)
     }
     assert len(fingerprints) == 2
 
@@ -271,27 +284,29 @@ def test_only_the_last_folders_of_the_opened_path_count() -> None:
 def test_depths_may_differ_and_types_hold_for_all_files(tmp_path: Path) -> None:
     for place in ("year=2024/lang=de", "year=x", "."):
         put(tmp_path / place, "jsonl", [{"id": 1}])
-    assert {tuple(record.values()) for record in sk.open(tmp_path, partitions="hive")} == {
+    assert {
+        tuple(record.values()) for record in sk.open(tmp_path, format=sk.formats.Jsonl(partitions="hive"))
+    } == {
         (1, "2024", "de"),
         (1, "x", None),
         (1, None, None),
     }
     (tmp_path / "flat").mkdir()
     put(tmp_path / "flat", "jsonl", [{"id": 1}])
-    assert list(sk.open(tmp_path / "flat", partitions="hive")) == [{"id": 1}]
+    assert list(sk.open(tmp_path / "flat", format=sk.formats.Jsonl(partitions="hive"))) == [{"id": 1}]
 
 
 def test_hidden_names_are_skipped(tmp_path: Path) -> None:
     for place in ("_temporary/year=1", ".year=2", "year=3"):
         put(tmp_path / place, "jsonl", [{"id": 1}])
-    assert list(sk.open(tmp_path, partitions="hive")) == [{"id": 1, "year": 3}]
+    assert list(sk.open(tmp_path, format=sk.formats.Jsonl(partitions="hive"))) == [{"id": 1, "year": 3}]
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_columns_may_be_chosen(form: str, tmp_path: Path) -> None:
     corpus(tmp_path, form)
     for columns in (["lang", "id"], ["year"], ["id"], ["id", "lang", "year"]):
-        ds = sk.open(tmp_path, partitions="hive", columns=columns)
+        ds = sk.open(tmp_path, format=hive(form), columns=columns)
         assert list(ds[0]) == columns
         assert ds.schema.names == columns
         assert ds.to_arrow([3]).schema.names == columns
@@ -300,17 +315,19 @@ def test_columns_may_be_chosen(form: str, tmp_path: Path) -> None:
     with pytest.raises(
         sk.InvalidArgument, match=r"'yaer', and no folder is one; there are 'id', 'year', 'lang'"
     ):
-        sk.open(tmp_path, partitions="hive", columns=["yaer"])
+        sk.open(tmp_path, format=hive(form), columns=["yaer"])
 
 
 @pytest.mark.parametrize("form", ["numpy", "arrow"])
 def test_tables_may_be_decoded_otherwise(form: str, tmp_path: Path) -> None:
     corpus(tmp_path, "parquet")
-    ds = sk.open(tmp_path, partitions="hive", decode=form)
+    ds = sk.open(tmp_path, format=sk.formats.Tables(partitions="hive"), decode=form)
     batch, record = ds[[0, 9]], ds[9]
     if form == "arrow":
         assert batch.schema == ds.schema
-        assert batch.to_pylist() == [sk.open(tmp_path, partitions="hive")[row] for row in (0, 9)]
+        assert batch.to_pylist() == [
+            sk.open(tmp_path, format=sk.formats.Tables(partitions="hive"))[row] for row in (0, 9)
+        ]
         assert record.to_pylist() == batch.to_pylist()[1:]
         assert [each.num_rows for each in ds] == [1] * 18
     else:
@@ -322,7 +339,7 @@ def test_tables_may_be_decoded_otherwise(form: str, tmp_path: Path) -> None:
 def clashing(root: Path, form: str, own: Any) -> sk.Dataset:
     put(root / "y=1", form, [{"id": 0, "y": own}, {"id": 1, "y": own}])
     put(root / "y=2", form, [{"id": 2}])
-    return sk.open(root, partitions="hive")
+    return sk.open(root, format=hive(form))
 
 
 @pytest.mark.parametrize(
@@ -360,7 +377,7 @@ def test_without_a_folder_a_record_has_its_own_value(form: str, tmp_path: Path, 
     put(tmp_path / "y=1", form, [{"id": 0}])
     put(tmp_path / "y=2" / "z=3", form, [{"id": 1}])
     put(tmp_path / "other", form, [{"id": 2, "y": 7}, {"id": 3, "y": None}])
-    ds = sk.open(tmp_path, partitions="hive")
+    ds = sk.open(tmp_path, format=hive(form))
     records = {record["id"]: (record["y"], record["z"]) for record in ds}
     assert records == {0: (1, None), 1: (2, 3), 2: (7, None), 3: (None, None)}
     assert {record["id"]: (record["y"], record["z"]) for record in ds.to_arrow().to_pylist()} == records
@@ -384,13 +401,13 @@ def test_other_types_are_refused_at_once(tmp_path: Path) -> None:
         sk.InvalidArgument, match=r"column 'y' of the type int64, .* of the type double.*columns="
     ):
         clashing(tmp_path, "parquet", 1.0)
-    assert sk.open(tmp_path, partitions="hive", columns=["id"])[0] == {"id": 0}
+    assert sk.open(tmp_path, format=sk.formats.Tables(partitions="hive"), columns=["id"])[0] == {"id": 0}
 
 
 def test_texts_of_files_decide_the_type(tmp_path: Path) -> None:
     put(tmp_path / "zip=0123", "parquet", [{"zip": "0123"}])
     put(tmp_path / "zip=0456", "parquet", [{"zip": "0456"}])
-    ds = sk.open(tmp_path, partitions="hive")
+    ds = sk.open(tmp_path, format=sk.formats.Tables(partitions="hive"))
     assert list(ds) == [{"zip": "0123"}, {"zip": "0456"}]
     assert ds.schema.types == [pa.string()]
 
@@ -398,21 +415,23 @@ def test_texts_of_files_decide_the_type(tmp_path: Path) -> None:
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     put(tmp_path / "y=1", "jsonl", [{"id": 1}])
     with pytest.raises(sk.InvalidArgument, match='partitions must be "hive"'):
-        sk.open(tmp_path, partitions="year")  # type: ignore[arg-type]
+        sk.open(tmp_path, format=sk.formats.Tables(partitions="year"))  # type: ignore[arg-type]
     (tmp_path / "y=1" / "a.txt").write_text("a\n", encoding="utf-8")
     texts = str(tmp_path / "*" / "*.txt")
     with pytest.raises(sk.InvalidArgument, match=r"records must be dicts.*txt:PATH:COLUMN"):
-        sk.open(texts, partitions="hive")
-    assert list(sk.open(f"txt:{texts}:text", partitions="hive")) == [{"text": "a", "y": 1}]
+        sk.open(texts, format=sk.formats.Text(partitions="hive"))
+    assert list(sk.open(f"txt:{texts}:text", format=sk.formats.Text(partitions="hive"))) == [
+        {"text": "a", "y": 1}
+    ]
     with pytest.raises(sk.InvalidArgument, match="columns= is for tables"):
-        sk.open(str(tmp_path / "*" / "*.jsonl"), partitions="hive", columns=["id"])
+        sk.open(str(tmp_path / "*" / "*.jsonl"), format=sk.formats.Jsonl(partitions="hive"), columns=["id"])
 
 
 def test_holes_stay_where_they_are(tmp_path: Path) -> None:
     put(tmp_path / "y=1", "jsonl", [{"id": 1}])
     with (tmp_path / "y=1" / "a.jsonl").open("a", encoding="utf-8") as file:
         file.write("{\n")
-    ds = sk.open(tmp_path, partitions="hive", errors=lambda _: sk.HOLE)
+    ds = sk.open(tmp_path, format=sk.formats.Jsonl(partitions="hive"), errors=lambda _: sk.HOLE)
     assert list(ds) == [{"id": 1, "y": 1}, sk.HOLE]
     assert list(ds.select_columns(["y"])) == [{"y": 1}, sk.HOLE]
     assert list(ds.filter(where=[("y", "==", 1)])) == list(ds)
@@ -421,7 +440,7 @@ def test_holes_stay_where_they_are(tmp_path: Path) -> None:
 def test_keys_and_unions_work_over_folders(tmp_path: Path) -> None:
     put(tmp_path / "y=1", "jsonl", [{"id": 1}])
     put(tmp_path / "y=2", "jsonl", [{"id": 2}])
-    ds = sk.open(tmp_path, partitions="hive", key="id")
+    ds = sk.open(tmp_path, format=sk.formats.Jsonl(partitions="hive"), key="id")
     assert ds.key(2) == {"id": 2, "y": 2}
     both = sk.concat([ds, sk.from_sequence([{"id": 0.5, "z": 1}])], columns="union")
     assert list(both)[1:] == [{"id": 2.0, "y": 2, "z": None}, {"id": 0.5, "y": None, "z": 1}]

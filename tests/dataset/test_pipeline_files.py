@@ -283,7 +283,7 @@ def test_the_arguments_of_open_come_back(tmp_path: Path) -> None:
     data = write_data(tmp_path / "data")
     (data / "9.jsonl").write_text("{torn\n", encoding="utf-8")
     path = tmp_path / "p.json"
-    sk.open(data, errors=hole, max_open_files=2).save(path)
+    sk.open(data, errors=hole, storage=sk.Storage(max_open_files=2)).save(path)
     again = sk.load_dataset(path, functions={"hole": hole})
     assert again[30] is sk.HOLE
     assert json.loads(path.read_text())["nodes"][0]["files"]["max_open_files"] == 2

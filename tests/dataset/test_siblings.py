@@ -192,7 +192,7 @@ def without(key: str, *fields: str) -> dict[str, Any]:
 
 def test_fields_of_a_missing_sample_are_none(folder: Path) -> None:
     lacking(folder)
-    ds = opened(folder, missing="none")
+    ds = opened(folder, format=sk.formats.Tar(missing="none"))
     expected = [
         record("s0/000"),
         without("s0/001", "txt"),
@@ -208,7 +208,7 @@ def test_fields_of_a_missing_sample_are_none(folder: Path) -> None:
     assert [place.path for place in ds.locate(4)] == [str(folder / "b" / "0.tar")]
     assert ds.find(folder / "b" / "0.tar", 1) == [4]
     assert [each["txt"] for each in ds.select_columns(["txt"])] == [each["txt"] for each in expected]
-    columns = opened(folder, missing="none", columns=["txt", "__key__"])
+    columns = opened(folder, format=sk.formats.Tar(missing="none"), columns=["txt", "__key__"])
     assert list(columns) == [{"txt": each["txt"], "__key__": each["__key__"]} for each in expected]
     assert ds.source_column("file")[4]["file"].endswith("b/0.tar")
 
@@ -221,7 +221,7 @@ def test_a_key_twice_cannot_be_matched_by_key(folder: Path) -> None:
         pytest.warns(sk.DuplicateKeys),
         pytest.raises(sk.UnsupportedFormat, match="rows 0 and 2 have the key"),
     ):
-        opened(folder, missing="none")
+        opened(folder, format=sk.formats.Tar(missing="none"))
 
 
 def test_other_numbers_of_shards_need_a_join(folder: Path) -> None:
@@ -240,13 +240,20 @@ def test_equal_fields_need_a_suffix(folder: Path) -> None:
     ):
         opened(folder, "a", "c")
     whole = {**record(ALL[0]), "txt_c": "c", "cls_c": 7}
-    assert opened(folder, "a", "b", "c", suffix={"c": "_c"})[0] == whole
-    assert opened(folder, "a", "c", suffix="_2")[0] == {
+    assert opened(folder, "a", "b", "c", format=sk.formats.Tar(suffix={"c": "_c"}))[0] == whole
+    assert opened(folder, "a", "c", format=sk.formats.Tar(suffix="_2"))[0] == {
         **{name: value for name, value in record(ALL[0]).items() if name != "txt"},
         "txt": "c",
         "cls_2": 7,
     }
-    ds = opened(folder, "a", "b", "c", suffix={"a": "_a", "c": "_c"}, columns=["cls_c", "txt", "cls_a"])
+    ds = opened(
+        folder,
+        "a",
+        "b",
+        "c",
+        format=sk.formats.Tar(suffix={"a": "_a", "c": "_c"}),
+        columns=["cls_c", "txt", "cls_a"],
+    )
     assert list(ds[0].items()) == [("cls_c", 7), ("txt", "caption of s0/000"), ("cls_a", 6)]
     assert opened(folder, "a", "c", columns=["jpg", "txt"])[0] == {"jpg": b"image of s0/000", "txt": "c"}
 
@@ -258,11 +265,21 @@ def test_equal_fields_need_a_suffix(folder: Path) -> None:
         ({3: "a/*.tar"}, {}, sk.WrongType, "must be names"),
         ({"a": None}, {}, sk.WrongType, "a list of those; got None"),
         ({"a": {"b": "c"}}, {}, sk.WrongType, "a list of those; got {'b': 'c'}"),
-        ({"a": "a/*.tar"}, {"suffix": ""}, sk.InvalidArgument, "suffix must be a text"),
-        ({"a": "a/*.tar"}, {"suffix": {"x": "_"}}, sk.InvalidArgument, "suffix has 'x'"),
+        (
+            {"a": "a/*.tar"},
+            {"format": sk.formats.Tar(suffix="")},
+            sk.InvalidArgument,
+            "suffix must be a text",
+        ),
+        (
+            {"a": "a/*.tar"},
+            {"format": sk.formats.Tar(suffix={"x": "_"})},
+            sk.InvalidArgument,
+            "suffix has 'x'",
+        ),
         ({"a": "a/*.tar"}, {"key": "cls"}, sk.InvalidArgument, "key="),
         ({"a": "a/*.tar", "b": "l.jsonl"}, {}, sk.InvalidArgument, "a dict is for sibling archives"),
-        ("a/*.tar", {"suffix": "_b"}, sk.InvalidArgument, "suffix="),
+        ("a/*.tar", {"format": sk.formats.Tar(suffix="_b")}, sk.InvalidArgument, "suffix="),
         ({"a": "nothing/*.tar"}, {}, sk.DataNotFound, "nothing"),
     ],
 )
@@ -284,10 +301,10 @@ def test_fingerprints_differ_where_records_do(folder: Path) -> None:
     )
     others = [
         opened(folder, columns=["txt"]),
-        opened(folder, missing="none"),
+        opened(folder, format=sk.formats.Tar(missing="none")),
         opened(folder, decode="bytes"),
         opened(folder, "b", "a"),
-        opened(folder, suffix="_b"),
+        opened(folder, format=sk.formats.Tar(suffix="_b")),
     ]
     assert len({plain, *(other.fingerprint for other in others)}) == 6
 
@@ -305,7 +322,7 @@ def test_copies_of_processes_are_the_same(folder: Path, order: str) -> None:
 def test_a_pipeline_file_holds_sibling_archives(folder: Path) -> None:
     for options in (
         {},
-        {"missing": "none", "columns": ["txt", "jpg"], "suffix": {"b": "_b"}},
+        {"format": sk.formats.Tar(missing="none", suffix={"b": "_b"}), "columns": ["txt", "jpg"]},
         {
             "columns": ["txt"],
         },
@@ -330,7 +347,10 @@ def test_keys_are_read_without_the_fields(folder: Path) -> None:
         assert "s2/001" in keys
         assert "s2/003" not in keys
     lacking(folder)
-    assert list(opened(folder, missing="none", columns=["txt"]).keys())[3:5] == ["s0/004", "s0/002"]
+    assert list(opened(folder, format=sk.formats.Tar(missing="none"), columns=["txt"]).keys())[3:5] == [
+        "s0/004",
+        "s0/002",
+    ]
 
 
 def test_orders_filters_and_streams_over_sibling_archives(folder: Path) -> None:

@@ -155,8 +155,8 @@ def test_columns_of_lines_are_refused_with_the_way_out(tmp_path: Path) -> None:
 def test_strict_names_what_differs(tmp_path: Path) -> None:
     write(tmp_path, [(3, 2, "all"), (3, 2, "other")])
     with pytest.raises(UnsupportedFormat, match=r"part-1.parquet.*adds 'tags'.*'id' is int32 and not int64"):
-        sk.open(tmp_path, strict=True)
-    assert sk.open(str(tmp_path / "part-0.parquet"), strict=True)[0]["id"] == 0
+        sk.open(tmp_path, format=sk.formats.Tables(strict=True))
+    assert sk.open(str(tmp_path / "part-0.parquet"), format=sk.formats.Tables(strict=True))[0]["id"] == 0
 
 
 def test_types_without_a_common_one_are_refused_by_name(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_dataset_survives_pickling_threads_and_forks(tmp_path: Path) -> None:
 
 def test_more_files_than_may_be_open(tmp_path: Path) -> None:
     records = write(tmp_path, [(2, 2, "few")] * 30)
-    dataset = sk.open(tmp_path, max_open_files=3)
+    dataset = sk.open(tmp_path, storage=sk.Storage(max_open_files=3))
     rows = [(7 * i) % 60 for i in range(60)]
     assert dataset[rows] == [records[row] for row in rows]
     assert [dataset[row] for row in rows] == [records[row] for row in rows]
@@ -433,7 +433,7 @@ import sys
 import seekable as sk
 assert False, "python runs without -O"
 try:
-    sk.open(sys.argv[1], jobs=1, columns=["nope"])
+    sk.open(sys.argv[1], index=sk.Index(jobs=1), columns=["nope"])
 except sk.InvalidArgument as error:
     print(error)
 """

@@ -80,7 +80,7 @@ def test_python_values_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
     path, _ = written(folder, kind)
     truth = python_values(folder, kind)
     for rows in SOME:
-        records = sk.open(path, jobs=1)[rows]
+        records = sk.open(path, index=sk.Index(jobs=1))[rows]
         for record, row in zip(records, rows, strict=True):
             for name, values in truth.items():
                 assert repr(record[name]) == repr(values[row]), (name, row, rows)
@@ -89,7 +89,7 @@ def test_python_values_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrow_batches_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
     path, table = written(folder, kind)
-    dataset = sk.open(path, jobs=1, decode="arrow")
+    dataset = sk.open(path, decode="arrow", index=sk.Index(jobs=1))
     truth = python_values(folder, kind)
     batches = [(rows, dataset[rows]) for rows in SOME]
     batches += [([row], dataset[row]) for row in (0, ROWS - 1)]
@@ -115,7 +115,7 @@ def test_numpy_values_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
     path, table = written(folder, kind)
     full = [name for name in table.column_names if not table[name].null_count]
     truth = {name: as_numpy(table[name]) for name in full}
-    dataset = sk.open(path, jobs=1, decode="numpy")
+    dataset = sk.open(path, decode="numpy", index=sk.Index(jobs=1))
     for row in (0, 59, 60, ROWS - 1):
         record = dataset[row]
         for name, values in truth.items():
@@ -177,4 +177,4 @@ def test_types_that_pyarrow_has_no_arrays_of_are_refused_by_name(
     with ipc.new_file(path, pa.schema({"n": pa.int8(), "took": made.get(within, lambda: kind)()})):
         pass
     with pytest.raises(sk.UnsupportedFormat, match=rf"a\.arrow.*'took'.*{name}.*month_day_nano_interval"):
-        sk.open(path, jobs=1)
+        sk.open(path, index=sk.Index(jobs=1))

@@ -67,12 +67,12 @@ def test_specs_of_tokens_are_opened_alone_and_never_as_a_stream() -> None:
 @pytest.mark.parametrize("name", ["a.npy", "train.bin", "a.ds"])
 def test_files_that_may_be_of_tokens_are_opened_where_the_user_names_them(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\1\0\2\0")
-    with pytest.raises(sk.InvalidArgument, match=rf"{name}' does not say of which type .* dtype='uint16'"):
+    with pytest.raises(sk.InvalidArgument, match=rf"{name}' does not say of which type .*dtype='uint16'"):
         sk.open(tmp_path / name)
-    told = rf"'{name}' in it is a file of tokens or .* sk\.open\('tokens:PATH'\), with dtype="
+    told = rf"'{name}' in it is a file of tokens or .*'tokens:PATH'\), with format=sk\.formats\.Tokens"
     with pytest.raises(sk.UnsupportedFormat, match=told):
         sk.open(tmp_path)
-    assert sk.open(tmp_path, dtype="uint16")[0]["tokens"].tolist() == [1, 2]
+    assert sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))[0]["tokens"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

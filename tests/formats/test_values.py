@@ -57,7 +57,7 @@ def written(folder: Path, suffix: str, made: pa.Array) -> Path:
 @pytest.mark.parametrize(("name", "suffix"), sample(itertools.product(BEYOND, ["arrow", "parquet"]), of=2))
 def test_a_value_that_python_has_none_for(tmp_path: Path, name: str, suffix: str) -> None:
     path = written(tmp_path, suffix, BEYOND[name])
-    dataset = sk.open(path, jobs=1)
+    dataset = sk.open(path, index=sk.Index(jobs=1))
     there = rf"a\.{suffix}: row {BAD}, column 'when'.*decode=\"arrow\""
     for rows in (BAD, [BAD], [3, BAD], list(range(ROWS)), np.random.default_rng(0).permutation(ROWS)):
         with pytest.raises(sk.BadValue, match=there):
@@ -67,15 +67,17 @@ def test_a_value_that_python_has_none_for(tmp_path: Path, name: str, suffix: str
     assert [record["id"] for record in dataset[:BAD]] == list(range(BAD))
     assert dataset[BAD + 1]["id"] == BAD + 1
     # The ways out.
-    assert sk.open(path, jobs=1, columns=["id"])[BAD] == {"id": BAD}
-    assert sk.open(path, jobs=1, decode="arrow")[BAD]["when"].equals(BEYOND[name].slice(BAD, 1))
+    assert sk.open(path, columns=["id"], index=sk.Index(jobs=1))[BAD] == {"id": BAD}
+    assert sk.open(path, decode="arrow", index=sk.Index(jobs=1))[BAD]["when"].equals(
+        BEYOND[name].slice(BAD, 1)
+    )
     told: list[CorruptRecord] = []
 
     def note(error: CorruptRecord) -> Any:
         told.append(error)
         return sk.HOLE
 
-    held = sk.open(path, jobs=1, errors=note)
+    held = sk.open(path, errors=note, index=sk.Index(jobs=1))
     assert [row for row, record in enumerate(held) if record is sk.HOLE] == [BAD]
     assert isinstance(told[0], CorruptRecord)
     assert (told[0].row, type(told[0].cause)) == (BAD, sk.BadValue)
@@ -84,7 +86,7 @@ def test_a_value_that_python_has_none_for(tmp_path: Path, name: str, suffix: str
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
 @pytest.mark.parametrize("name", ["a time of day with nanoseconds", "a date within a list"])
 def test_a_value_that_numpy_has_none_for(tmp_path: Path, name: str, suffix: str) -> None:
-    dataset = sk.open(written(tmp_path, suffix, BEYOND[name]), jobs=1, decode="numpy")
+    dataset = sk.open(written(tmp_path, suffix, BEYOND[name]), decode="numpy", index=sk.Index(jobs=1))
     there = rf"a\.{suffix}: row {BAD}, column 'when'"
     for rows in (BAD, [3, BAD]):
         with pytest.raises(sk.BadValue, match=there):
@@ -107,7 +109,7 @@ import seekable as sk
 for path in sys.argv[1:]:
     for row in (0, 1):
         try:
-            print(sk.open(path, jobs=1)[row])
+            print(sk.open(path, index=sk.Index(jobs=1))[row])
         except sk.BadValue as error:
             print(error)
 """
@@ -140,7 +142,7 @@ def two(folder: Path, first: pa.Array, second: pa.Array) -> tuple[Path, Path]:
 
 def test_a_value_that_does_not_fit_the_type_of_another_file(tmp_path: Path) -> None:
     two(tmp_path, pa.array([0.5]), pa.array([1, 2**53 + 1, 3]))
-    dataset = sk.open(tmp_path, jobs=1)
+    dataset = sk.open(tmp_path, index=sk.Index(jobs=1))
     message = (
         r"b\.parquet: row 1, column 'n': the type is int64 here and double in .*a\.parquet.*does not fit "
         r"double.*sk\.concat\(\[a, b\.cast\("
@@ -153,7 +155,7 @@ def test_a_value_that_does_not_fit_the_type_of_another_file(tmp_path: Path) -> N
     with pytest.raises(sk.BadValue, match=message):
         dataset.to_arrow()
     assert [dataset[row]["n"] for row in (0, 1, 3)] == [0.5, 1.0, 3.0]
-    holes = sk.open(tmp_path, jobs=1, errors=lambda _: sk.HOLE)
+    holes = sk.open(tmp_path, errors=lambda _: sk.HOLE, index=sk.Index(jobs=1))
     assert [record is sk.HOLE for record in holes] == [False, False, True, False]
 
 
@@ -162,8 +164,8 @@ def test_files_whose_types_have_none_in_common_name_both_and_the_way_out(tmp_pat
     with pytest.raises(
         sk.UnsupportedFormat, match=r"a\.parquet.*b\.parquet.*'n' is int64 and not string.*cast"
     ):
-        sk.open(tmp_path, jobs=1)
-    both = sk.concat([sk.open(first, jobs=1), sk.open(second, jobs=1)])
+        sk.open(tmp_path, index=sk.Index(jobs=1))
+    both = sk.concat([sk.open(first, index=sk.Index(jobs=1)), sk.open(second, index=sk.Index(jobs=1))])
     assert [record["n"] for record in both] == ["x", 1]
     with pytest.raises(
         sk.InvalidArgument, match=r"'n' is string in .*a\.parquet and int64 in .*b\.parquet.*ds\.cast"
@@ -173,7 +175,7 @@ def test_files_whose_types_have_none_in_common_name_both_and_the_way_out(tmp_pat
 
 def test_a_record_of_errors_that_does_not_fit_the_columns(tmp_path: Path) -> None:
     two(tmp_path, pa.array([0.5]), pa.array([2**53 + 1]))
-    dataset = sk.open(tmp_path, jobs=1, errors=lambda _: {"n": "many"})
+    dataset = sk.open(tmp_path, errors=lambda _: {"n": "many"}, index=sk.Index(jobs=1))
     assert dataset[1] == {"n": "many"}
     with pytest.raises(sk.InvalidArgument, match=r"errors= returned \{'n': 'many'\}"):
         dataset.to_arrow()

@@ -30,7 +30,7 @@ def caches(folder: Path, rng: random.Random) -> None:
             f"{name} {row} {rng.getrandbits(64):x} {'x' * 40_000}" for row in range(rng.randrange(5, 12))
         )
         (data / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    right = list(sk.open(data, index_dir=folder / "local"))
+    right = list(sk.open(data, index=sk.Index(folder=folder / "local")))
     limit = rng.choice(["", str(2 * UNIT_BYTES)])
     with (
         mock.patch.dict(os.environ, {FOLDER_VARIABLE: str(cache), BYTES_VARIABLE: limit}),
@@ -51,7 +51,7 @@ def read(address: str, folder: Path) -> list[str]:
     """Return all records as a process that begins reads them; the cache is written when it ends."""
     disk_cache._cache_in.cache_clear()
     try:
-        return list(sk.open(address, index_dir=folder / "index"))
+        return list(sk.open(address, index=sk.Index(folder=folder / "index")))
     finally:
         fetchers.fetcher().close()
 

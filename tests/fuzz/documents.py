@@ -109,7 +109,7 @@ def saved_states(folder: Path, rng: random.Random) -> None:
 def pipeline_files(folder: Path, rng: random.Random) -> None:
     """Damage a pipeline file: it gives the same pipeline, or is refused."""
     (folder / "a.txt").write_text("".join(f"line {row}\n" for row in range(30)))
-    lines = sk.open(folder / "a.txt", jobs=1)
+    lines = sk.open(folder / "a.txt", index=sk.Index(jobs=1))
     saved = sk.mix(
         [lines.shuffle(seed=4), lines.split({"a": 0.5, "b": 0.5}, seed=1)["a"]], weights=[1, 2], seed=3
     )

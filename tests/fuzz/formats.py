@@ -51,7 +51,7 @@ def damage(rng: random.Random, paths: list[Path]) -> Path:
 
 
 def opener(case: Case, folder: Path) -> one_answer.Opening:
-    return partial(sk.open, source_of(case.asked, str(folder)), jobs=1, **case.options)
+    return partial(sk.open, source_of(case.asked, str(folder)), index=sk.Index(jobs=1), **case.options)
 
 
 INDEXES = {".seekable", ".seekable.idx"}

@@ -48,7 +48,7 @@ def opened(folder: Path, data: bytes, rng: random.Random) -> None:
     os.utime(path, ns=(10**18, 10**18 + rng.randrange(10**9)))
     told = ""
     try:
-        ds = sk.open(path, decode="bytes", group=rng.choice([None, "key"]))
+        ds = sk.open(path, format=sk.formats.Tar(group=rng.choice([None, "key"])), decode="bytes")
     except sk.UnsupportedFormat as error:
         told = str(error)
     if told:

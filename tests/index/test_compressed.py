@@ -152,7 +152,7 @@ def test_an_executor_builds_the_same(name: str, tmp_path: Path) -> None:
     for folder in ("a", "b"):
         write(tmp_path / folder / name, packed(name))
     with ThreadPoolExecutor(2) as executor:
-        one = sk.open(tmp_path / "a", executor=executor)
+        one = sk.open(tmp_path / "a", index=sk.Index(executor=executor))
     assert sk.open(tmp_path / "b").fingerprint == one.fingerprint
     tables = [{path.name for path in (tmp_path / folder / ".seekable").glob("points-*")} for folder in "ab"]
     assert tables[0] == tables[1]

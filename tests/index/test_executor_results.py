@@ -69,9 +69,9 @@ def test_no_result_is_large_for_many_records(tmp_path: Path) -> None:
     write(tmp_path / "many.txt", b"a\n" * 1_000_000)
     fill(tmp_path / "small", files=300)
     executor = Elsewhere()
-    here = sk.open(tmp_path / "many.txt", index_dir=tmp_path / "here", jobs=1)
-    lines = sk.open(tmp_path / "many.txt", index_dir=tmp_path / "there", executor=executor)
-    sk.open(tmp_path / "small", index_dir=tmp_path / "there", executor=executor)
+    here = sk.open(tmp_path / "many.txt", index=sk.Index(folder=tmp_path / "here", jobs=1))
+    lines = sk.open(tmp_path / "many.txt", index=sk.Index(folder=tmp_path / "there", executor=executor))
+    sk.open(tmp_path / "small", index=sk.Index(folder=tmp_path / "there", executor=executor))
     assert max(executor.sizes) < 1000
     assert lines.fingerprint == here.fingerprint
     assert offsets_in(tmp_path / "here").items() <= offsets_in(tmp_path / "there").items()

@@ -37,7 +37,7 @@ def counted(record: dict[str, Any]) -> Any:
 def opened(asked: Any, **options: Any) -> tuple[sk.Dataset, list[Any]]:
     """Open with keys, and return which keys were read for it."""
     calls.clear()
-    ds = sk.open(asked, key=counted, version=1, jobs=1, **options)
+    ds = sk.open(asked, key=counted, version=1, index=sk.Index(jobs=1, **options))
     return ds, list(calls)
 
 
@@ -262,7 +262,7 @@ def test_indexes_of_files_that_changed_are_removed_an_hour_later(tmp_path: Path)
 
 def test_index_dir_holds_the_keys_too(tmp_path: Path) -> None:
     fill(tmp_path / "data" / "a.jsonl", "a")
-    ds, _ = opened(tmp_path / "data", index_dir=tmp_path / "indexes")
+    ds, _ = opened(tmp_path / "data", folder=tmp_path / "indexes")
     check(ds)
     assert not (tmp_path / "data" / ".seekable").exists()
     assert len(list((tmp_path / "indexes").rglob("keys-*"))) == 2

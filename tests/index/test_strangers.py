@@ -26,7 +26,7 @@ def test_an_index_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_remo
         with pytest.raises(AccessDenied, match=r"\.seekable' is a link.*index_dir="):
             sk.open(tmp_path / "data" / "a.txt")
     assert os.listdir(tmp_path / "work") == ["result.tmp"]
-    assert list(sk.open(tmp_path / "data" / "a.txt", index_dir=tmp_path / "own")) == ["one"]
+    assert list(sk.open(tmp_path / "data" / "a.txt", index=sk.Index(folder=tmp_path / "own"))) == ["one"]
 
 
 def test_a_lock_that_is_a_link_is_refused_and_its_file_keeps_its_bytes(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ class Stopping(RayExecutor):
 executor = Stopping(sys.argv[1], most=1)
 folder = sys.argv[3]
 if sys.argv[4] == "index":
-    sk.open(f"{folder}/large.txt", executor=executor)
+    sk.open(f"{folder}/large.txt", index=sk.Index(executor=executor))
 else:
     records = sk.open(f"{folder}/corpus")
     records.write_jsonl(f"{folder}/there", rows_per_file=100, executor=executor)
@@ -199,9 +199,9 @@ def test_after_a_killed_driver_the_same_call_goes_on(ray_cluster: RayCluster, tm
     for driver in drivers:
         next(driver)
     with Counting() as executor:
-        large = sk.open(tmp_path / "large.txt", executor=executor)
+        large = sk.open(tmp_path / "large.txt", index=sk.Index(executor=executor))
         assert executor.requests == 2
-        here = sk.open(tmp_path / "large.txt", index_dir=tmp_path / "index", jobs=1)
+        here = sk.open(tmp_path / "large.txt", index=sk.Index(folder=tmp_path / "index", jobs=1))
         assert large.fingerprint == here.fingerprint
         assert index_files(tmp_path / ".seekable").items() >= index_files(tmp_path / "index").items()
         records = sk.open(corpus)

@@ -125,7 +125,10 @@ def test_an_index_and_a_filter_are_those_of_one_process(two: SlurmExecutor, tmp_
         for part in range(3):
             lines = (f'{{"id": {number}, "part": {part}}}\n' for number in range(200))
             (tmp_path / folder / f"{part}.jsonl").write_text("".join(lines), encoding="utf-8")
-    ours, theirs = sk.open(str(tmp_path / "one")), sk.open(str(tmp_path / "other"), executor=two)
+    ours, theirs = (
+        sk.open(str(tmp_path / "one")),
+        sk.open(str(tmp_path / "other"), index=sk.Index(executor=two)),
+    )
     assert list(theirs) == list(ours)
     assert theirs.fingerprint == ours.fingerprint
     kept = theirs.filter(lambda record: record["id"] % 7 == 0, executor=two)

@@ -52,7 +52,7 @@ def test_every_holder_is_indexed_and_read(case: Case, binary: bool, tmp_path: Pa
     if not binary and case.holder not in {"token-vector", "posterior", "matrix"}:
         return
     (tmp_path / "a.ark").write_bytes(data)
-    ds = sk.open(tmp_path / "a.ark", holder=case.holder)
+    ds = sk.open(tmp_path / "a.ark", format=sk.formats.Kaldi(holder=case.holder))
     assert [key for key, _ in ds] == list(ds.keys()) == ["utt0", "utt1", "utt2", "utt3"]
     for _, value in ds:
         assert dumped(case.holder, value, binary=binary) == body
@@ -87,7 +87,7 @@ def test_an_archive_cut_anywhere_gives_the_whole_entries_and_then_an_error(
     for end in cuts:
         path = tmp_path / f"{end}.ark"
         path.write_bytes(data[:end])
-        ds = sk.open(path, holder=holder)
+        ds = sk.open(path, format=sk.formats.Kaldi(holder=holder))
         good = sum(edge <= end for edge in whole)
         assert len(ds) == good + (end not in whole), end
         for row in range(good):
@@ -123,9 +123,9 @@ def test_an_archive_of_another_holder_is_refused(tmp_path: Path, holder: str, to
     archive, _ = write_table(tmp_path, matrices(40))
     if told is not None:
         with pytest.raises(sk.UnsupportedFormat, match=told):
-            sk.open(archive, holder=holder)
+            sk.open(archive, format=sk.formats.Kaldi(holder=holder))
     with pytest.raises(sk.UnsupportedFormat, match="is no archive: expected a key"):
-        sk.open(made(tmp_path / "b.ark", b"\0B" + bytes(100)), holder="vector")
+        sk.open(made(tmp_path / "b.ark", b"\0B" + bytes(100)), format=sk.formats.Kaldi(holder="vector"))
 
 
 def made(path: Path, data: bytes) -> Path:
@@ -204,10 +204,10 @@ def test_entries_that_tell_no_holder_do_not_hide_those_that_do(tmp_path: Path) -
 def test_commands_that_are_allowed_tell_the_holder(tmp_path: Path) -> None:
     made(tmp_path / "a.ark", b"a " + dumped("matrix", np.ones((2, 3))))
     made(tmp_path / "a.scp", f"a tail -c +3 {tmp_path}/a.ark |\n".encode())
-    assert sk.open(tmp_path / "a.scp", pipes="allow")[0][1].shape == (2, 3)
+    assert sk.open(tmp_path / "a.scp", format=sk.formats.Kaldi(pipes="allow"))[0][1].shape == (2, 3)
     for pipes in ("refuse", "specifier"):
         with pytest.raises(sk.InvalidArgument, match="run only with pipes='allow'"):
-            sk.open(tmp_path / "a.scp", pipes=pipes)
+            sk.open(tmp_path / "a.scp", format=sk.formats.Kaldi(pipes=pipes))
 
 
 def test_a_first_line_that_is_longer_than_what_is_looked_at_tells_nothing(tmp_path: Path) -> None:
@@ -233,17 +233,18 @@ def test_a_format_may_name_the_holder(tmp_path: Path) -> None:
         with pytest.raises(sk.InvalidArgument, match="must be one of"):
             format_named(name)
     assert FORMATS["ark"].holder is None
-    with pytest.raises(sk.InvalidArgument, match="holder= is for Kaldi's tables"):
-        sk.open(made(tmp_path / "a.jsonl", b"{}\n"), holder="matrix")
-    with pytest.raises(sk.InvalidArgument, match="pipes= is for Kaldi's tables"):
-        sk.open(tmp_path / "a.jsonl", pipes="allow")
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    made(lines / "a.jsonl", b"{}\n")
+    with pytest.raises(sk.InvalidArgument, match=r"Kaldi\(\.\.\.\) is for ark, scp.* is jsonl"):
+        sk.open(lines, format=sk.formats.Kaldi(holder="matrix"))
     with pytest.raises(sk.WrongType, match="holder must be"):
-        sk.open(path, holder=5, format="ark")  # type: ignore[arg-type]
+        sk.open(path, format=sk.formats.Kaldi(holder=5))  # type: ignore[arg-type]
     with pytest.raises(sk.InvalidArgument, match="did you mean 'matrix'"):
-        sk.open(path, holder="matrx", format="ark")
-    for options in ({"key": "id"}, {"partitions": "hive"}, {"decode": "json"}, {"columns": ["a"]}):
+        sk.open(path, format=sk.formats.Kaldi(holder="matrx"))
+    for options in ({"key": "id"}, {"decode": "json"}, {"columns": ["a"]}):
         with pytest.raises(sk.InvalidArgument):
-            sk.open(path, holder="int32-vector", format="ark", **options)
+            sk.open(path, format=sk.formats.Kaldi(holder="int32-vector"), **options)
 
 
 class Count:
@@ -265,11 +266,19 @@ class Other(Count):
 def test_a_class_in_the_style_of_kaldi_is_a_holder(tmp_path: Path) -> None:
     data = b"".join(f"utt{n} ".encode() + dumped("int32", n) for n in range(30))
     path = made(tmp_path / "a.ark", data)
-    ds = sk.open(path, holder=Count)
+    ds, other = (sk.open(path, format=sk.formats.Kaldi(holder=holder)) for holder in (Count, Other))
     assert [value.number for _, value in ds] == list(range(30))
     assert ds.key("utt7")[1].number == 7
-    assert sk.open(path, holder=Other).node.files.entry(0).format != ds.node.files.entry(0).format  # type: ignore[attr-defined]
-    assert len({sk.open(path, holder=Count, version=version).fingerprint for version in (None, 1, 2)}) == 3
+    assert other.node.files.entry(0).format != ds.node.files.entry(0).format  # type: ignore[attr-defined]
+    assert (
+        len(
+            {
+                sk.open(path, format=sk.formats.Kaldi(holder=Count), version=version).fingerprint
+                for version in (None, 1, 2)
+            }
+        )
+        == 3
+    )
     loader = sk.Loader(ds.map(number_of).shuffle(seed=1), batch_size=5, workers=1, collate=list)
     assert sorted(number for batch in loader for number in batch) == list(range(30))
 
@@ -282,7 +291,7 @@ def number_of(record: Any) -> int:
 def test_objects_longer_than_the_first_bytes_and_than_a_chunk(tmp_path: Path, binary: bool) -> None:  # noqa: FBT001
     value = np.arange(400_000, dtype="f4").reshape(-1, 100)
     archive, script = write_table(tmp_path, {"a": value, "b": value[:9]}, binary=binary)
-    for ds in (sk.open(archive, holder="matrix"), sk.open(script)):
+    for ds in (sk.open(archive, format=sk.formats.Kaldi(holder="matrix")), sk.open(script)):
         assert ds.shapes().tolist() == [[4000, 100], [9, 100]]  # type: ignore[union-attr]
         np.testing.assert_array_equal(ds.key("a")[1], value)
     archive.write_bytes(archive.read_bytes()[:70_000])

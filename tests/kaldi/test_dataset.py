@@ -46,7 +46,9 @@ def same(one: Any, other: Any) -> bool:
 def test_every_way_to_name_a_table_gives_its_entries(tmp_path: Path, spec: str, binary: bool) -> None:  # noqa: FBT001
     values = matrices()
     write_table(tmp_path, values, binary=binary)
-    ds = sk.open(spec.format(tmp_path / "feats"), holder=None if binary else "matrix")
+    ds = sk.open(
+        spec.format(tmp_path / "feats"), format=sk.formats.Kaldi(holder=None if binary else "matrix")
+    )
     assert [key for key, _ in ds] == list(values)
     for row, (key, value) in enumerate(values.items()):
         assert same(ds.key(key), ds[row])

@@ -40,7 +40,7 @@ def test_relative_paths_begin_at_the_current_folder_and_then_at_the_script(
     write_table(tmp_path / "here", {"utt0": values["utt1"]})
     source = script(tmp_path, "utt0 feats.ark:5", "utt1 no.ark:5")
     monkeypatch.chdir(tmp_path / "here")
-    ds = sk.open(source, holder="matrix")
+    ds = sk.open(source, format=sk.formats.Kaldi(holder="matrix"))
     assert np.array_equal(ds[0][1], values["utt1"])
     (tmp_path / "else").mkdir()
     monkeypatch.chdir(tmp_path / "else")
@@ -63,7 +63,7 @@ def test_ranges_read_parts(tmp_path: Path) -> None:
     for spec in ("scp:", "scp,p:"):
         path = script(tmp_path, f"a {archive}:2[4:99]").replace("scp:", spec)
         with pytest.raises(sk.CorruptRecord, match=r"the range \[4:99\] must lie in the 6 rows"):
-            sk.open(path, holder="matrix")[0]
+            sk.open(path, format=sk.formats.Kaldi(holder="matrix"))[0]
 
 
 LINES = {
@@ -87,7 +87,9 @@ LINES = {
 def test_a_line_that_cannot_be_read_is_an_error_with_its_place(tmp_path: Path, line: str, told: str) -> None:
     archive, _ = write_table(tmp_path, matrices(2))
     good = f"good {archive}:5"
-    ds = sk.open(script(tmp_path, good, line.format(archive), "other" + good), holder="matrix")
+    ds = sk.open(
+        script(tmp_path, good, line.format(archive), "other" + good), format=sk.formats.Kaldi(holder="matrix")
+    )
     assert len(ds) == 3
     assert np.array_equal(ds[0][1], ds[2][1])
     for read in (lambda: ds[1], lambda: list(ds), lambda: ds[[2, 1]]):
@@ -115,7 +117,9 @@ def test_the_option_p_leaves_out_what_cannot_be_read(tmp_path: Path) -> None:
     assert sk.open(source, errors=found.append)[1] is None
     assert found[0].row == 1
     with pytest.raises(sk.CorruptRecord, match="PipeRefused"):
-        sk.open(script(tmp_path, "a sox x |").replace("scp:", "scp,p:"), holder="wave")[0]
+        sk.open(
+            script(tmp_path, "a sox x |").replace("scp:", "scp,p:"), format=sk.formats.Kaldi(holder="wave")
+        )[0]
 
 
 def test_commands_run_only_with_leave(tmp_path: Path) -> None:
@@ -132,12 +136,12 @@ def test_commands_run_only_with_leave(tmp_path: Path) -> None:
     assert ds[0][1].shape == ds[1][1].shape == (2, 2)
     with pytest.raises(sk.CorruptRecord, match=r"PipeRefused.*pipes='allow'"):
         ds[2]
-    ds = sk.open(script(tmp_path, *lines), pipes="allow")
+    ds = sk.open(script(tmp_path, *lines), format=sk.formats.Kaldi(pipes="allow"))
     assert np.array_equal(ds[2][1], np.ones((2, 2)))
     with pytest.raises(sk.CorruptRecord, match=r"PipeFailed.*exit code 3"):
         ds[3]
     with pytest.raises(sk.InvalidArgument, match="pipes must be"):
-        sk.open(script(tmp_path, *lines), pipes="maybe")  # type: ignore[arg-type]
+        sk.open(script(tmp_path, *lines), format=sk.formats.Kaldi(pipes="maybe"))  # type: ignore[arg-type]
 
 
 def test_an_indexed_archive_that_changes_is_stale(tmp_path: Path) -> None:
@@ -231,7 +235,10 @@ def test_keys_that_several_entries_have_warn(tmp_path: Path) -> None:
 def test_no_object_is_read_to_index_keys(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ds = sk.open(script(tmp_path, *(f"utt{n} /no/such:{n}" for n in range(50))), holder="matrix")
+        ds = sk.open(
+            script(tmp_path, *(f"utt{n} /no/such:{n}" for n in range(50))),
+            format=sk.formats.Kaldi(holder="matrix"),
+        )
     keys = ds.keys()
     assert "utt7" in keys
     with pytest.raises(sk.CorruptRecord, match="/no/such"):

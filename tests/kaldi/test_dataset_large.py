@@ -34,7 +34,7 @@ def script(folder: Path, lines: int) -> str:
     with path.open("w") as file:
         file.writelines(f"utt-{row:08d} {folder}/raw.{row % 40}.ark:{row * 997}\n" for row in range(lines))
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    sk.open(path, holder="matrix")
+    sk.open(path, format=sk.formats.Kaldi(holder="matrix"))
     return str(path)
 
 

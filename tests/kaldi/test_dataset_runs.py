@@ -90,7 +90,9 @@ def test_a_pipeline_file_opens_the_table_again(tmp_path: Path, kind: str) -> Non
 def test_commands_of_a_pipeline_run_if_the_caller_says_so(tmp_path: Path) -> None:
     archive, _ = write_table(tmp_path, matrices(2))
     (tmp_path / "a.scp").write_text(f"a tail -c +6 {archive} |\n")
-    sk.open(tmp_path / "a.scp", holder="matrix", pipes="allow").save(tmp_path / "p.json")
+    sk.open(tmp_path / "a.scp", format=sk.formats.Kaldi(holder="matrix", pipes="allow")).save(
+        tmp_path / "p.json"
+    )
     with pytest.raises(sk.CorruptRecord, match="PipeRefused"):
         sk.load_dataset(tmp_path / "p.json")[0]
     assert sk.load_dataset(tmp_path / "p.json", pipes="allow")[0][1].shape == (1, 3)
@@ -107,7 +109,7 @@ def test_a_folder_of_archives_and_scripts_asks_which(tmp_path: Path) -> None:
 
 def test_a_pipeline_of_a_permissive_table_stays_permissive(tmp_path: Path) -> None:
     (tmp_path / "a.scp").write_text("a no.ark:5\n")
-    sk.open(f"scp,p:{tmp_path}/a.scp", holder="matrix").save(tmp_path / "p.json")
+    sk.open(f"scp,p:{tmp_path}/a.scp", format=sk.formats.Kaldi(holder="matrix")).save(tmp_path / "p.json")
     with pytest.warns(sk.KaldiWarning, match="left out"):
         assert sk.load_dataset(tmp_path / "p.json")[0] is sk.HOLE
 
@@ -172,7 +174,7 @@ def test_threads_and_a_fork_share_a_table_of_many_files(tmp_path: Path) -> None:
         _, script = write_table(tmp_path, {f"utt{number}": np.full((2, 2), number, "f4")}, name=f"f{number}")
         lines.append(script.read_text())
     (tmp_path / "all.scp").write_text("".join(lines))
-    ds = sk.open(tmp_path / "all.scp", max_open_files=3)
+    ds = sk.open(tmp_path / "all.scp", storage=sk.Storage(max_open_files=3))
     wanted = [number % 12 for number in range(300)]
     with ThreadPoolExecutor(8) as threads:
         assert [int(value[0, 0]) for _, value in threads.map(ds.__getitem__, wanted)] == wanted

@@ -201,7 +201,7 @@ def test_commands_run_only_with_leave_and_once_for_segments_that_follow(own: Pat
     with pytest.raises(sk.CorruptRecord, match="run only with pipes='allow'") as caught:
         sk.open(f"kaldi:{own}")[0]
     assert isinstance(caught.value.cause, sk.PipeRefused)
-    ds = sk.open(f"kaldi:{own}", pipes="allow")
+    ds = sk.open(f"kaldi:{own}", format=sk.formats.Kaldi(pipes="allow"))
     for record, (start, stop) in zip(ds[[0, 1]], [(800, 4800), (4800, 16000)], strict=True):
         np.testing.assert_array_equal(record["audio"].data, SAMPLES["r1"][start:stop].T)
     assert (own / "runs").read_text() == "x\n"
@@ -209,7 +209,7 @@ def test_commands_run_only_with_leave_and_once_for_segments_that_follow(own: Pat
     np.testing.assert_array_equal(ds[1]["audio"].data, SAMPLES["r1"][4800:].T)
     (own / "wav.scp").write_text(script.replace(f"r1 {own}/r1.wav", f"r1 cat {own}/r1.wav; exit 3 |"))
     with pytest.raises(sk.CorruptRecord, match="failed with exit code 3"):
-        sk.open(f"kaldi:{own}", pipes="allow")[0]
+        sk.open(f"kaldi:{own}", format=sk.formats.Kaldi(pipes="allow"))[0]
 
 
 def test_a_compressed_file_is_read_once_for_segments_that_follow(own: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_pipeline_file_turns_no_pipes_on(own: Path, tmp_path: Path) -> None:
     (own / "wav.scp").write_text(
         script.replace(f"r1 {own}/r1.wav", f"r1 touch {own}/ran; cat {own}/r1.wav |")
     )
-    sk.open(f"kaldi:{own}", pipes="allow").save(tmp_path / "pipeline.json")
+    sk.open(f"kaldi:{own}", format=sk.formats.Kaldi(pipes="allow")).save(tmp_path / "pipeline.json")
     with pytest.raises(sk.CorruptRecord, match="pipes='allow'"):
         sk.load_dataset(tmp_path / "pipeline.json")[0]
     assert not (own / "ran").exists()
@@ -384,14 +384,14 @@ def test_commands_take_the_spec(shared: Path) -> None:
 
 
 def test_wrong_arguments_are_refused(shared: Path, tmp_path: Path) -> None:
-    for options, message in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"decode": "text"}, "decode= is for lines"),
-        ({"strict": True}, "strict= is for Parquet"),
-        ({"holder": "matrix"}, "holder= is for Kaldi's tables"),
-        ({"pipes": "yes"}, "pipes must be"),
+        ({"format": sk.formats.Tables(strict=True)}, "Tables.* is for parquet, arrow, and .* is kaldi-dir"),
+        ({"format": sk.formats.Kaldi(holder="matrix")}, "holder= is for Kaldi's tables"),
         ({"columns": ["text", "text"]}, "each column once"),
         ({"format": "jsonl"}, "leave format='jsonl' out"),
-    ):
+    ]
+    for options, message in wrong:
         with pytest.raises(sk.InvalidArgument, match=message):
             sk.open(f"kaldi:{shared}", **options)
     with pytest.raises(sk.InvalidArgument, match="kaldi:DIR"):

@@ -184,7 +184,7 @@ def test_lines_of_scripts_name_regular_files_alone(name: str, here: Path) -> Non
         server.bind("socket")
         (here / "a.scp").write_text(f"u1 {name}\n")
         for read in (
-            lambda: sk.open("scp:a.scp", holder="blob")[0],
+            lambda: sk.open("scp:a.scp", format=sk.formats.Kaldi(holder="blob"))[0],
             lambda: sk.open("scp:a.scp"),
             lambda: RandomAccessReader("scp:a.scp", "blob")["u1"],
             lambda: SequentialReader("scp:a.scp", "blob").value,

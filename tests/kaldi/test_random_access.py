@@ -472,8 +472,8 @@ def test_a_table_with_an_index_is_not_read(here: Path, monkeypatch: pytest.Monke
     with Writer("ark,scp:a.ark,a.scp", "matrix") as writer:
         for number in range(50):
             writer.write(f"u{number}", np.full((3, 2), number, "f4"))
-    sk.open("ark:a.ark", holder="matrix").key("u0")
-    sk.open("scp:a.scp", holder="matrix").key("u0")
+    sk.open("ark:a.ark", format=sk.formats.Kaldi(holder="matrix")).key("u0")
+    sk.open("scp:a.scp", format=sk.formats.Kaldi(holder="matrix")).key("u0")
     for name in ("load_script", "ArchiveLookup"):
         monkeypatch.delattr(f"seekable.formats.kaldi.tables.random_access.{name}")
     for spec in ("ark:a.ark", "scp:a.scp", "scp,p:a.scp", "scp,cs:a.scp"):
@@ -530,7 +530,7 @@ def test_an_index_changes_no_answer(here: Path, spec: str, data: bytes) -> None:
     (here / "t").write_bytes(data)
 
     without = answers_of(spec)
-    sk.open(f"{spec[:3]}:t", holder="int32")
+    sk.open(f"{spec[:3]}:t", format=sk.formats.Kaldi(holder="int32"))
     assert answers_of(spec) == without
     assert any(isinstance(each, str) for each in without)
 
@@ -561,13 +561,13 @@ def test_a_key_that_damage_may_hide_is_not_said_to_be_missing(
 ) -> None:
     (here / "v").write_bytes(b"7 ")
     (here / "t").write_bytes(data)
-    ds = sk.open(spec, holder="int32")
+    ds = sk.open(spec, format=sk.formats.Kaldi(holder="int32"))
     keys = ds.keys()
     assert "a" in keys
     for ask in (ds.key, keys.__contains__, ds.shuffle(1, fixed=True).key):
         with pytest.raises(sk.CorruptRecord, match=place):
             ask("z")
-    left_out = sk.open(spec, holder="int32", errors=lambda _: sk.HOLE)
+    left_out = sk.open(spec, format=sk.formats.Kaldi(holder="int32"), errors=lambda _: sk.HOLE)
     keys = left_out.keys()
     assert "z" not in keys
     with pytest.raises(sk.KeyNotFound, match="and 1 records that were left out"):

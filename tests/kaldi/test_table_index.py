@@ -43,7 +43,7 @@ def test_a_key_of_several_entries_has_several_ranges(tmp_path: Path) -> None:
     path = tmp_path / "a.ark"
     path.write_bytes(b"b 1 \na 2 \nb 3 \n")
     with pytest.warns(sk.DuplicateKeys, match="'b'"):
-        sk.open(path, holder="int32")
+        sk.open(path, format=sk.formats.Kaldi(holder="int32"))
     index = find_table_index(path, "ark-int32")
     assert index is not None
     assert index.ranges("b") == [(0, 5), (10, 15)]

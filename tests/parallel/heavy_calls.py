@@ -45,7 +45,7 @@ def index_files(folder: Path) -> dict[str, bytes]:
 def _open(corpus: Path, out: Path, how: dict[str, Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ds = sk.open(corpus, key="id", index_dir=out / "index", **how)
+        ds = sk.open(corpus, key="id", **how, index=sk.Index(folder=out / "index"))
     return index_files(out / "index"), ds.fingerprint, ds.key("r1234")
 
 

@@ -99,7 +99,7 @@ def in_bucket(bucket: Bucket) -> Callable[[Path], Place]:
 
     def copy(folder: Path) -> Place:
         bucket.upload({f"corpus/{name}": data for name, data in files_of(folder).items()})
-        return Place(f"{bucket.url}/corpus", {"storage_options": bucket.options})
+        return Place(f"{bucket.url}/corpus", {"storage": sk.Storage(options=bucket.options)})
 
     return copy
 
@@ -179,7 +179,10 @@ def check_case(
     away.mkdir()
     monkeypatch.chdir(away)
     there = sk.open(
-        source_of(case.asked, place.root), **case.options, **place.options, index_dir=folder / "indexes"
+        source_of(case.asked, place.root),
+        **case.options,
+        **place.options,
+        index=sk.Index(folder=folder / "indexes"),
     )
     if case.near:
         # A script in a store leads to files beside it; a local one to files below the current folder.
@@ -233,10 +236,10 @@ def test_an_indexed_format_is_opened_again_with_few_requests_and_no_reads(
     case.write(tmp_path / "data")
     store.objects = {f"corpus/{name}": data for name, data in files_of(tmp_path / "data").items()}
     asked = source_of(case.asked, f"{store.mount}/corpus")
-    first = sk.open(asked, **case.options, index_dir=tmp_path / "indexes")
+    first = sk.open(asked, **case.options, index=sk.Index(folder=tmp_path / "indexes"))
     assert len(store.reads) <= 3 * len(store.objects)
     store.forget()
-    again = sk.open(asked, **case.options, index_dir=tmp_path / "indexes")
+    again = sk.open(asked, **case.options, index=sk.Index(folder=tmp_path / "indexes"))
     assert (store.reads, again.fingerprint) == ([], first.fingerprint)
     assert len(store.lists) + len(store.stats) <= MOST_REQUESTS, (store.lists, store.stats)
 
@@ -254,7 +257,7 @@ def test_lines_of_an_object_that_another_index_has_are_not_scanned(
     elif beside:
         (tmp_path / beside).write_bytes(index_of_lines(content))
     store.objects = files_of(tmp_path)
-    ds = sk.open(store.mount, index_dir=tmp_path / "indexes")
+    ds = sk.open(store.mount, index=sk.Index(folder=tmp_path / "indexes"))
     read = sum(stop - start for name, start, stop in store.reads if name == "a.jsonl")
     assert (read < len(content) / 4) == bool(beside)
     assert (len(ds), ds[3999]["id"]) == (4000, 3999)
@@ -271,8 +274,8 @@ def test_two_stores_of_one_name_are_not_mixed(name: str, bucket: Bucket, tmp_pat
     ds = sk.open(
         source_of(case.asked, f"{bucket.url}/corpus"),
         **case.options,
-        storage_options=bucket.options,
-        index_dir=tmp_path / "indexes",
+        index=sk.Index(folder=tmp_path / "indexes"),
+        storage=sk.Storage(options=bucket.options),
     )
     assert same(list(ds), list(sk.open(source_of(case.asked, str(tmp_path / "data")), **case.options)))
     assert ds.locate(0).path.startswith(f"{bucket.url}/corpus/")

@@ -110,7 +110,7 @@ def test_a_script_of_a_store_names_nothing_elsewhere(
     store.objects["away.scp"] = f"utt00 {line}\n".replace("LOCAL", str(tmp_path)).encode()
     spec = f"scp:{store.mount}/away.scp"
     with pytest.raises(CorruptRecord, match=r"Copy the script to this machine"):
-        sk.open(spec, holder="matrix")[0]
+        sk.open(spec, format=sk.formats.Kaldi(holder="matrix"))[0]
     with (
         kaldi.RandomAccessReader(spec, "matrix") as table,
         pytest.raises(UnsupportedFormat, match="Copy the script"),
@@ -170,7 +170,7 @@ def test_a_line_that_cannot_be_read_is_named(store: CountingStore) -> None:
     for name, line in lines.items():
         store.objects[f"{name}.scp"] = line.encode()
         with pytest.raises(sk.CorruptRecord, match=wanted[name]):
-            sk.open(f"scp:{store.mount}/{name}.scp", holder="matrix")[0]
+            sk.open(f"scp:{store.mount}/{name}.scp", format=sk.formats.Kaldi(holder="matrix"))[0]
 
 
 def test_an_object_that_was_written_again_is_read_again(store: CountingStore) -> None:
@@ -180,7 +180,7 @@ def test_an_object_that_was_written_again_is_read_again(store: CountingStore) ->
     places = [2, 2 + len(head) + vectors[0].nbytes]
     lines = (f"u{row} {store.mount}/big.ark:{place}\n" for row, place in enumerate(places))
     store.objects["big.scp"] = "".join(lines).encode()
-    ds = sk.open(f"scp:{store.mount}/big.scp", holder="vector")
+    ds = sk.open(f"scp:{store.mount}/big.scp", format=sk.formats.Kaldi(holder="vector"))
     assert np.array_equal(ds[0][1], vectors[0])
     store.objects["big.ark"] = b"".join(head + (vector + 7).tobytes() for vector in vectors)
     assert np.array_equal(ds[1][1], vectors[1] + 7)
@@ -195,7 +195,7 @@ def test_objects_of_a_batch_are_fetched_at_once(store: CountingStore) -> None:
         lines.append(f"a{row} {store.mount}/wav/{row}.mat\n")
     store.objects["apart.scp"] = "".join(lines).encode()
     for name, files in (("feats", 1), ("apart", 12)):
-        ds = sk.open(f"scp:{store.mount}/{name}.scp", holder="matrix")
+        ds = sk.open(f"scp:{store.mount}/{name}.scp", format=sk.formats.Kaldi(holder="matrix"))
         store.forget()
         assert len(ds.fetch(np.arange(12))) == 12
         objects = [key for key, _, _ in store.reads if not key.endswith(".scp")]
@@ -220,7 +220,7 @@ def test_the_options_of_a_store_are_arguments(bucket: Bucket, store: CountingSto
     for spec in (f"ark:{bucket.url}/feats.ark", f"scp:{bucket.url}/feats.scp"):
         with kaldi.SequentialReader(spec, "matrix", **options) as reader:
             assert same(reader, MATRICES)
-        assert same(sk.open(spec, **options), MATRICES)
+        assert same(sk.open(spec, storage=sk.Storage(options=bucket.options)), MATRICES)
     with pytest.raises(sk.InvalidArgument, match="endpoint"):
         kaldi.open_rx(f"{bucket.url}/feats.ark", storage_options={"endpiont": "http://x"})
 

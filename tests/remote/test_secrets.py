@@ -41,7 +41,7 @@ def data(bucket: Bucket, folders: Path) -> sk.Dataset:
     options = {name: value for name, value in bucket.options.items() if "key" not in name}
     options |= {"key": f"id-{PLANTED}", "secret": PLANTED, "token": f"token-{PLANTED}"}
     options["headers"] = {"X-Planted": PLANTED}
-    return sk.open(f"{bucket.url}/d/*.jsonl", storage_options=options)
+    return sk.open(f"{bucket.url}/d/*.jsonl", storage=sk.Storage(options=options))
 
 
 def holds(folder: Path) -> list[str]:
@@ -85,7 +85,7 @@ def test_no_error_has_a_secret(bucket: Bucket, data: sk.Dataset) -> None:
     calls = [
         lambda: sk.open(f"{bucket.url}/none/*.jsonl"),
         lambda: sk.open(f"http://me:{PLANTED}@{bucket.server}/a.jsonl?sig={PLANTED}"),
-        lambda: sk.open(bucket.url, storage_options={**bucket.options, "regoin": PLANTED}),
+        lambda: sk.open(bucket.url, storage=sk.Storage(options={**bucket.options, "regoin": PLANTED})),
         lambda: data.write_jsonl(f"http://me:{PLANTED}@{bucket.server}/x/y?sig={PLANTED}", jobs=1),
     ]
     bucket.delete("d/1.jsonl")

@@ -184,7 +184,7 @@ def test_a_record_of_more_content_than_the_limit_is_refused_wherever_it_is_made(
         lambda: list(sk.open_stream(tmp_path / "a.txt.gz")),
         lambda: field_decoder("a.gz").decode(memoryview(gzip.compress(bomb))),
         lambda: field_decoder("npz").decode(memoryview(stored.getvalue())),
-        lambda: sk.open(f"scp:{tmp_path}/a.scp", holder="blob")[0],
+        lambda: sk.open(f"scp:{tmp_path}/a.scp", format=sk.formats.Kaldi(holder="blob"))[0],
         lambda: kaldi.read(tmp_path / "a.gz", "blob"),
     ):
         with pytest.raises(ValueError, match=r"one record has .* bytes.*set SEEKABLE_RECORD_BYTES"):

@@ -132,7 +132,7 @@ def test_audio_of_each_format_has_a_player_and_a_waveform(tmp_path: Path) -> Non
             "tar": sk.open(tmp_path / "a.tar"),
             "decoded": sk.open(tmp_path / "a.tar", decode={"wav": "audio"}),
             "shar": sk.open(f"shar:{tmp_path / 'shar'}"),
-            "kaldi": sk.open(ark, holder="wave"),
+            "kaldi": sk.open(ark, format=sk.formats.Kaldi(holder="wave")),
         }
     )
     pages = TestClient(make_app(opened), base_url="http://127.0.0.1")

@@ -74,7 +74,7 @@ def test_audio_of_each_format_of_records_is_heard(tmp_path: Path) -> None:
         "tar": (sk.open(str(tmp_path / "a.tar"))[0], "wav"),
         "tar, decoded": (sk.open(str(tmp_path / "a.tar"), decode={"wav": "audio"})[0], "wav"),
         "shar": (sk.open(f"shar:{tmp_path / 'shar'}")[0], "recording.data"),
-        "kaldi": (sk.open(ark, holder="wave")[0], "[1]"),
+        "kaldi": (sk.open(ark, format=sk.formats.Kaldi(holder="wave"))[0], "[1]"),
     }
     for name, (record, at) in records.items():
         assert loudest(sent(record, at)) == pytest.approx(0.5, abs=0.01), name

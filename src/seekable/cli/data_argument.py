@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from seekable import formats
 from seekable.cli.progress_output import BuildWatch
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
@@ -16,7 +17,9 @@ from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
 from seekable.formats.shar.shar_source import DataSource
 from seekable.formats.tar.fields.decode_argument import checked_decode
 from seekable.formats.tar.sample_source import SampleSource
+from seekable.index.index_options import Index
 from seekable.nodes.bases import leaves_of
+from seekable.storage.access import Storage
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -25,6 +28,18 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
+
+_WITH_FOLDERS = {
+    "arrow": "Tables",
+    "csv": "Csv",
+    "jsonl": "Jsonl",
+    "parquet": "Tables",
+    "tar": "Tar",
+    "text": "Text",
+    "tokens": "Tokens",
+    "tsv": "Csv",
+}
+"""The class of the value of each format that has folders as columns, in ``sk.formats``."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +63,9 @@ class Opening:
     most_bytes: int | None = field(default=None, kw_only=True)
     publish: bool = field(default=False, kw_only=True)
     refresh: bool = field(default=True, kw_only=True)
-    max_open_files: int = field(default=MOST_OPEN_FILES, kw_only=True)
     """True to list stores; False to take the lists that were kept."""
+
+    max_open_files: int = field(default=MOST_OPEN_FILES, kw_only=True)
 
     hook: ProgressHook | None = field(default=None, kw_only=True)
     """Is called with the progress of index builds, too."""
@@ -67,9 +83,13 @@ class Opening:
         """The call that opens the same data in Python."""
         if is_pipeline_file(self.path):
             return f"sk.load_dataset({self.path!r})"
-        given: dict[str, object] = {"format": self.format, "index_dir": self.index_dir, "dtype": self.dtype}
-        given |= {"eos": self.eos, "bos": self.bos}
-        arguments = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        tokens = {"dtype": self.dtype, "eos": self.eos, "bos": self.bos}
+        options = [f"{name}={value!r}" for name, value in tokens.items() if value is not None]
+        arguments = [f"format=sk.formats.Tokens({', '.join(options)})"] if options else []
+        if self.format is not None and not options:
+            arguments.append(f"format={self.format!r}")
+        if self.index_dir is not None:
+            arguments.append(f"index=sk.Index(folder={self.index_dir!r})")
         return f"sk.open({', '.join([repr(self.path), *arguments])})"
 
     def open(self) -> Node:
@@ -167,39 +187,46 @@ class Opening:
         finally:
             self.watch.close()
 
-    def _opened(self, decode: Mapping[str, str] | None) -> Dataset:
+    def _opened(self, decode: Mapping[str, str] | Literal["bytes"] | None) -> Dataset:
         return open_dataset(
             self.path,
-            format=self.format,
+            format=self._format,
             decode=decode,
-            index_dir=self.index_dir,
-            jobs=self.jobs,
-            executor=self.executor,
-            progress=self.watch,
             key=self.key,
-            partitions=self.partitions,
-            holder=self.holder,
-            dtype=self.dtype,
-            eos=self.eos,
-            bos=self.bos,
-            most_bytes=self.most_bytes,
-            publish=self.publish,
-            refresh=self.refresh,
-            max_open_files=self.max_open_files,
+            index=Index(
+                folder=self.index_dir,
+                jobs=self.jobs,
+                executor=self.executor,
+                publish=self.publish,
+                most_bytes=self.most_bytes,
+            ),
+            storage=Storage(refresh=self.refresh, max_open_files=self.max_open_files),
+            progress=self.watch,
         )
+
+    @cached_property
+    def _format(self) -> str | formats.Format | None:
+        """The name of the format, or its value with the options of the command."""
+        if self.holder is not None:
+            return f"{self.format}-{self.holder}" if self.format else formats.Kaldi(holder=self.holder)
+        if any(option is not None for option in (self.dtype, self.eos, self.bos)):
+            return formats.Tokens(dtype=self.dtype, eos=self.eos, bos=self.bos, partitions=self.partitions)
+        if self.partitions is None:
+            return self.format
+        without = replace(self, partitions=None, key=None, publish=False)
+        name = self.format or without.open_data().files.entry(0).format
+        kind = _WITH_FOLDERS.get(name.partition("-")[0])
+        if kind is None:
+            message = f"--partitions is for formats whose records are dicts, and this is {name}: leave it out"
+            raise InvalidArgument(message)
+        value: formats.Format = getattr(formats, kind)(partitions=self.partitions)
+        return value
 
     def _pickled_fields(self) -> list[str]:
         """Return the fields of archives that are never loaded: commands take their bytes."""
         with warnings.catch_warnings(), suppress(SeekableError):
             warnings.simplefilter("ignore")
-            node = open_dataset(
-                self.path,
-                format=self.format,
-                decode="bytes",
-                index_dir=self.index_dir,
-                progress=self.watch,
-                refresh=self.refresh,
-            ).node
+            node = self._opened("bytes").node
             leaves = [leaf for leaf in leaves_of(node) if isinstance(leaf, SampleSource)]
             default = checked_decode(None)
             return [field for leaf in leaves for field in leaf.fields if default.of(field).refusal]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seekable.cli.machine_checks import Finding, can_be_written, graded
 from seekable.cli.store_checks import range_findings, store_findings
@@ -19,6 +19,7 @@ from seekable.index.index_location import Place, find_index
 from seekable.remote.open_addresses import mounted
 from seekable.remote.paths import status
 from seekable.remote.published import PublishedFolder
+from seekable.storage.access import Storage
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.listing import Found
 from seekable.storage.memory import bytes_in_words
@@ -49,8 +50,7 @@ def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
     if "://" not in path:
         yield from _found_files(path, index_dir=index_dir)
         return
-    stores: dict[str, Any] = dict.fromkeys(("storage_options", "storage", "cache"))
-    with mounted(path, refresh=True, index_dir=index_dir, **stores) as renamed:
+    with mounted(path, Storage(), index_dir=index_dir) as renamed:
         findings = [*store_findings(_folder(str(renamed)))]
         if all(finding.level != "bad" for finding in findings):
             try:

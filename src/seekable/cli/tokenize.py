@@ -147,6 +147,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     from seekable.dataset.open import open as open_dataset
     from seekable.formats.tokens.tokenizing.tokenize import tokenize as write_tokens
     from seekable.formats.tokens.writing.tokens_progress import tokens_in
+    from seekable.index.index_options import Index
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     try:
@@ -154,9 +155,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
             source: Dataset = open_dataset(
                 sources[0] if len(sources) == 1 else sources,
                 format=format_name,
-                index_dir=index_dir,
-                jobs=workers,
-                executor=cluster,
+                index=Index(folder=index_dir, jobs=workers, executor=cluster),
                 progress=watch,
             )
             before, begun = 0 if overwrite else tokens_in(to), time.perf_counter()

@@ -316,7 +316,7 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
             >>> import pathlib, tempfile, seekable as sk
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     _ = pathlib.Path(folder, "a.ark").write_bytes(b"utt1 [ 1 2 ]\nutt2 [ 3 ]\n")
-            ...     keys = sk.open(folder, holder="vector").keys()
+            ...     keys = sk.open(folder, format=sk.formats.Kaldi(holder="vector")).keys()
             ...     list(keys), keys[1], "utt2" in keys
             (['utt1', 'utt2'], 'utt2', True)
         """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.dataset.dataset import Dataset
-from seekable.dataset.source_kinds import has_spec, may_be_shar, spec_of_tokens
+from seekable.dataset.source_kinds import has_spec, may_be_shar, shown_source, spec_of_tokens
 from seekable.errors import DuplicateKeys, InvalidArgument
 from seekable.formats.finding import sampled_files
 from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
@@ -20,9 +20,10 @@ from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from seekable.dataset import specs
+    from seekable.formats.contract import Format as FormatValue
     from seekable.formats.registry import Format
     from seekable.formats.shar import shar_spec
     from seekable.formats.shar.discovery import SharFiles
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
     from seekable.storage.asked import Asked
+    from seekable.storage.listing import Found
 else:
     shar_spec = lazy("seekable.formats.shar.shar_spec")
     sibling_archives = lazy("seekable.formats.tar.sibling_archives")
@@ -64,13 +66,18 @@ class Opening:
     """Those that say how files are indexed."""
 
     format_name: str | None
+    format_value: FormatValue | None
+    """The format that the user gave as a value; then there is no name."""
+
     key: KeyOf | None
-    partitions: Literal["hive"] | None
-    suffix: str | Mapping[str, str] | None
-    open_one: Callable[..., Dataset]
-    """``sk.open`` with all arguments but those in ``options``, ``key`` and ``suffix``."""
     is_sampled: bool
-    """True to take the sample of ``index="sampled"`` instead of all files."""
+    """True to take the sample of ``Index(sampled=True)`` instead of all files."""
+
+    @property
+    def partitions(self) -> Literal["hive"] | None:
+        """The option of formats whose records are dicts."""
+        found: Literal["hive"] | None = getattr(self.format_value, "partitions", None)
+        return found
 
     def dataset(self, source: Asked | Mapping[str, Asked]) -> Dataset:
         """Return a dataset over the files of a source.
@@ -82,7 +89,9 @@ class Opening:
             SeekableError: as ``sk.open``.
         """
         options, indexing, index_dir = self.options, self.indexing, self.indexing.index_dir
-        format_name, partitions = self.format_name, self.partitions
+        value, partitions = self.format_value, self.partitions
+        is_spec = has_spec(source)
+        format_name = self.format_name if value is None or is_spec else value.name_for(source)
         if (
             may_be_shar(source)
             and (found_shar := shar_spec.shar_files(source, format_name=format_name)) is not None
@@ -90,7 +99,7 @@ class Opening:
             return self._of_shar(found_shar)
         if isinstance(source, Mapping):
             return self._of_siblings(source)
-        spec = specs.spec_of(source) if has_spec(source) else spec_of_tokens(source, format_name, options)
+        spec = specs.spec_of(source) if is_spec else spec_of_tokens(source, format_name, options)
         if spec is None:
             found = find_data(source, format_name=format_name)
             form = format_of_all(found) if format_name is None else format_named(format_name)
@@ -100,11 +109,11 @@ class Opening:
             spec.check(options)
             found, form = spec.files(format_name, index_dir=index_dir)
             options = spec.narrowed(options, form)
-        form = form.resolved(options, found)
+        form = self._resolved(form, options, found)
         build = form.source(options)
         key = _chosen_key(form, self.key, options.columns, partitions)
         if partitions is not None:
-            _check_partitions(partitions, form, options)
+            _check_dicts(form, options)
         refuse_copies(found)
         with progress_or_bar(indexing.progress) as shown:
             if spec is not None:
@@ -123,20 +132,42 @@ class Opening:
             node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
         return Dataset(node)
 
+    def _resolved(self, form: Format, options: SourceOptions, found: Sequence[Found]) -> Format:
+        """Return the format with all that decides where records start; see ``Format.resolved``.
+
+        Raises:
+            InvalidArgument: options are given that are for other data.
+        """
+        self._check_value(form.name)
+        if (suffix := getattr(self.format_value, "suffix", None)) is not None:
+            message = f"suffix= is for a dict of archives, and this is other data (got {suffix!r}): drop it"
+            raise InvalidArgument(message)
+        return form.resolved(options, found)
+
+    def _check_value(self, name: str) -> None:
+        if self.format_value is not None:
+            self.format_value.check(name, self.options.shown)
+
     def _of_shar(self, found: SharFiles) -> Dataset:
-        self.options.refuse_those_of_tokens("a Shar")
-        self.options.refuse_those_of_csv("a Shar")
+        self._check_value("shar")
         self._refuse_sample()
         opening = shar_spec.SharOpening(found, self.key, self.indexing)
-        return Dataset(opening.source(self.options, with_keys=_with_keys, partitions=self.partitions))
+        return Dataset(opening.source(self.options, with_keys=_with_keys))
 
     def _of_siblings(self, archives: Mapping[str, Asked]) -> Dataset:
-        self.options.refuse_those_of_tokens("tar")
-        self.options.refuse_those_of_csv("tar")
+        self._check_value("tar")
         self._refuse_sample()
-        return sibling_archives.open_siblings(
-            archives, self.open_one, self.options, suffix=self.suffix, key=self.key
+        suffix = getattr(self.format_value, "suffix", None)
+        return sibling_archives.open_siblings(archives, self._side, self.options, suffix=suffix, key=self.key)
+
+    def _side(self, source: Asked) -> Dataset:
+        """Return the dataset of one side of sibling archives, whose payloads are bytes."""
+        options = replace(
+            self.options, shown=shown_source(source), decode="bytes", columns=None, missing=None
         )
+        value: Any = self.format_value
+        value = None if value is None else replace(value, suffix=None)
+        return replace(self, options=options, format_value=value).dataset(source)
 
     def _refuse_sample(self) -> None:
         """Refuse a sample of files that belong together.
@@ -146,8 +177,8 @@ class Opening:
         """
         if self.is_sampled:
             message = (
-                f'index="sampled" opens some files of a folder, a glob or a list, and the files of '
-                f"{self.options.shown!r:.200} belong together: leave it out, or name the files"
+                f"Index(sampled=True) opens some files of a folder, a glob or a list, and the files of "
+                f"{self.options.shown:.200} belong together: leave it out, or name the files"
             )
             raise InvalidArgument(message)
 
@@ -203,15 +234,12 @@ def _key_of_entries(key: object, partitions: object) -> KeyOf:
     return entry_key
 
 
-def _check_partitions(partitions: object, form: Format, options: SourceOptions) -> None:
+def _check_dicts(form: Format, options: SourceOptions) -> None:
     """Check that folders can be columns.
 
     Raises:
-        InvalidArgument: ``partitions`` is not known, or records are no dicts.
+        InvalidArgument: records are no dicts.
     """
-    if partitions != "hive":
-        message = f'partitions must be "hive", or left out (got {partitions!r})'
-        raise InvalidArgument(message)
     decode = form.decode if options.decode is None else options.decode
     if decode in ("text", "bytes") and options.column is None and not form.has_keys:
         message = (

@@ -1,1 +1,38 @@
-"""The formats: one file each for how its records are found, and how they are decoded."""
+"""Formats as values, for ``sk.open(format=)``; their code lies in the folders of the subjects."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seekable.formats.contract import Format
+    from seekable.formats.kaldi.options import Kaldi
+    from seekable.formats.lines.options import Csv, Jsonl, Text
+    from seekable.formats.tables.options import Tables
+    from seekable.formats.tar.options import Tar
+    from seekable.formats.tokens.tokens import Tokens
+
+__all__ = ["Csv", "Format", "Jsonl", "Kaldi", "Tables", "Tar", "Text", "Tokens"]
+
+_HOMES = {
+    "Csv": "lines.options",
+    "Format": "contract",
+    "Jsonl": "lines.options",
+    "Kaldi": "kaldi.options",
+    "Tables": "tables.options",
+    "Tar": "tar.options",
+    "Text": "lines.options",
+    "Tokens": "tokens.tokens",
+}
+"""The module of each public name, below ``seekable.formats``."""
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that defines it."""
+    if name not in _HOMES:
+        message = f"module 'seekable.formats' has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(importlib.import_module(f"seekable.formats.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

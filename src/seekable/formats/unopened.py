@@ -53,7 +53,8 @@ _SUFFIXES = (
              "streaming.StreamingDataset, and give that to sk.from_sequence", ever=False),
     Unopened((".lance",), "a file of Lance", _TO_PARQUET),
     Unopened((".bin", ".npy", ".ds"), "a file of tokens or of other numbers",
-             "if it has tokens, open it as sk.open('tokens:PATH'), with dtype= where files do not say it",
+             "if it has tokens, open it as sk.open('tokens:PATH'), with format=sk.formats.Tokens(dtype=) "
+             "where files do not say it",
              ever=False),
     Unopened((".idx",), "an index of other files, as of Megatron", "open the .bin beside it", ever=False),
     Unopened((".ds.index", ".ds.metadata", ".ds.loss"), "a file beside tokens of datatrove",
@@ -98,7 +99,8 @@ _SCHEMES = (
     Unopened(("wasb", "wasbs"), "an address of Azure in an old form", "write az://CONTAINER/KEY",
              ever=False),
     Unopened(("r2",), "a bucket of Cloudflare R2",
-             "write s3://BUCKET/KEY with storage_options={'endpoint': 'https://ACCOUNT.r2.cloudflarestorage.com'}",
+             "write s3://BUCKET/KEY with "
+             "sk.Storage(options={'endpoint': 'https://ACCOUNT.r2.cloudflarestorage.com'})",
              ever=False),
     Unopened(("pipe",), "a command",
              "sk.open_stream('COMMAND |', allow_pipes=True) reads lines of it; open copies of tar files",

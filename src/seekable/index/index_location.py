@@ -160,8 +160,8 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
     if chosen and "://" in os.fsdecode(chosen):
         message = (
-            f"index_dir={os.fsdecode(chosen)!r} is an address, and indexes are built in a folder of this "
-            f"machine: name a folder; publish=True (seekable index --publish) puts the index beside the data"
+            f"{os.fsdecode(chosen)!r} is an address, and indexes are built in a folder of this "
+            f"machine: name a folder; sk.Index(publish=True), or --publish, puts the index beside the data"
         )
         raise InvalidArgument(message)
     return os.path.abspath(os.fsdecode(chosen)) if chosen else None

@@ -251,6 +251,6 @@ def damaged_error(path: str, what: str) -> IndexStale:
     except OSError as error:
         done = (
             f"it cannot be removed ({error.strerror}): have it removed, or name another folder with "
-            f"index_dir=, and open the dataset again"
+            f"sk.Index(folder=), and open the dataset again"
         )
     return IndexStale(f"{path!r}, {what}; {done}")

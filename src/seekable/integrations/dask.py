@@ -47,7 +47,7 @@ class DaskExecutor(RemoteExecutor):
 
     Example:
         >>> with DaskExecutor("scheduler:8786") as cluster:  # doctest: +SKIP
-        ...     ds = sk.open("s3://bucket/*.jsonl", executor=cluster)
+        ...     ds = sk.open("s3://bucket/*.jsonl", index=sk.Index(executor=cluster))
     """
 
     def __init__(

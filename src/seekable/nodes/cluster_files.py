@@ -45,8 +45,8 @@ def check_seen(executor: Executor | None, *datasets: Node | FileSet, folder: str
         cluster.check_nodes(executor, sorted(paths), folder=folder)
     except DataNotFound as error:
         error.add_note(
-            "index_dir= or SEEKABLE_INDEX_DIR puts indexes on a shared disk, and save= the rows of filter, "
-            "flatten and sort"
+            "sk.Index(folder=) or SEEKABLE_INDEX_DIR puts indexes on a shared disk, and save= the rows of "
+            "filter, flatten and sort"
         )
         raise
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.index.index_location import listings_folder
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from seekable.remote.listing import known
     from seekable.storage import addresses
     from seekable.storage import cache_choice as choice
+    from seekable.storage.access import Storage
     from seekable.storage.asked import Asked
 
     Source = Asked | Mapping[str, Asked]
@@ -42,22 +42,13 @@ _OTHERS = frozenset({"hf", "file"})
 
 @contextlib.contextmanager
 def mounted(
-    source: Source,
-    *,
-    storage_options: Mapping[str, Any] | None,
-    storage: object,
-    cache: int | None,
-    refresh: bool,
-    index_dir: str | os.PathLike[str] | None,
+    source: Source, storage: Storage, *, index_dir: str | os.PathLike[str] | None
 ) -> Iterator[Source]:
     """Set up the stores of a source; inside of the block a folder of a store is listed once.
 
     Args:
         source: the source of the user.
-        storage_options: that argument of ``sk.open``.
-        storage: that argument.
-        cache: that argument.
-        refresh: that argument.
+        storage: how its stores are reached.
         index_dir: the user's folder for indexes.
 
     Yields:
@@ -67,20 +58,18 @@ def mounted(
         InvalidArgument: options are not known, or they are given for local data.
         WrongType: an option has a value of another type.
     """
-    for name, given in (("storage_options", storage_options), ("cache", cache)):
-        if given is not None and storage is None and not has_addresses(source):
+    for name, given in (("options", storage.options), ("cache", storage.cache)):
+        if given is not None and storage.filesystem is None and not has_addresses(source):
             message = (
-                f"{name}= is for data in a store, and {source!r:.200} has no address such as "
+                f"Storage({name}=) is for data in a store, and {source!r:.200} has no address such as "
                 f"s3://bucket/a.jsonl: leave it out"
             )
             raise InvalidArgument(message)
-    if cache is not None:
-        cache = 0 if cache is False else checked_count("cache", cache, least=0)
-    refresh = checked_flag("refresh", refresh)
-    renamed = _renamed(source, partial(_mount, storage_options=storage_options, storage=storage))
+    cache = None if storage.cache is None else int(storage.cache)
+    renamed = _renamed(source, partial(_mount, storage_options=storage.options, storage=storage.filesystem))
     with (
         choice.choosing_cache(cache, _items(renamed)),
-        known.listing_once(kept=listings_folder(index_dir), refresh=refresh),
+        known.listing_once(kept=listings_folder(index_dir), refresh=storage.refresh),
     ):
         yield renamed
 

@@ -203,7 +203,7 @@ def write_placeholders(files: Sequence[HubFile]) -> None:
     except PermissionError as error:
         message = (
             f"{folder!r} cannot be written, which is to hold the placeholders of {missing[0].repo!r} "
-            f"({error}): name another folder with index_dir= or SEEKABLE_INDEX_DIR"
+            f"({error}): name another folder with sk.Index(folder=) or SEEKABLE_INDEX_DIR"
         )
         raise AccessDenied(message) from error
 

@@ -1,4 +1,4 @@
-"""The cache on disk that a dataset has chosen (``cache=`` of ``sk.open``): one of its own, or none.
+"""The cache on disk that a dataset has chosen (``sk.Storage(cache=)``): one of its own, or none.
 
 The choice is a part of the dataset: its files carry it, also into other processes. A cache that was chosen
 has a folder of its own, so that its limit evicts nothing that others have fetched.

@@ -2,7 +2,7 @@
 
 - *An index* decides which bytes are a record, and its digests prove damage, not origin. So a folder of an
   index beside the data is used if it is no link, and belongs to root, to this user, or to the owner of the
-  folder of the data. A folder that the user names with ``index_dir=`` is used as it is.
+  folder of the data. A folder that the user names is used as it is.
 - *A list* of files that comes with the data (shards of Energon and of wids, a script of Kaldi in a store)
   names files of its own folder or below, in the same store. What lies elsewhere is read where the call says
   so: where it names these files itself, or with ``root=`` of ``load_dataset``. Scripts of Kaldi and pipeline
@@ -40,7 +40,7 @@ def check_no_link(path: str) -> None:
     raise AccessDenied(
         f"{path!r} {what}, and an index is neither read nor written through it: whoever made it would choose "
         f"the folder in which files are written and removed. Remove it, or name the folder of the index with "
-        f"index_dir="
+        f"sk.Index(folder=)"
     )
 
 

@@ -39,6 +39,8 @@ from tests.dataset.recognition.files import (
     wids,
 )
 
+import seekable as sk
+
 if TYPE_CHECKING:
     from tests.dataset.recognition.files import Case
 
@@ -106,13 +108,13 @@ FILES = [
          "2, 3], dtype=uint16)} of a.npy"),
     case("one array of numpy with eos", {"a.npy": NPY}, "a.npy",
          "tokens('tokens-eos2', forms=[{'dtype': '<u2', 'first': 128}]): 2 | a.npy: 2 -> {'tokens': "
-         "array([1, 2], dtype=uint16)} of a.npy", eos=2),
+         "array([1, 2], dtype=uint16)} of a.npy", format=sk.formats.Tokens(eos=2)),
     case("tokens without a type and with one", {"a.bin": b"\1\0\2\0"}, "a.bin",
          "tokens('tokens-u2', forms=[{'dtype': '<u2'}]): 1 | a.bin: 1 -> {'tokens': array([1, 2], "
-         "dtype=uint16)} of a.bin", dtype="uint16"),
+         "dtype=uint16)} of a.bin", format=sk.formats.Tokens(dtype="uint16")),
     case("an uppercase .BIN", {"A.BIN": b"\1\0\2\0"}, "A.BIN",
          "tokens('tokens-u2', forms=[{'dtype': '<u2'}]): 1 | A.BIN: 1 -> {'tokens': array([1, 2], "
-         "dtype=uint16)} of A.BIN", dtype="uint16"),
+         "dtype=uint16)} of A.BIN", format=sk.formats.Tokens(dtype="uint16")),
     case("a path object", {"a.jsonl": LINE}, Path("DIR/a.jsonl"),
          "files('jsonl', 'json'): 1 | a.jsonl: 1 -> {'a': 1} of a.jsonl"),
     case("a file without records", {"a.jsonl": b""}, "a.jsonl",
@@ -268,7 +270,7 @@ FOLDERS = [
     case("a folder of tokens of Forager", of_forager, ".",
          "tokens('tokens-u2', forms=[{'dtype': '<u2'}]): 1 | tokenized-samples/a-tokenized-samples.bin: 1 "
          "-> {'tokens': array([1, 2], dtype=uint16)} of tokenized-samples/a-tokenized-samples.bin",
-         dtype="uint16"),
+         format=sk.formats.Tokens(dtype="uint16")),
     case("lines with an index of Forager", of_lines_of_forager, ".",
          "files('jsonl', 'json'): 1 | a.jsonl: 1 -> {'a': 1} of a.jsonl"),
     case("a token store", of_store, "t",
@@ -276,18 +278,18 @@ FOLDERS = [
          "dtype=uint16)} of t/part-000000.bin"),
     case("a folder of tokens by dtype", {"a.bin": b"\1\0", "b.bin": b"\2\0"}, ".",
          "tokens('tokens-u2', forms=[{'dtype': '<u2'}]): 2 | a.bin: 1 | b.bin: 1 -> {'tokens': array([1], "
-         "dtype=uint16)} of a.bin", dtype="uint16"),
+         "dtype=uint16)} of a.bin", format=sk.formats.Tokens(dtype="uint16")),
     case("a folder of tokens by format", {"a.bin": b"\1\0", "x.jsonl": LINE}, ".",
          "tokens('tokens-u2', forms=[{'dtype': '<u2'}]): 1 | a.bin: 1 -> {'tokens': array([1], "
          "dtype=uint16)} of a.bin", format="tokens-u2"),
     case("a folder of arrays by eos", {"a.npy": NPY}, ".",
          "tokens('tokens-eos2', forms=[{'dtype': '<u2', 'first': 128}]): 2 | a.npy: 2 -> {'tokens': "
-         "array([1, 2], dtype=uint16)} of a.npy", eos=2),
+         "array([1, 2], dtype=uint16)} of a.npy", format=sk.formats.Tokens(eos=2)),
     case("an index.json of records", {"index.json": LINE}, ".",
          "files('jsonl', 'json'): 1 | index.json: 1 -> {'a': 1} of index.json"),
     case("hive folders", {"year=2024/a.jsonl": b'{"b": 1}\n'}, ".",
          "partitions(columns=[['year', 'int64']]): 1 | files('jsonl', 'json'): 1 | year=2024/a.jsonl: 1 -> "
-         "{'b': 1, 'year': 2024} of year=2024/a.jsonl", partitions="hive"),
+         "{'b': 1, 'year': 2024} of year=2024/a.jsonl", format=sk.formats.Jsonl(partitions="hive")),
     case("hive folders that are not asked for", {"year=2024/a.jsonl": b'{"b": 1}\n'}, ".",
          "files('jsonl', 'json'): 1 | year=2024/a.jsonl: 1 -> {'b': 1} of year=2024/a.jsonl"),
 ]  # fmt: skip
@@ -329,10 +331,11 @@ SEVERAL = [
     case("siblings with a suffix", {"a.tar": TAR}, {"x": "a.tar", "y": "a.tar"},
          "siblings(sides=['x', 'y'], suffixes=['', '_2'], columns=None, missing='error', count=1): 1 | "
          "samples('tar', None): 1 | a.tar: 1 | samples('tar', None): 1 | a.tar: 1 -> {'__key__': '0', "
-         "'txt': 'x', 'txt_2': 'x'} of a.tar, a.tar", suffix="_2"),
+         "'txt': 'x', 'txt_2': 'x'} of a.tar, a.tar", format=sk.formats.Tar(suffix="_2")),
     case("siblings with partitions", {"a.tar": TAR}, {"x": "a.tar"},
          "siblings(sides=['x'], suffixes=[''], columns=None, missing='error', count=1): 1 | samples('tar', "
-         "None): 1 | a.tar: 1 -> {'__key__': '0', 'txt': 'x'} of a.tar", partitions="hive"),
+         "None): 1 | a.tar: 1 -> {'__key__': '0', 'txt': 'x'} of a.tar",
+         format=sk.formats.Tar(partitions="hive")),
     case("one sibling", {"a.tar": TAR}, {"x": "*.tar"},
          "siblings(sides=['x'], suffixes=[''], columns=None, missing='error', count=1): 1 | samples('tar', "
          "None): 1 | a.tar: 1 -> {'__key__': '0', 'txt': 'x'} of a.tar"),
@@ -409,7 +412,7 @@ SPECS = [
          "{'tokens': array([1, 2], dtype=uint16)} of chunk-0-0.bin"),
     case("tokens: of any name", {"a.dat": b"\1\0"}, "tokens:a.dat",
          "tokens('tokens-u2', forms=[{'dtype': '<u2'}]): 1 | a.dat: 1 -> {'tokens': array([1], "
-         "dtype=uint16)} of a.dat", dtype="uint16"),
+         "dtype=uint16)} of a.dat", format=sk.formats.Tokens(dtype="uint16")),
     case("energon: of a split", energon("train", "val"), "energon:DIR:val",
          "samples('tar', None): 1 | val.tar: 1 -> {'__key__': 'val', 'txt': 'x'} of val.tar"),
     case("energon: of the only split", energon("train"), "energon:.",
@@ -450,7 +453,8 @@ BY_FORMAT = [
          "files('csv-semicolon', 'csv-semicolon'): 1 | a.csv: 1 -> {'a': '1', 'b': 'x'} of a.csv",
          format="csv-semicolon"),
     case("csv with a delimiter", {"a.csv": b"a|b\n1|x\n"}, ".",
-         "files('csv-pipe', 'csv-pipe'): 1 | a.csv: 1 -> {'a': '1', 'b': 'x'} of a.csv", delimiter="|"),
+         "files('csv-pipe', 'csv-pipe'): 1 | a.csv: 1 -> {'a': '1', 'b': 'x'} of a.csv",
+         format=sk.formats.Csv(delimiter="|")),
     case("any name as Parquet", {"a.dat": PARQUET}, "a.dat",
          "table('parquet', 'python'): 1 | a.dat: 1 -> {'a': 1, 'b': 'x'} of a.dat", format="parquet"),
     case("any name as Arrow", {"a.dat": ARROW}, "a.dat",
@@ -462,18 +466,19 @@ BY_FORMAT = [
          format="tar-last"),
     case("splitname of last dots", {"a.tar": tar_of({"0.1.txt": b"x"})}, "a.tar",
          "samples('tar-last', None): 1 | a.tar: 1 -> {'__key__': '0.1', 'txt': 'x'} of a.tar",
-         splitname="last"),
+         format=sk.formats.Tar(splitname="last")),
     case("samples by key", {"a.tar": TAR}, "a.tar",
-         "samples('tar-key', None): 1 | a.tar: 1 -> {'__key__': '0', 'txt': 'x'} of a.tar", group="key"),
+         "samples('tar-key', None): 1 | a.tar: 1 -> {'__key__': '0', 'txt': 'x'} of a.tar",
+         format=sk.formats.Tar(group="key")),
     case("any name as an archive of Kaldi", {"a.dat": ARK}, "a.dat",
          "files('ark-matrix', 'matrix'): 1 | a.dat: 1 -> ('u1', array([[0.]], dtype=float32)) of a.dat",
          format="ark"),
     case("an archive with its holder", {"a.ark": ARK}, "a.ark",
          "files('ark-matrix', 'matrix'): 1 | a.ark: 1 -> ('u1', array([[0.]], dtype=float32)) of a.ark",
-         holder="matrix"),
+         format=sk.formats.Kaldi(holder="matrix")),
     case("any name as tokens", {"a.dat": b"\1\0"}, "a.dat",
          "tokens('tokens-u2', forms=[{'dtype': '<u2'}]): 1 | a.dat: 1 -> {'tokens': array([1], "
-         "dtype=uint16)} of a.dat", format="tokens", dtype="uint16"),
+         "dtype=uint16)} of a.dat", format=sk.formats.Tokens(dtype="uint16")),
     case("lines as bytes", {"a.jsonl": LINE}, "a.jsonl",
          'files(\'jsonl\', \'bytes\'): 1 | a.jsonl: 1 -> b\'{"a": 1}\' of a.jsonl', decode="bytes"),
     case("tables as columns", {"a.parquet": PARQUET}, "a.parquet",

@@ -29,6 +29,8 @@ from tests.dataset.recognition.files import (
     wids,
 )
 
+import seekable as sk
+
 if TYPE_CHECKING:
     from tests.dataset.recognition.files import Case
 
@@ -106,20 +108,20 @@ SUFFIXES: list[Case] = [
          "UnsupportedFormat: 'a.npy.gz' has the suffix of no known format; known suffixes are SUFFIXES. "
          "Say what it is with format=, one of FORMATS"),
     case("tokens without a type", {"a.bin": b"\1\0"}, "a.bin",
-         "InvalidArgument: 'DIR/a.bin' does not say of which type its tokens are: say it, as "
-         "dtype='uint16' or dtype='uint32', and where documents end, as eos=50256"),
+         "InvalidArgument: 'DIR/a.bin' does not say of which type its tokens are: say it, and where "
+         "documents end: sk.formats.Tokens(dtype='uint16', eos=50256) or the like"),
     case("tokens without a type in a folder", {"a.bin": b"\1\0"}, ".",
          "UnsupportedFormat: the folder 'DIR' has no data file that can be opened; 'a.bin' in it is a file "
          "of tokens or of other numbers, which cannot be opened; if it has tokens, open it as "
-         "sk.open('tokens:PATH'), with dtype= where files do not say it"),
+         "sk.open('tokens:PATH'), with format=sk.formats.Tokens(dtype=) where files do not say it"),
     case("an array in a folder", {"a.npy": NPY}, ".",
          "UnsupportedFormat: the folder 'DIR' has no data file that can be opened; 'a.npy' in it is a file "
          "of tokens or of other numbers, which cannot be opened; if it has tokens, open it as "
-         "sk.open('tokens:PATH'), with dtype= where files do not say it"),
+         "sk.open('tokens:PATH'), with format=sk.formats.Tokens(dtype=) where files do not say it"),
     case("samples of Forager without a type", of_forager, ".",
          "InvalidArgument: 'DIR/tokenized-samples/a-tokenized-samples.bin' has samples of Forager, which "
-         "writes their type nowhere: say it, as dtype='uint16', which is what TokensDataset takes as "
-         "token_dtype"),
+         "writes their type nowhere: say it, as sk.formats.Tokens(dtype='uint16'), which is what "
+         "TokensDataset takes as token_dtype"),
     case("an index of Megatron", MEGATRON, "a.idx",
          "UnsupportedFormat: 'a.idx' is an index of other files, as of Megatron, which cannot be opened; "
          "open the .bin beside it. It has the suffix of no known format; known suffixes are SUFFIXES. Say "
@@ -215,7 +217,7 @@ HEADS = [
     case("a pointer as tokens", {"a.bin": POINTER}, "a.bin",
          "UnsupportedFormat: 'DIR/a.bin' is a pointer of Git LFS, and not the data: fetch the data with "
          "`git lfs pull` in the repository, or download the file from where the repository came from",
-         dtype="uint16"),
+         format=sk.formats.Tokens(dtype="uint16")),
     case("Parquet as lines", {"a.jsonl": PARQUET}, "a.jsonl",
          "UnsupportedFormat: 'DIR/a.jsonl' is a file of Parquet, not lines of text; its name misleads"),
     case("lines as Parquet", {"a.parquet": LINE}, "a.parquet",

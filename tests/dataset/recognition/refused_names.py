@@ -100,7 +100,7 @@ PATHS: list[Case] = [
          "Name the folder that has them, or open other files by themselves"),
     case("a dict of equal fields", {"a.tar": TAR}, {"x": "a.tar", "y": "a.tar"},
          "InvalidArgument: 'x' and 'y' both have a field 'txt', which would be the column 'txt': say "
-         "suffix={'y': '_y'} (another one), or leave the column out with columns="),
+         "sk.formats.Tar(suffix={'y': '_y'}) (another one), or leave the column out with columns="),
     case("a dict of other numbers of shards", {"a.tar": TAR, "b.tar": SPLIT_TAR},
          {"x": ["a.tar", "a.tar"], "y": "b.tar"},
          "UnsupportedFormat: sibling archives go together shard by shard, and their numbers of shards "
@@ -197,7 +197,7 @@ SPECS = [
          "DataNotFound: there is no 'DIR/no.bin'; the nearest folder that exists is 'DIR', with 0 entries"),
     case("megatron: without an index", {"a.bin": b"\1\0"}, "megatron:a",
          "DataNotFound: there is no 'DIR/a.idx', which says where the documents of 'DIR/a.bin' start: copy "
-         "it there, or open 'tokens:DIR/a.bin' with dtype= and eos="),
+         "it there, or open 'tokens:DIR/a.bin' with sk.formats.Tokens(dtype=, eos=)"),
     case("megatron: as tar", MEGATRON, "megatron:a",
          "InvalidArgument: 'megatron:a' is tokens; leave format='tar' out", format="tar"),
     case("tokens: without operands", {}, "tokens:",
@@ -351,8 +351,8 @@ ADDRESSES = [
          "cannot be opened; write az://CONTAINER/KEY"),
     case("an address of R2", {}, "r2://bucket/a.jsonl",
          "UnsupportedFormat: 'r2://bucket/a.jsonl' names a bucket of Cloudflare R2, which cannot be "
-         "opened; write s3://BUCKET/KEY with storage_options={'endpoint': "
-         "'https://ACCOUNT.r2.cloudflarestorage.com'}"),
+         "opened; write s3://BUCKET/KEY with sk.Storage(options={'endpoint': "
+         "'https://ACCOUNT.r2.cloudflarestorage.com'})"),
     case("an address of the Hub in a spec", {}, "hf://datasets/me/web",
          "InvalidArgument: 'hf://datasets/me/web' is an address; name the split of its repository: "
          "'hf:me/web:SPLIT'"),
@@ -361,17 +361,13 @@ ADDRESSES = [
          "records in any order; it names one byte of a file. Open all of it: ark:s3://bucket/a.ark"),
     case("an unknown option of a store", {}, "s3://bucket/a.jsonl",
          "InvalidArgument: storage_options have no option 'nope' for s3:// addresses: known are ...",
-         storage_options={"nope": 1}),
-    case("options of a store that are no dict", {}, "s3://bucket/a.jsonl",
-         "WrongType: storage_options must be a mapping of names to values (got a int)", storage_options=3),
+         storage=sk.Storage(options={"nope": 1})),
     case("options of a store for a path", {"a.jsonl": LINE}, "a.jsonl",
-         "InvalidArgument: storage_options= is for data in a store, and 'a.jsonl' has no address such as "
-         "s3://bucket/a.jsonl: leave it out", storage_options={}),
+         "InvalidArgument: Storage(options=) is for data in a store, and 'a.jsonl' has no address such as "
+         "s3://bucket/a.jsonl: leave it out", storage=sk.Storage(options={})),
     case("a cache for a path", {"a.jsonl": LINE}, "a.jsonl",
-         "InvalidArgument: cache= is for data in a store, and 'a.jsonl' has no address such as "
-         "s3://bucket/a.jsonl: leave it out", cache=False),
-    case("a negative cache", {}, "s3://bucket/a.jsonl", "InvalidArgument: cache must be at least 0 (got -1)",
-         cache=-1),
+         "InvalidArgument: Storage(cache=) is for data in a store, and 'a.jsonl' has no address such as "
+         "s3://bucket/a.jsonl: leave it out", storage=sk.Storage(cache=False)),
     case("a path object of no address", {}, Path("s4:/bucket/a.jsonl"),
          "DataNotFound: there is no 'DIR/s4:/bucket/a.jsonl'; the nearest folder that exists is 'DIR', "
          "with 0 entries"),

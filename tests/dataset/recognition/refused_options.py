@@ -1,4 +1,4 @@
-"""Cases of options of lines and tables: for formats of another kind, or of wrong values."""
+"""Cases of wrong options of lines and tables, and of values and keywords that do not fit."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from tests.dataset.recognition.files import (
     CSV,
     LINE,
     PARQUET,
+    TAR,
     TEXT,
     case,
 )
+
+import seekable as sk
 
 if TYPE_CHECKING:
     from tests.dataset.recognition.files import Case
 
 __all__ = ["REFUSED_OPTIONS"]
+
+FORMATS: Any = sk.formats
+"""The formats, for options of types that they do not take."""
 
 
 def lines(answer: str, **options: Any) -> Case:
@@ -39,32 +45,8 @@ def table(answer: str, **options: Any) -> Case:
 
 
 OF_LINES: list[Case] = [
-    lines("InvalidArgument: dtype= is for files of tokens, and this is jsonl (got 'uint16'): drop it",
-          dtype="uint16"),
-    lines("InvalidArgument: eos= is for files of tokens, and this is jsonl (got 0): drop it", eos=0),
-    lines("InvalidArgument: bos= is for files of tokens, and this is jsonl (got 1): drop it", bos=1),
-    lines("InvalidArgument: missing= is for tar files, and this is jsonl (got 'none'): drop it",
-          missing="none"),
-    lines("InvalidArgument: group= is for tar files, and this is jsonl (got 'key'): drop it", group="key"),
-    lines("InvalidArgument: splitname= is for tar files, and this is jsonl (got 'last'): drop it",
-          splitname="last"),
-    lines("InvalidArgument: concatenated= is for tar files, and this is jsonl (got True): drop it",
-          concatenated=True),
-    lines("InvalidArgument: delimiter= is for CSV, and this is jsonl (got ','): drop it, or say format='csv'",
-          delimiter=","),
-    lines("InvalidArgument: quote= is for CSV, and this is jsonl (got ''): drop it, or say format='csv'",
-          quote=""),
-    lines("InvalidArgument: encoding= is for CSV, and this is jsonl (got 'utf-8'): drop it, or say "
-          "format='csv'", encoding="utf-8"),
-    lines("InvalidArgument: holder= is for Kaldi's tables (ark, scp), and this is jsonl: drop it",
-          holder="matrix"),
-    lines("InvalidArgument: pipes= is for Kaldi's tables (ark, scp), and this is jsonl: drop it",
-          pipes="allow"),
     lines("InvalidArgument: columns= is for tables (Parquet, Arrow), and this is jsonl: say "
           "sk.open(...).select_columns(['a']), which makes no values of the others", columns=["a"]),
-    lines("InvalidArgument: strict= is for tables (Parquet, Arrow), and this is jsonl", strict=True),
-    lines("InvalidArgument: suffix= is for a dict of archives, and this is other data (got '_x'): drop it",
-          suffix="_x"),
     lines("InvalidArgument: decode must be one of 'json', 'text', 'bytes' or a function of the line's "
           "bytes; got 'webdataset'", decode="webdataset"),
     lines("WrongType: decode must be a name or a function of the line's bytes; got 3", decode=3),
@@ -73,17 +55,12 @@ OF_LINES: list[Case] = [
     lines("WrongType: errors must be a function of a CorruptRecord (got 'skip')", errors="skip"),
     lines("WrongType: key must be the name of a field or a function of the record (got 3)", key=3),
     lines("BadKey: DIR/a.jsonl: record 0 at byte 0 has no field 'id' to be its key: it has ['a']", key="id"),
-    lines('InvalidArgument: partitions must be "hive", or left out (got \'year\')', partitions="year"),
     lines("InvalidArgument: partitions= adds columns, so records must be dicts, and decode='bytes' makes "
-          "none: open lines of text as 'txt:PATH:COLUMN'", partitions="hive", decode="bytes"),
-    lines('InvalidArgument: index must be "sampled", or left out (got \'whole\')', index="whole"),
-    lines('InvalidArgument: pin must be "etag" or "version" (got \'tag\')', pin="tag"),
-    lines("InvalidArgument: most_bytes must be at least 0 (got -1)", most_bytes=-1),
-    lines("InvalidArgument: max_open_files must be at least 1 (got 0)", max_open_files=0),
-    lines("WrongType: publish must be True or False (got 3)", publish=3),
+          "none: open lines of text as 'txt:PATH:COLUMN'",
+          format=sk.formats.Jsonl(partitions="hive"), decode="bytes"),
     lines("InvalidArgument: the index of 'DIR' cannot be published: it is a folder of this machine, where "
           "the index lies beside the data anyway; publish is for addresses such as s3://bucket/data",
-          publish=True),
+          index=sk.Index(publish=True)),
     lines("InvalidArgument: format must be one of FORMATS; got 'json'", format="json"),
     lines("InvalidArgument: format must be one of FORMATS; got '.jsonl'", format=".jsonl"),
     lines("InvalidArgument: format must be one of FORMATS; got 'JSONL'", format="JSONL"),
@@ -92,43 +69,32 @@ OF_LINES: list[Case] = [
     lines("InvalidArgument: format 'tar-nope' has the unknown option 'nope'; there are last, key, pairs, "
           "concatenated", format="tar-nope"),
     lines("InvalidArgument: format 'tokens-nope' is not known; tokens are 'tokens', with the options "
-          "dtype=, eos= and bos= of sk.open", format="tokens-nope"),
+          "dtype=, eos= and bos= of sk.formats.Tokens", format="tokens-nope"),
     lines("InvalidArgument: format 'csv-nope' is not known; CSV is 'csv' or 'tsv', with the options "
-          "delimiter=, quote= and encoding= of sk.open", format="csv-nope"),
+          "delimiter=, quote= and encoding= of sk.formats.Csv", format="csv-nope"),
     lines("InvalidArgument: format must be one of FORMATS; got 'text-nope'", format="text-nope"),
     lines("UnsupportedFormat: 'DIR/a.jsonl' is opened with the directory that it is in, as 'kaldi:DIR'; "
           "leave format='kaldi-directory' out", format="kaldi-directory"),
-    text("InvalidArgument: dtype= is for files of tokens, and this is text (got 'uint16'): drop it",
-         dtype="uint16"),
     text("InvalidArgument: columns= is for tables (Parquet, Arrow), and this is text: say "
          "sk.open(...).select_columns(['a']), which makes no values of the others", columns=["a"]),
-    text("InvalidArgument: strict= is for tables (Parquet, Arrow), and this is text", strict=True),
-    text("InvalidArgument: delimiter= is for CSV, and this is text (got '\\t'): drop it, or say format='csv'",
-         delimiter="\t"),
     text("InvalidArgument: decode must be one of 'json', 'text', 'bytes' or a function of the line's bytes; "
          "got 'arrow'", decode="arrow"),
     text("BadKey: DIR/a.txt: record 0 at byte 0 has no field 'id' to be its key: it is a str", key="id"),
     text("InvalidArgument: partitions= adds columns, so records must be dicts, and decode='text' makes "
-         "none: open lines of text as 'txt:PATH:COLUMN'", partitions="hive"),
-    csv("InvalidArgument: dtype= is for files of tokens, and this is csv (got 'uint16'): drop it",
-        dtype="uint16"),
-    csv("InvalidArgument: group= is for tar files, and this is csv (got 'key'): drop it", group="key"),
-    csv("InvalidArgument: holder= is for Kaldi's tables (ark, scp), and this is csv: drop it",
-        holder="matrix"),
-    csv("InvalidArgument: pipes= is for Kaldi's tables (ark, scp), and this is csv: drop it", pipes="allow"),
+         "none: open lines of text as 'txt:PATH:COLUMN'", format=sk.formats.Text(partitions="hive")),
     csv("InvalidArgument: columns= is for tables (Parquet, Arrow), and this is csv: say "
         "sk.open(...).select_columns(['a']), which makes no values of the others", columns=["a"]),
-    csv("InvalidArgument: strict= is for tables (Parquet, Arrow), and this is csv", strict=True),
-    csv("InvalidArgument: delimiter must be one ASCII character and no line end (got ';;')", delimiter=";;"),
-    csv("WrongType: delimiter must be a text (got 3)", delimiter=3),
+    csv("InvalidArgument: delimiter must be one ASCII character and no line end (got ';;')",
+        format=sk.formats.Csv(delimiter=";;")),
+    csv("WrongType: delimiter must be a text (got 3)", format=FORMATS.Csv(delimiter=3)),
     csv("InvalidArgument: quote must be one ASCII character that is no line end and not the delimiter ',', "
-        "or '' where nothing is quoted (got ',')", quote=","),
+        "or '' where nothing is quoted (got ',')", format=sk.formats.Csv(quote=",")),
     csv("InvalidArgument: encoding must be one in which line ends and quotes are single bytes, such as "
         "'utf-8', 'latin-1', 'cp1252' or 'gb18030' (got 'utf-16'); convert other files once, by iconv -t "
-        "UTF-8", encoding="utf-16"),
+        "UTF-8", format=sk.formats.Csv(encoding="utf-16")),
     csv("InvalidArgument: encoding must be one in which line ends and quotes are single bytes, such as "
         "'utf-8', 'latin-1', 'cp1252' or 'gb18030' (got 'nope'); convert other files once, by iconv -t UTF-8",
-        encoding="nope"),
+        format=sk.formats.Csv(encoding="nope")),
     csv("InvalidArgument: decode must be one of 'json', 'text', 'bytes', 'csv' or a function of the line's "
         "bytes; got 'nope'", decode="nope"),
     case("txt: with decode", {"a.txt": TEXT}, "txt:a.txt:line",
@@ -139,39 +105,139 @@ OF_LINES: list[Case] = [
          "InvalidArgument: columns= is for tables (Parquet, Arrow), and this is text: say "
          "sk.open(...).select_columns(['line']), which makes no values of the others", columns=["line"]),
     case("txt: with index", {"a.txt": TEXT}, "txt:a.txt:line",
-         'InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the files of '
-         '"\'txt:a.txt:line\'" belong together: leave it out, or name the files', index="sampled"),
+         "InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
+         "files of 'txt:a.txt:line' belong together: leave it out, or name the files",
+         index=sk.Index(sampled=True)),
 ]  # fmt: skip
 
 OF_TABLES = [
-    table("InvalidArgument: dtype= is for files of tokens, and this is parquet (got 'uint16'): drop it",
-          dtype="uint16"),
-    table("InvalidArgument: eos= is for files of tokens, and this is parquet (got 0): drop it", eos=0),
-    table("InvalidArgument: group= is for tar files, and this is parquet (got 'key'): drop it", group="key"),
-    table("InvalidArgument: missing= is for tar files, and this is parquet (got 'none'): drop it",
-          missing="none"),
-    table("InvalidArgument: delimiter= is for CSV, and this is parquet (got ','): drop it, or say "
-          "format='csv'", delimiter=","),
-    table("InvalidArgument: holder= is for Kaldi's tables (ark, scp), and this is parquet: drop it",
-          holder="matrix"),
-    table("InvalidArgument: pipes= is for Kaldi's tables (ark, scp), and this is parquet: drop it",
-          pipes="allow"),
     table("InvalidArgument: decode must be one of 'python', 'numpy', 'arrow' for tables (got 'json'); a "
           "function of records goes into ds.map", decode="json"),
     table("InvalidArgument: decode must be one of 'python', 'numpy', 'arrow' for tables (got <built-in "
           "function len>); a function of records goes into ds.map", decode=len),
-    table("WrongType: strict must be True or False (got 'yes')", strict="yes"),
+    table("WrongType: strict must be True or False (got 'yes')", format=FORMATS.Tables(strict="yes")),
     table("WrongType: columns must be a list of names (got 'a')", columns="a"),
     table("InvalidArgument: columns must be names, each once (got 'a' in ['a', 'a'])", columns=["a", "a"]),
     table("InvalidArgument: columns must be names, each once (got 3 in ['a', 3])", columns=["a", 3]),
     table("InvalidArgument: no file has a column 'nope'; there are 'a', 'b'", columns=["nope"]),
     table("InvalidArgument: no file has a column 'nope', and no folder is one; there are 'a', 'b'",
-          columns=["nope"], partitions="hive"),
+          format=sk.formats.Tables(partitions="hive"), columns=["nope"]),
     table("BadKey: DIR/a.parquet: record 0 at byte 4 has no field 'nope' to be its key: it has ['a', 'b']",
           key="nope"),
+]  # fmt: skip
+
+OF_VALUES = [
+    case("tar over a folder of lines", {"a.jsonl": LINE}, ".", "InvalidArgument: format=Tar(...) is for "
+                                                               "tar, and '.' is jsonl: leave it out, or "
+                                                               "name the files",
+                                                               format=sk.formats.Tar(group="key")),
+    case("tokens over a glob of lines", {"a.jsonl": LINE}, "*", "InvalidArgument: format=Tokens(...) is "
+                                                                "for tokens, and '*' is jsonl: leave it "
+                                                                "out, or name the files",
+                                                                format=sk.formats.Tokens(eos=0)),
+    case("CSV over a folder of text", {"a.txt": TEXT}, ".", "InvalidArgument: format=Csv(...) is for csv, "
+                                                            "tsv, csv-semicolon, and '.' is text: leave it "
+                                                            "out, or name the files",
+                                                            format=sk.formats.Csv(delimiter="|")),
+    case("tables over a column of text", {"a.txt": TEXT}, "txt:a.txt:line", "InvalidArgument: "
+                                                                            "format=Tables(...) is for "
+                                                                            "parquet, arrow, and "
+                                                                            "'txt:a.txt:line' is text: "
+                                                                            "leave it out, or name the "
+                                                                            "files",
+                                                                            format=sk.formats.Tables()),
+    case("Kaldi over a folder of Parquet", {"a.parquet": PARQUET}, ".", "InvalidArgument: "
+                                                                        "format=Kaldi(...) is for ark, "
+                                                                        "scp, kaldi-directory, and '.' is "
+                                                                        "parquet: leave it out, or name "
+                                                                        "the files",
+                                                                        format=sk.formats.Kaldi()),
+    case("tables over a list of lines", {"a.jsonl": LINE}, ["a.jsonl"], "UnsupportedFormat: DIR/a.jsonl: 9 "
+                                                                        "bytes are too few for a Parquet "
+                                                                        "file: copy it again",
+                                                                        format=sk.formats.Tables()),
+    case("a suffix for one source", {"a.tar": TAR}, ".", "InvalidArgument: suffix= is for a dict of "
+                                                         "archives, and this is other data (got '_x'): "
+                                                         "drop it", format=sk.formats.Tar(suffix="_x")),
+    case("a number as format", {"a.jsonl": LINE}, ".", "WrongType: format must be a name, or a value such "
+                                                       "as sk.formats.Tar() (got 3)", format=3),
+    case("a class as format", {"a.jsonl": LINE}, ".", "WrongType: format must be a name, or a value such "
+                                                      "as sk.formats.Tar() (got <class "
+                                                      "'seekable.formats.tar.options.Tar'>)",
+                                                      format=sk.formats.Tar),
+    case("a text as index", {"a.jsonl": LINE}, ".", "WrongType: index must be a sk.Index(...), or left out "
+                                                    "(got 'sampled')", index="sampled"),
+    case("a class as index", {"a.jsonl": LINE}, ".", "WrongType: index must be a sk.Index(...), or left "
+                                                     "out (got <class "
+                                                     "'seekable.index.index_options.Index'>)",
+                                                     index=sk.Index),
+    case("a dict as storage", {"a.jsonl": LINE}, ".", "WrongType: storage must be a sk.Storage(...), or "
+                                                      "left out (got {})", storage={}),
+    case("an unknown keyword", {"a.jsonl": LINE}, ".", "InvalidArgument: open() has no argument "
+                                                       "'nonsense': see its documentation", nonsense=1),
+]  # fmt: skip
+
+OF_KEYWORDS = [
+    lines("InvalidArgument: open() has no argument 'delimiter': write format=sk.formats.Csv(delimiter=...)",
+          delimiter="x"),
+    lines("InvalidArgument: open() has no argument 'quote': write format=sk.formats.Csv(quote=...)",
+          quote="x"),
+    lines("InvalidArgument: open() has no argument 'encoding': write format=sk.formats.Csv(encoding=...)",
+          encoding="x"),
+    lines("InvalidArgument: open() has no argument 'group': write format=sk.formats.Tar(group=...)",
+          group="x"),
+    lines("InvalidArgument: open() has no argument 'splitname': write format=sk.formats.Tar(splitname=...)",
+          splitname="x"),
+    lines("InvalidArgument: open() has no argument 'missing': write format=sk.formats.Tar(missing=...)",
+          missing="x"),
+    lines("InvalidArgument: open() has no argument 'concatenated': write "
+          "format=sk.formats.Tar(concatenated=...)", concatenated="x"),
+    lines("InvalidArgument: open() has no argument 'suffix': write format=sk.formats.Tar(suffix=...)",
+          suffix="x"),
+    lines("InvalidArgument: open() has no argument 'dtype': write format=sk.formats.Tokens(dtype=...)",
+          dtype="uint16"),
+    lines("InvalidArgument: open() has no argument 'eos': write format=sk.formats.Tokens(eos=...)", eos=0),
+    lines("InvalidArgument: open() has no argument 'bos': write format=sk.formats.Tokens(bos=...)", bos="x"),
+    lines("InvalidArgument: open() has no argument 'holder': write format=sk.formats.Kaldi(holder=...)",
+          holder="x"),
+    lines("InvalidArgument: open() has no argument 'pipes': write format=sk.formats.Kaldi(pipes=...)",
+          pipes="x"),
+    lines("InvalidArgument: open() has no argument 'strict': write format=sk.formats.Tables(strict=...)",
+          strict="x"),
+    lines("InvalidArgument: open() has no argument 'partitions': write "
+          "format=sk.formats.Tables(partitions=...), or that of Jsonl, Text, Csv, Tar or Tokens",
+          partitions="x"),
+    lines("InvalidArgument: open() has no argument 'index_dir': write index=sk.Index(folder=...)",
+          index_dir="i"),
+    lines("InvalidArgument: open() has no argument 'jobs': write index=sk.Index(jobs=...)", jobs=1),
+    lines("InvalidArgument: open() has no argument 'executor': write index=sk.Index(executor=...)",
+          executor="x"),
+    lines("InvalidArgument: open() has no argument 'publish': write index=sk.Index(publish=...)",
+          publish="x"),
+    lines("InvalidArgument: open() has no argument 'most_bytes': write index=sk.Index(most_bytes=...)",
+          most_bytes="x"),
+    lines("InvalidArgument: open() has no argument 'storage_options': write storage=sk.Storage(options=...)",
+          storage_options={}),
+    lines("InvalidArgument: open() has no argument 'cache': write storage=sk.Storage(cache=...)", cache="x"),
+    lines("InvalidArgument: open() has no argument 'pin': write storage=sk.Storage(pin=...)", pin="x"),
+    lines("InvalidArgument: open() has no argument 'refresh': write storage=sk.Storage(refresh=...)",
+          refresh="x"),
+    lines("InvalidArgument: open() has no argument 'max_open_files': write "
+          "storage=sk.Storage(max_open_files=...)", max_open_files="x"),
+    lines("InvalidArgument: open() has no argument 'split': write hf:REPO:SPLIT as the source, or "
+          "ds.split({...}, seed=0)", split={"train": 0.9}),
+    lines("InvalidArgument: open() has no argument 'streaming': write ds.stream() of what is "
+          "returned; no record is read before it is asked for", streaming="x"),
+    lines("InvalidArgument: open() has no argument 'shuffle': write ds.shuffle(seed=0)", shuffle="x"),
+    lines("InvalidArgument: open() has no argument 'num_workers': write sk.Loader(ds, workers=...), "
+          "or index=sk.Index(jobs=...)", num_workers="x"),
+    lines("InvalidArgument: open() has no argument 'data_files': write the files as the source",
+          data_files="x"),
 ]  # fmt: skip
 
 REFUSED_OPTIONS: dict[str, list[Case]] = {
     "refused options of lines": OF_LINES,
     "refused options of tables": OF_TABLES,
+    "refused values": OF_VALUES,
+    "refused keywords": OF_KEYWORDS,
 }

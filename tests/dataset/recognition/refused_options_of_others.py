@@ -19,10 +19,15 @@ from tests.dataset.recognition.files import (
     wids,
 )
 
+import seekable as sk
+
 if TYPE_CHECKING:
     from tests.dataset.recognition.files import Case
 
 __all__ = ["REFUSED_OPTIONS_OF_OTHERS"]
+
+FORMATS: Any = sk.formats
+"""The formats, for options of types that they do not take."""
 
 
 def tar(answer: str, **options: Any) -> Case:
@@ -57,73 +62,66 @@ def siblings(answer: str, **options: Any) -> Case:
 
 
 OF_TAR: list[Case] = [
-    tar("InvalidArgument: dtype= is for files of tokens, and this is tar (got 'uint16'): drop it",
-        dtype="uint16"),
-    tar("InvalidArgument: eos= is for files of tokens, and this is tar (got 0): drop it", eos=0),
-    tar("InvalidArgument: bos= is for files of tokens, and this is tar (got 0): drop it", bos=0),
-    tar("InvalidArgument: delimiter= is for CSV, and this is tar (got ','): drop it, or say format='csv'",
-        delimiter=","),
-    tar("InvalidArgument: encoding= is for CSV, and this is tar (got 'utf-8'): drop it, or say format='csv'",
-        encoding="utf-8"),
-    tar("InvalidArgument: holder= is for Kaldi's tables (ark, scp), and this is tar: drop it",
-        holder="matrix"),
-    tar("InvalidArgument: pipes= is for Kaldi's tables (ark, scp), and this is tar: drop it", pipes="allow"),
-    tar("InvalidArgument: strict= is for tables (Parquet, Arrow), and samples of tar files may differ in "
-        "their fields", strict=True),
-    tar("InvalidArgument: group must be 'key', or left out (got 'name')", group="name"),
+    tar("InvalidArgument: group must be 'key', or left out (got 'name')",
+        format=FORMATS.Tar(group="name")),
     tar("InvalidArgument: splitname must be 'first' or 'last', or left out (got 'middle')",
-        splitname="middle"),
-    tar("InvalidArgument: missing must be 'none', or left out (got 'zero')", missing="zero"),
-    tar("WrongType: concatenated must be True or False (got 'yes')", concatenated="yes"),
+        format=FORMATS.Tar(splitname="middle")),
+    tar("InvalidArgument: missing must be 'none', or left out (got 'zero')",
+        format=FORMATS.Tar(missing="zero")),
+    tar("WrongType: concatenated must be True or False (got 'yes')",
+        format=FORMATS.Tar(concatenated="yes")),
     tar("InvalidArgument: no sample has a field 'nope'; there are '__key__', 'txt'", columns=["nope"]),
     tar("WrongType: columns takes a list of names of columns (got 'txt')", columns="txt"),
     tar("InvalidArgument: decode must be one of 'bytes', ...", decode="nope"),
     tar("InvalidArgument: decode has 'nope', and the fields of 'a.tar' are 'txt'", decode={"nope": "text"}),
     tar("InvalidArgument: decode must say which field a function is for: decode={'FIELD': len}", decode=len),
-    siblings("InvalidArgument: dtype= is for files of tokens, and this is tar (got 'uint16'): drop it",
-             dtype="uint16"),
-    siblings("InvalidArgument: delimiter= is for CSV, and this is tar (got ','): drop it, or say "
-             "format='csv'", delimiter=","),
+    siblings("InvalidArgument: format=Tokens(...) is for tokens, and {'x': 'a.tar', 'y': 'b.tar'} is tar: "
+             "leave it out, or name the files",
+             format=sk.formats.Tokens(dtype="uint16")),
+    siblings("InvalidArgument: format=Csv(...) is for csv, tsv, csv-semicolon, and {'x': 'a.tar', 'y': "
+             "'b.tar'} is tar: leave it out, or name the files", format=sk.formats.Csv(delimiter=",")),
     siblings("InvalidArgument: key= is for one source, and samples of archives have the key '__key__': "
              "leave it out", key="id"),
-    siblings("InvalidArgument: missing must be 'none', or left out (got 'zero')", missing="zero"),
-    siblings("InvalidArgument: group must be 'key', or left out (got 'name')", group="name"),
-    siblings("InvalidArgument: strict= is for tables (Parquet, Arrow), and samples of tar files may differ "
-             "in their fields", strict=True),
-    siblings("InvalidArgument: holder= is for Kaldi's tables (ark, scp), and this is tar: drop it",
-             holder="matrix"),
-    siblings("InvalidArgument: pipes= is for Kaldi's tables (ark, scp), and this is tar: drop it",
-             pipes="allow"),
+    siblings("InvalidArgument: missing must be 'none', or left out (got 'zero')",
+             format=FORMATS.Tar(missing="zero")),
+    siblings("InvalidArgument: group must be 'key', or left out (got 'name')",
+             format=FORMATS.Tar(group="name")),
     siblings("InvalidArgument: no sample has a field 'nope'; there are '__key__', 'txt', 'jpg'",
              columns=["nope"]),
-    siblings("InvalidArgument: suffix has 'z', and the archives are 'x', 'y'", suffix={"z": "_2"}),
+    siblings("InvalidArgument: suffix has 'z', and the archives are 'x', 'y'",
+             format=sk.formats.Tar(suffix={"z": "_2"})),
     siblings("InvalidArgument: suffix must be a text that is not empty, or a dict of those by archive (got "
-             "'')", suffix=""),
+             "'')", format=sk.formats.Tar(suffix="")),
     siblings("InvalidArgument: suffix must be a text that is not empty, or a dict of those by archive (got "
-             "3)", suffix=3),
+             "3)", format=FORMATS.Tar(suffix=3)),
     siblings("InvalidArgument: decode has 'nope', and the fields of 'a.tar' are 'txt', 'jpg'",
              decode={"nope": "text"}),
     siblings("InvalidArgument: a dict is for sibling archives, tar files of samples, and 'x' is <Dataset, 1 "
              "record: open('a.tar')>: sk.join(a, b, on=...) and sk.zip(a, b) put other data together",
              format="jsonl"),
-    siblings('InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the '
-             'files of "{\'x\': \'a.tar\', \'y\': \'b.tar\'}" belong together: leave it out, or name the '
-             "files", index="sampled"),
+    siblings("InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
+             "files of {'x': 'a.tar', 'y': 'b.tar'} belong together: leave it out, or name the files",
+             index=sk.Index(sampled=True)),
     case("energon: with dtype", energon("a"), "energon:DIR:a",
-         "InvalidArgument: dtype= is for files of tokens, and this is tar (got 'uint16'): drop it",
-         dtype="uint16"),
+         "InvalidArgument: format=Tokens(...) is for tokens, and 'energon:DIR:a' is tar: leave it out, or "
+         "name the files",
+         format=sk.formats.Tokens(dtype="uint16")),
     case("energon: with index", energon("a"), "energon:DIR:a",
-         'InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the files of '
-         '"\'energon:DIR:a\'" belong together: leave it out, or name the files', index="sampled"),
+         "InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
+         "files of 'energon:DIR:a' belong together: leave it out, or name the files",
+         index=sk.Index(sampled=True)),
     case("wids: with delimiter", {"i.json": wids(("a.tar", 1)), "a.tar": TAR}, "wids:i.json",
-         "InvalidArgument: delimiter= is for CSV, and this is tar (got ','): drop it, or say format='csv'",
-         delimiter=","),
+         "InvalidArgument: format=Csv(...) is for csv, tsv, csv-semicolon, and 'wids:i.json' is tar: leave "
+         "it out, or name the files",
+         format=sk.formats.Csv(delimiter=",")),
     case("idxpack: with index", of_pack, "c.idxpack",
-         'InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the files of '
-         '"\'c.idxpack\'" belong together: leave it out, or name the files', index="sampled"),
+         "InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
+         "files of 'c.idxpack' belong together: leave it out, or name the files",
+         index=sk.Index(sampled=True)),
     case("idxpack: with dtype", of_pack, "c.idxpack",
-         "InvalidArgument: dtype= is for files of tokens, and this is jsonl (got 'uint16'): drop it",
-         dtype="uint16"),
+         "InvalidArgument: format=Tokens(...) is for tokens, and 'c.idxpack' is jsonl: leave it out, or "
+         "name the files",
+         format=sk.formats.Tokens(dtype="uint16")),
     case("idxpack: as tar", of_pack, "c.idxpack",
          "UnsupportedFormat: DIR/b.jsonl: byte 0: 9 bytes, where a header has 512: the file ends there; no "
          "good member is before it. The archive is damaged, or was cut: put a whole copy of it there",
@@ -131,111 +129,72 @@ OF_TAR: list[Case] = [
 ]  # fmt: skip
 
 OF_KALDI = [
-    archive("InvalidArgument: dtype= is for files of tokens, and this is ark (got 'uint16'): drop it",
-            dtype="uint16"),
-    archive("InvalidArgument: group= is for tar files, and this is ark (got 'key'): drop it", group="key"),
-    archive("InvalidArgument: delimiter= is for CSV, and this is ark (got ','): drop it, or say format='csv'",
-            delimiter=","),
     archive("InvalidArgument: columns= is for tables (Parquet, Arrow), and this is ark-matrix: say "
             "sk.open(...).select_columns(['a']), which makes no values of the others", columns=["a"]),
-    archive("InvalidArgument: strict= is for tables (Parquet, Arrow), and this is ark-matrix", strict=True),
     archive("InvalidArgument: decode= is for lines (got 'json'); the objects of ark-matrix are read by "
             "holder=", decode="json"),
     archive("InvalidArgument: key= is for records that are dicts, and those of Kaldi's tables are pairs of "
             "a key and an object: leave it out (got 'id')", key="id"),
-    archive("InvalidArgument: partitions= is for records that are dicts, and those of Kaldi's tables are "
-            "pairs of a key and an object: leave it out (got 'hive')", partitions="hive"),
-    archive("InvalidArgument: holder must be one of ...", holder="nope"),
-    archive("WrongType: holder must be a name, a holder, or a class with Read and Write (got 3)", holder=3),
-    archive("InvalidArgument: pipes must be 'refuse', 'specifier' or 'allow' (got 'yes')", pipes="yes"),
+    archive("InvalidArgument: holder must be one of ...", format=sk.formats.Kaldi(holder="nope")),
+    archive("WrongType: holder must be a name, a holder, or a class with Read and Write (got 3)",
+            format=FORMATS.Kaldi(holder=3)),
     case("scp: with decode", {"a.ark": ARK, "a.scp": b"u1 a.ark:3\n"}, "scp:a.scp",
          "InvalidArgument: decode= is for lines (got 'json'); the objects of scp are read by holder=",
          decode="json"),
     case("scp: with index", {"a.ark": ARK, "a.scp": b"u1 a.ark:3\n"}, "scp:a.scp",
-         'InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the files of '
-         '"\'scp:a.scp\'" belong together: leave it out, or name the files', index="sampled"),
-    directory("InvalidArgument: dtype= is for files of tokens, and this is kaldi-directory (got 'uint16'): "
-              "drop it", dtype="uint16"),
-    directory("InvalidArgument: group= is for tar files, and this is kaldi-directory (got 'key'): drop it",
-              group="key"),
-    directory("InvalidArgument: delimiter= is for CSV, and this is kaldi-directory (got ','): drop it, or "
-              "say format='csv'", delimiter=","),
+         "InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
+         "files of 'scp:a.scp' belong together: leave it out, or name the files",
+         index=sk.Index(sampled=True)),
+    directory("InvalidArgument: format=Tokens(...) is for tokens, and 'kaldi:DIR' is kaldi-directory: "
+              "leave it out, or name the files", format=sk.formats.Tokens(dtype="uint16")),
     directory("InvalidArgument: holder= is for Kaldi's tables (ark, scp), and this is kaldi-directory: drop "
-              "it", holder="matrix"),
+              "it", format=sk.formats.Kaldi(holder="matrix")),
     directory("InvalidArgument: decode= is for lines, and this is a data directory of Kaldi (got 'json')",
               decode="json"),
-    directory("InvalidArgument: strict= is for Parquet and Arrow, and this is a data directory of Kaldi "
-              "(got True)", strict=True),
+    directory("InvalidArgument: format=Tables(...) is for parquet, arrow, and 'kaldi:DIR' is "
+              "kaldi-directory: leave it out, or name the files", format=sk.formats.Tables(strict=True)),
     directory("InvalidArgument: the data directory 'DIR' has no column 'nope'; its tables make the columns "
               "'key', 'audio', 'text', 'speaker'", columns=["nope"]),
-    directory("InvalidArgument: pipes must be 'refuse', 'specifier' or 'allow' (got 'yes')", pipes="yes"),
-    directory('InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the '
-              'files of "\'kaldi:DIR\'" belong together: leave it out, or name the files', index="sampled"),
+    directory("InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and "
+              "the files of 'kaldi:DIR' belong together: leave it out, or name the files",
+              index=sk.Index(sampled=True)),
 ]  # fmt: skip
 
 OF_TOKENS = [
-    tokens("InvalidArgument: missing= is for tar files, and this is tokens (got 'none'): drop it",
-           missing="none"),
-    tokens("InvalidArgument: group= is for tar files, and this is tokens (got 'key'): drop it", group="key"),
-    tokens("InvalidArgument: splitname= is for tar files, and this is tokens (got 'last'): drop it",
-           splitname="last"),
-    tokens("InvalidArgument: concatenated= is for tar files, and this is tokens (got True): drop it",
-           concatenated=True),
-    tokens("InvalidArgument: delimiter= is for CSV, and this is tokens (got ','): drop it, or say "
-           "format='csv'", delimiter=","),
-    tokens("InvalidArgument: holder= is for Kaldi's tables (ark, scp), and this is tokens: drop it",
-           holder="matrix"),
-    tokens("InvalidArgument: pipes= is for Kaldi's tables (ark, scp), and this is tokens: drop it",
-           pipes="allow"),
     tokens("InvalidArgument: decode= is for lines and fields, and tokens are arrays as they are stored: "
            "drop it", decode="json"),
-    tokens("InvalidArgument: strict= is for tables, and tokens are arrays as they are stored: drop it",
-           strict=True),
     tokens("InvalidArgument: there is no column 'nope'. There are 'tokens'", columns=["nope"]),
     tokens("WrongType: columns takes a list of names of columns (got 'tokens')", columns="tokens"),
     tokens("InvalidArgument: dtype must be one of 'uint16', 'uint32', 'int32', 'uint8', 'int8', 'int16', "
-           "'uint64', 'int64' (got 'float32')", dtype="float32"),
-    tokens("WrongType: dtype must be the name of a type of integers, as 'uint16' (got 'nope')", dtype="nope"),
+           "'uint64', 'int64' (got 'float32')", format=sk.formats.Tokens(dtype="float32")),
+    tokens("WrongType: dtype must be the name of a type of integers, as 'uint16' (got 'nope')",
+           format=sk.formats.Tokens(dtype="nope")),
     tokens("InvalidArgument: dtype='uint32' contradicts 'DIR/a.idx', which says that the tokens of "
-           "'DIR/a.bin' are uint16: leave dtype= out", dtype="uint32"),
-    tokens("InvalidArgument: eos must be at least 0 (got -1)", eos=-1),
-    tokens("WrongType: eos must be an integer (got 'a' of type str)", eos="a"),
+           "'DIR/a.bin' are uint16: leave dtype= out", format=sk.formats.Tokens(dtype="uint32")),
+    tokens("InvalidArgument: eos must be at least 0 (got -1)", format=sk.formats.Tokens(eos=-1)),
+    tokens("WrongType: eos must be an integer (got 'a' of type str)", format=FORMATS.Tokens(eos="a")),
     case("tokens: with group", MEGATRON, "tokens:a.bin",
-         "InvalidArgument: group= is for tar files, and this is tokens (got 'key'): drop it", group="key"),
+         "InvalidArgument: format=Tar(...) is for tar, and 'tokens:a.bin' is tokens: leave it out, or name "
+         "the files",
+         format=sk.formats.Tar(group="key")),
     case("megatron: with index", MEGATRON, "megatron:a",
-         'InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the files of '
-         '"\'megatron:a\'" belong together: leave it out, or name the files', index="sampled"),
+         "InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
+         "files of 'megatron:a' belong together: leave it out, or name the files",
+         index=sk.Index(sampled=True)),
     case("a folder of LitData with eos", of_litdata, ".",
          "InvalidArgument: eos=2 says where documents end, and 'DIR/chunk-0-0.bin' says that itself, or the "
-         "index beside it: leave eos= out", eos=2),
+         "index beside it: leave eos= out", format=sk.formats.Tokens(eos=2)),
 ]  # fmt: skip
 
 OF_SHAR = [
-    cuts("InvalidArgument: dtype= is for files of tokens, and this is a Shar (got 'uint16'): drop it",
-         dtype="uint16"),
-    cuts("InvalidArgument: eos= is for files of tokens, and this is a Shar (got 0): drop it", eos=0),
-    cuts("InvalidArgument: delimiter= is for CSV, and this is a Shar (got ','): drop it, or say format='csv'",
-         delimiter=","),
-    cuts("InvalidArgument: strict= is for other formats, and this is a Shar: leave it out (got True)",
-         strict=True),
-    cuts("InvalidArgument: holder= is for other formats, and this is a Shar: leave it out (got 'matrix')",
-         holder="matrix"),
-    cuts("InvalidArgument: missing= is for other formats, and this is a Shar: leave it out (got 'none')",
-         missing="none"),
-    cuts("InvalidArgument: group= is for other formats, and this is a Shar: leave it out (got 'key')",
-         group="key"),
-    cuts("InvalidArgument: splitname= is for other formats, and this is a Shar: leave it out (got 'last')",
-         splitname="last"),
-    cuts("InvalidArgument: concatenated= is for other formats, and this is a Shar: leave it out (got True)",
-         concatenated=True),
-    cuts("InvalidArgument: pipes= is for Kaldi's tables, and this is a Shar: leave it out (got 'allow')",
-         pipes="allow"),
-    cuts("InvalidArgument: partitions= is for folders of tables and lines, and this is a Shar (got 'hive')",
-         partitions="hive"),
-    cuts('InvalidArgument: index="sampled" opens some files of a folder, a glob or a list, and the files of '
-         '"\'.\'" belong together: leave it out, or name the files', index="sampled"),
-    cuts("InvalidArgument: suffix= is for a dict of archives, and this is other data (got '_x'): drop it",
-         suffix="_x"),
+    cuts("InvalidArgument: format=Tokens(...) is for tokens, and '.' is shar: leave it out, or name the "
+         "files", format=sk.formats.Tokens(dtype="uint16")),
+    cuts("InvalidArgument: format=Tar(...) is for tar, and '.' is shar: leave it out, or name the files",
+         format=sk.formats.Tar(missing="none")),
+    cuts("InvalidArgument: format=Jsonl(...) is for jsonl, and '.' is shar: leave it out, or name the files",
+         format=sk.formats.Jsonl(partitions="hive")),
+    cuts("InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
+         "files of '.' belong together: leave it out, or name the files", index=sk.Index(sampled=True)),
     cuts("InvalidArgument: decode='json' is the decoder of one field: say which, decode={'FIELD': 'json'}",
          decode="json"),
     cuts("InvalidArgument: decode has 'text', and the fields of this Shar with payloads are none",
@@ -248,14 +207,17 @@ OF_SHAR = [
     cuts("BadKey: DIR/cuts.0.jsonl: record 0 at byte 0 has no field 'nope' to be its key: it has ['id']",
          key="nope"),
     case("a dict of a Shar with suffix", shar("0"), {"cuts": "DIR"},
-         "InvalidArgument: suffix= is for a dict of archives, and this is other data (got '_x'): drop it",
-         suffix="_x"),
+         "InvalidArgument: format=Tar(...) is for tar, and {'cuts': 'DIR'} is shar: leave it out, or name "
+         "the files",
+         format=sk.formats.Tar(suffix="_x")),
     case("a dict of a Shar with dtype", shar("0"), {"cuts": "DIR"},
-         "InvalidArgument: dtype= is for files of tokens, and this is a Shar (got 'uint16'): drop it",
-         dtype="uint16"),
+         "InvalidArgument: format=Tokens(...) is for tokens, and {'cuts': 'DIR'} is shar: leave it out, or "
+         "name the files",
+         format=sk.formats.Tokens(dtype="uint16")),
     case("cuts alone with holder", {"cuts.0.jsonl": LINE}, ".",
-         "InvalidArgument: holder= is for other formats, and this is a Shar: leave it out (got 'matrix')",
-         holder="matrix"),
+         "InvalidArgument: format=Kaldi(...) is for ark, scp, kaldi-directory, and '.' is shar: leave it "
+         "out, or name the files",
+         format=sk.formats.Kaldi(holder="matrix")),
 ]  # fmt: skip
 
 REFUSED_OPTIONS_OF_OTHERS: dict[str, list[Case]] = {

@@ -297,12 +297,10 @@ def test_a_folder_may_be_opened_as_something_else(shar: Path) -> None:
         sk.open("shar:")
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("strict", True), ("holder", "matrix"), ("partitions", "hive")]
-)
-def test_options_of_other_formats_are_refused(shar: Path, option: str, value: Any) -> None:
-    with pytest.raises(InvalidArgument, match=f"{option}= is for"):
-        sk.open(shar, **{option: value})
+@pytest.mark.parametrize("form", [sk.formats.Tar(missing="none"), sk.formats.Jsonl(partitions="hive")])
+def test_values_of_other_formats_are_refused(shar: Path, form: sk.formats.Format) -> None:
+    with pytest.raises(InvalidArgument, match=r"format=\w+\(\.\.\.\) is for .* is shar"):
+        sk.open(shar, format=form)
 
 
 def test_a_shar_is_shuffled_streamed_and_loaded(shar: Path) -> None:

@@ -76,7 +76,7 @@ def test_audio_with_fewer_frames_than_its_manifest_promises_is_an_error(audible:
         {"decode": {"recording": "bytes"}},
         {"decode": sk.audio(offset=1, duration=2, short="keep")},
         {"decode": "audio"},
-        {"errors": None, "max_open_files": 3},
+        {"errors": None, "storage": sk.Storage(max_open_files=3)},
     ],
 )
 def test_a_pipeline_is_saved_and_loaded(shar: Path, tmp_path: Path, options: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ CUT = "The archive is damaged, or was cut: put a whole copy of it there"
 AFTER_A = "the last good member is 'a.txt' at byte 0"
 AFTER_B = "the last good member is 'b.txt' at byte 1024"
 AFTER_C = "the last good member is 'c.txt' at byte 2048"
-CONCATENATED = "Open with concatenated=True to read archives joined by cat"
+CONCATENATED = "sk.formats.Tar(concatenated=True) reads archives joined by cat"
 
 DAMAGE: dict[str, tuple[bytes, int, str, str]] = {
     "cut in the last padding": (

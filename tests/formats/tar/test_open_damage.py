@@ -93,13 +93,21 @@ def test_samples_that_cannot_be_whole_or_safe_are_errors(
 
 
 def test_the_ways_out_that_errors_name_are_ways_out(tmp_path: Path) -> None:
-    torn = sk.open(written(tmp_path, archive(["a.x", "b.x", "a.y"]), "torn.tar"), group="key", decode="bytes")
+    torn = sk.open(
+        written(tmp_path, archive(["a.x", "b.x", "a.y"]), "torn.tar"),
+        format=sk.formats.Tar(group="key"),
+        decode="bytes",
+    )
     assert list(torn) == [{"__key__": "a", "x": b"0 a.x", "y": b"2 a.y"}, {"__key__": "b", "x": b"1 b.x"}]
     with pytest.warns(sk.DuplicateKeys):
-        joined = sk.open(written(tmp_path, GOOD + GOOD, "joined.tar"), concatenated=True)
+        joined = sk.open(
+            written(tmp_path, GOOD + GOOD, "joined.tar"), format=sk.formats.Tar(concatenated=True)
+        )
     assert [record["__key__"] for record in joined] == [*"abcabc"]
     dots = sk.open(
-        written(tmp_path, archive(["a.1.x", "a.2.x"]), "dots.tar"), splitname="last", decode="bytes"
+        written(tmp_path, archive(["a.1.x", "a.2.x"]), "dots.tar"),
+        format=sk.formats.Tar(splitname="last"),
+        decode="bytes",
     )
     assert [record["__key__"] for record in dots] == ["a.1", "a.2"]
 
@@ -151,7 +159,7 @@ def test_a_file_that_is_cut_after_it_was_indexed_is_stale(tmp_path: Path) -> Non
     [
         (GOOD[:3072], "the archive has no end mark: its writer was not closed, or it was cut at byte 3072"),
         (archive(["README", "d/.x"]), "no samples: of 2 members, no name has the form KEY.FIELD"),
-        (archive([f"sp0.9_{row}.x" for row in range(100)]), "open the archive with splitname='last'"),
+        (archive([f"sp0.9_{row}.x" for row in range(100)]), "format=sk.formats.Tar(splitname='last')"),
     ],
 )
 def test_what_may_not_be_meant_is_warned_of(data: bytes, message: str, tmp_path: Path) -> None:

@@ -163,7 +163,8 @@ def test_a_torn_sample_is_an_error_with_both_offsets_and_the_ways_out() -> None:
     data = archive(["a.x", "b.x", "a.y", "b.y"])
     assert refused(data) == (
         "a/b.tar: the members of the sample 'a' at byte 0 are not next to each other: others are at byte "
-        "2048. Re-create the archive with tar --sort=name, or open it with group='key'"
+        "2048. Re-create the archive with tar --sort=name, or open it with "
+        "format=sk.formats.Tar(group='key')"
     )
     assert records(data, grouped(data, JOINED)) == [
         {"x": b"0 a.x", "y": b"2 a.y"},
@@ -221,7 +222,7 @@ def test_ids_with_dots_are_warned_of_and_split_at_the_last_dot() -> None:
     (warning,) = grouped(data).warnings
     assert warning == (
         "a/b.tar: 200 fields for 200 members: they may hold names of samples; if the ids of samples hold "
-        "dots, open the archive with splitname='last'"
+        "dots, open it with format=sk.formats.Tar(splitname='last')"
     )
     samples = grouped(data, LAST)
     assert samples.field_names == ("jpg", "txt")

@@ -307,11 +307,10 @@ def test_the_error_of_a_file_says_where_it_is_damaged(
 @pytest.mark.parametrize(("size", "byte"), [(7, 4), (6, 4), (5, 4), (3, 0)])
 def test_a_size_that_is_no_multiple_of_an_item_is_told(tmp_path: Path, size: int, byte: int) -> None:
     (tmp_path / "a.bin").write_bytes(bytes(size))
-    every: list[dict[str, Any]] = [{}, {"eos": 0}]
-    for options in every:
+    for eos in (None, 0):
         told = rf"a\.bin': byte {byte}: expected a token of 4 bytes .*, found the end .* after {size - byte}"
         with pytest.raises(sk.CorruptRecord, match=told) as caught:
-            sk.open(f"tokens:{tmp_path}", dtype="uint32", **options)
+            sk.open(f"tokens:{tmp_path}", format=sk.formats.Tokens(dtype="uint32", eos=eos))
         assert caught.value.offset == byte
 
 
@@ -354,7 +353,7 @@ def test_loading_executes_nothing(tmp_path: Path) -> None:
         sk.open(tmp_path / "objects.npy")
     for asked in (f"tokens:{tmp_path}/meta.pkl", f"tokens:{tmp_path}/*.pkl"):
         with pytest.raises(sk.UnsupportedFormat, match=r"meta\.pkl' may run any code"):
-            sk.open(asked, dtype="uint16")
+            sk.open(asked, format=sk.formats.Tokens(dtype="uint16"))
     (tmp_path / "objects.npy").unlink()
-    assert len(sk.open(f"tokens:{tmp_path}", dtype="uint16")) == 1
+    assert len(sk.open(f"tokens:{tmp_path}", format=sk.formats.Tokens(dtype="uint16"))) == 1
     assert Bomb.loaded == 0

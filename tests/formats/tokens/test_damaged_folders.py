@@ -163,7 +163,7 @@ def in_files(kind: str, folder: Path) -> list[Documents] | None:
 
 def opened(folder: Path, kind: str) -> list[list[int]] | sk.SeekableError:
     try:
-        ds = sk.open(folder, dtype="uint16" if kind == "forager" else None)
+        ds = sk.open(folder, format=sk.formats.Tokens(dtype="uint16" if kind == "forager" else None))
         return [record["tokens"].tolist() for record in ds]
     except sk.SeekableError as error:
         return error

@@ -98,7 +98,7 @@ def test_shards_that_mosaicml_streaming_writes(tmp_path: Path) -> None:
                 value = document.tobytes() if kind == ["bytes"] else document
                 others = {"text": "x" * (at % 5), "n": at, "attention_mask": np.ones(3, np.uint8)}
                 writer.write({name: value, **{each: others[each] for each in columns if each != name}})
-        ds = sk.open(folder, dtype=dtype if kind == ["bytes"] else None)
+        ds = sk.open(folder, format=sk.formats.Tokens(dtype=dtype if kind == ["bytes"] else None))
         assert len(ds) == len(written)
         for record, document in zip(ds, written, strict=True):
             assert record["tokens"].dtype == document.dtype
@@ -158,7 +158,7 @@ def test_samples_that_forager_tokenises(
         )()
         theirs = datasets.TokensDataset.create_from_index_on_filesystem(str(folder), token_dtype=dtype)
         expected = [theirs[at].tolist() for at in range(len(theirs))]
-        ds = sk.open(folder, dtype=dtype)
+        ds = sk.open(folder, format=sk.formats.Tokens(dtype=dtype))
         assert [record["tokens"].tolist() for record in ds] == expected
         assert len(ds) > 3
 

@@ -55,7 +55,7 @@ def test_the_bytes_of_the_index() -> None:
 
 def test_samples_of_any_length(tmp_path: Path) -> None:
     write_forager(tmp_path, {"a.bin": samples(DOCUMENTS), "b.bin": samples([[8, 8]])})
-    ds = sk.open(tmp_path, dtype="uint16")
+    ds = sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
     assert tokens(ds) == [*DOCUMENTS, [8, 8]]
     assert ds[0]["tokens"].dtype == np.uint16
     path = tmp_path / "tokenized-samples" / "a.bin"
@@ -64,10 +64,10 @@ def test_samples_of_any_length(tmp_path: Path) -> None:
 
 def test_the_type_must_be_said(tmp_path: Path) -> None:
     write_forager(tmp_path, {"a.bin": samples(DOCUMENTS)})
-    with pytest.raises(sk.InvalidArgument, match=r"a\.bin' has samples of Forager.* as dtype='uint16'"):
+    with pytest.raises(sk.InvalidArgument, match=r"a\.bin' has samples .*sk.formats.Tokens\(dtype='uint16'"):
         sk.open(tmp_path)
     with pytest.raises(sk.CorruptTokens, match=r"byte 0: expected tokens of 4 bytes, found a sample of 6"):
-        sk.open(tmp_path, dtype="uint32")
+        sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint32"))
 
 
 def test_files_come_in_the_order_of_the_index(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_files_come_in_the_order_of_the_index(tmp_path: Path) -> None:
     files = {name: samples([[number]]) for number, name in enumerate(names)}
     write_forager(tmp_path, files)
     (tmp_path / "corpus.jsonl").write_text('{"text": "a"}\n')
-    assert tokens(sk.open(tmp_path, dtype="uint16")) == [[0], [1], [2]]
+    assert tokens(sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))) == [[0], [1], [2]]
 
 
 def test_arrays_of_the_schema_are_delivered_as_they_are_stored(tmp_path: Path) -> None:
@@ -92,12 +92,12 @@ def test_arrays_of_the_schema_are_delivered_as_they_are_stored(tmp_path: Path) -
 
 def test_a_schema_that_came_later_counts(tmp_path: Path) -> None:
     write_forager(tmp_path, {"a.bin": with_masks()})
-    assert set(sk.open(tmp_path, dtype="uint8")[0]) == {"tokens"}
+    assert set(sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint8"))[0]) == {"tokens"}
     schema = tmp_path / "other"
     write_forager(schema, {"a.bin": with_masks()}, with_schema=True)
     (schema / "index" / "sample_schema.json").rename(tmp_path / "index" / "sample_schema.json")
     with pytest.raises(sk.InvalidArgument, match=r"sample_schema\.json.* uint32: leave dtype= out"):
-        sk.open(tmp_path, dtype="uint8")
+        sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint8"))
     assert set(sk.open(tmp_path)[0]) == {"tokens", "loss_mask", "weight"}
 
 
@@ -126,7 +126,7 @@ def test_places_that_are_not_those_of_the_files(tmp_path: Path) -> None:
         write_forager(folder, {"a.bin": samples(DOCUMENTS), "b.bin": samples([[8, 8]])})
         place(folder, row, values)
         with pytest.raises(sk.CorruptTokens, match=message):
-            sk.open(folder, dtype="uint16")
+            sk.open(folder, format=sk.formats.Tokens(dtype="uint16"))
 
 
 def test_a_torn_index_and_torn_files(tmp_path: Path) -> None:
@@ -136,15 +136,15 @@ def test_a_torn_index_and_torn_files(tmp_path: Path) -> None:
     for cut in (0, 1, 25, 95):
         index.write_bytes(whole[0][:cut])
         with pytest.raises(sk.UnsupportedFormat, match=r"the index of Forager in .* is not whole"):
-            sk.open(tmp_path, dtype="uint16")
+            sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
     index.write_bytes(whole[0][:24])
     with pytest.raises(sk.CorruptTokens, match=r"a\.bin': byte 6: expected 6 bytes"):
-        sk.open(tmp_path, dtype="uint16")
+        sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
     index.write_bytes(whole[0])
     for content in (b"", whole[1][:-1], whole[1] + b"\0\0"):
         data.write_bytes(content)
         with pytest.raises(sk.CorruptTokens, match=r"a\.bin': byte \d+: expected 18 bytes, as .* of its 4"):
-            sk.open(tmp_path, dtype="uint16")
+            sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
 
 
 @pytest.mark.parametrize("name", ["file_location.txt", "sample_locations.bin"])
@@ -161,7 +161,7 @@ def test_files_outside_of_the_folder(tmp_path: Path) -> None:
     write_forager(folder, {"a.bin": samples(DOCUMENTS)})
     (folder / "index" / "file_location.txt").write_text("../a.bin\n")
     with pytest.raises(sk.UnsupportedFormat, match=r"names '\.\./a\.bin', which lies outside of the folder"):
-        sk.open(folder, dtype="uint16")
+        sk.open(folder, format=sk.formats.Tokens(dtype="uint16"))
 
 
 def test_a_damaged_schema(tmp_path: Path) -> None:

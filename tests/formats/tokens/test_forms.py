@@ -55,8 +55,9 @@ def hexed(text: str) -> bytes:
     return bytes.fromhex("".join(text.split()))
 
 
-def documents(asked: str | Path, **options: Any) -> list[list[int]]:
-    dataset = sk.open(asked, **options)
+def documents(asked: str | Path, *, index: sk.Index | None = None, **options: Any) -> list[list[int]]:
+    """Return the documents that are opened with options of tokens."""
+    dataset = sk.open(asked, format=sk.formats.Tokens(**options) if options else None, index=index)
     found = [record["tokens"].tolist() for record in dataset]
     assert [dataset[row]["tokens"].tolist() for row in range(len(dataset))] == found
     return found
@@ -143,7 +144,7 @@ def test_ends_of_documents_are_found_across_chunks(tmp_path: Path, monkeypatch: 
     (tmp_path / "a.bin").write_bytes(tokens.tobytes())
     for size in (2, 4, 6):
         monkeypatch.setattr("seekable.formats.tokens.token_file.CHUNK_BYTES", size)
-        asked = {"dtype": "uint16", "index_dir": tmp_path / str(size)}
+        asked: dict[str, Any] = {"dtype": "uint16", "index": sk.Index(folder=tmp_path / str(size))}
         assert documents(tmp_path / "a.bin", **asked, eos=7, bos=3) == [[3, 8, 7], [3, 9, 7, 9, 3, 7], [3]]
         assert documents(tmp_path / "a.bin", **asked, eos=7) == [[3, 8, 7], [3, 9, 7], [9, 3, 7], [3]]
 
@@ -159,7 +160,7 @@ def test_arrays_of_numpy(tmp_path: Path) -> None:
     assert documents(tmp_path / "row.npy", eos=1) == [[0, 1], [2]]
     assert documents(tmp_path / "none.npy") == []
     with pytest.raises(sk.InvalidArgument, match="2 rows, each of which is a document: leave eos= out"):
-        sk.open(tmp_path / "rows.npy", eos=1)
+        sk.open(tmp_path / "rows.npy", format=sk.formats.Tokens(eos=1))
 
 
 def test_several_files_of_several_forms_are_one_dataset(tmp_path: Path) -> None:
@@ -212,15 +213,13 @@ def test_aligned_arrays_belong_to_the_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({}, sk.InvalidArgument, r"train\.bin' does not say of which type .* dtype='uint16' .* eos=50256"),
+        ({}, sk.InvalidArgument, r"train\.bin' does not say of which type .*dtype='uint16', eos=50256"),
         ({"dtype": "float32"}, sk.InvalidArgument, r"dtype must be one of 'uint16', .*got 'float32'"),
         ({"dtype": ">u2"}, sk.InvalidArgument, "dtype must be one of"),
         ({"dtype": "nonsense"}, sk.WrongType, "dtype must be the name of a type"),
         ({"dtype": "uint16", "eos": -1}, sk.InvalidArgument, "eos must be at least 0"),
         ({"dtype": "uint16", "eos": "7"}, sk.WrongType, "eos must be an integer"),
         ({"dtype": "uint16", "bos": 65536}, sk.InvalidArgument, "bos=65536 is no token .* at most 65535"),
-        ({"dtype": "uint16", "decode": "json"}, sk.InvalidArgument, "decode"),
-        ({"dtype": "uint16", "splitname": "last"}, sk.InvalidArgument, "splitname= is for tar files"),
     ],
 )
 def test_options_are_checked(
@@ -228,14 +227,13 @@ def test_options_are_checked(
 ) -> None:
     (tmp_path / "train.bin").write_bytes(bytes(8))
     with pytest.raises(error, match=told):
-        sk.open(f"tokens:{tmp_path}/train.bin", **options)
+        sk.open(f"tokens:{tmp_path}/train.bin", format=sk.formats.Tokens(**options))
 
 
 def test_options_of_tokens_are_refused_for_other_data(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"{}\n")
-    for name, given in (("dtype", "uint16"), ("eos", 0), ("bos", 0)):
-        with pytest.raises(sk.InvalidArgument, match=rf"{name}= is for files of tokens, and this is jsonl"):
-            sk.open(tmp_path / "a.jsonl", **{name: given})  # type: ignore[arg-type]
+    with pytest.raises(sk.InvalidArgument, match=r"format=Tokens\(\.\.\.\) is for tokens, and .* is jsonl"):
+        sk.open(tmp_path, format=sk.formats.Tokens(eos=0))
 
 
 def test_a_type_that_contradicts_the_file_is_refused(tmp_path: Path) -> None:
@@ -244,21 +242,21 @@ def test_a_type_that_contradicts_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         sk.InvalidArgument, match=r"dtype='int32' contradicts .*a\.idx', .* uint16: leave dtype="
     ):
-        sk.open(tmp_path / "a.bin", dtype="int32")
+        sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="int32"))
 
 
 def test_a_format_says_that_a_folder_is_of_tokens(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, EOS, 6])], "<u2"))
     (tmp_path / "a.json").write_bytes(b"{}\n")
-    assert documents(tmp_path, format="tokens", dtype="uint16", eos=EOS) == [[5, EOS], [6]]
-    assert documents(tmp_path, format="tokens-u2-eos7") == [[5, EOS], [6]]
+    assert documents(f"tokens:{tmp_path}", dtype="uint16", eos=EOS) == [[5, EOS], [6]]
+    assert [len(record["tokens"]) for record in sk.open(tmp_path, format="tokens-u2-eos7")] == [2, 1]
     assert sk.open(tmp_path)[0] == {}
 
 
 def test_options_are_part_of_the_name_of_the_format(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, EOS, 6])], "<u2"))
-    one = sk.open(tmp_path / "a.bin", dtype="uint16", eos=EOS)
-    other = sk.open(tmp_path / "a.bin", dtype="uint16")
+    one = sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="uint16", eos=EOS))
+    other = sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="uint16"))
     assert (len(one), len(other)) == (2, 1)
     assert one.fingerprint != other.fingerprint
     assert sk.open(tmp_path / "a.bin", format="tokens-u2-eos7").fingerprint == one.fingerprint
@@ -279,7 +277,7 @@ def test_documents_are_counted_twice_where_an_index_and_a_token_tell_them(tmp_pa
 def test_a_token_that_is_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, 6])], "<u2"))
     with pytest.warns(UserWarning, match=r"a\.bin': none of its 2 tokens is eos=9"):
-        sk.open(tmp_path / "a.bin", dtype="uint16", eos=9)
+        sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="uint16", eos=9))
 
 
 def test_a_pair_without_its_index_is_told(tmp_path: Path) -> None:
@@ -322,7 +320,7 @@ def test_a_file_that_comes_beside_is_read(tmp_path: Path) -> None:
     aged(tmp_path)
     assert documents(f"tokens:{tmp_path}", dtype="uint32") == [[1, 2], [3]]
     (tmp_path / "labels_mask_0.npy").unlink()
-    assert sk.open(f"tokens:{tmp_path}", dtype="uint32").columns == ["tokens"]
+    assert sk.open(f"tokens:{tmp_path}", format=sk.formats.Tokens(dtype="uint32")).columns == ["tokens"]
 
 
 def test_an_index_beside_that_has_not_changed_is_not_read_again(

@@ -120,7 +120,7 @@ def test_other_datasets_of_litdata_are_no_tokens(folder: Path) -> None:
 
 def test_another_type_than_the_index_says(folder: Path) -> None:
     with pytest.raises(sk.InvalidArgument, match=r"dtype='int32' contradicts .*index\.json.* uint16"):
-        sk.open(folder, dtype="int32")
+        sk.open(folder, format=sk.formats.Tokens(dtype="int32"))
 
 
 def changed(at: int, data: str) -> Callable[[bytes], bytes]:
@@ -192,7 +192,7 @@ def test_an_index_that_has_changed_is_read_again(folder: Path) -> None:
 
 def test_a_token_that_ends_documents_is_not_asked_for(folder: Path) -> None:
     with pytest.raises(sk.InvalidArgument, match=r"eos=7 says where documents end, and .* leave eos= out"):
-        sk.open(folder, eos=7)
+        sk.open(folder, format=sk.formats.Tokens(eos=7))
 
 
 def test_by_spec_by_name_and_by_a_glob(folder: Path) -> None:

@@ -88,12 +88,12 @@ def test_shapes_of_one_two_and_four_bytes_in_one_shard(tmp_path: Path) -> None:
 def test_bytes_need_a_type(tmp_path: Path) -> None:
     documents = as_arrays([[1, 2, 3], [-4, 5]], "int64")
     write_mds(tmp_path, {"tokens": "bytes"}, [[{"tokens": document.tobytes()} for document in documents]])
-    with pytest.raises(sk.InvalidArgument, match=r"column 'tokens'.* as dtype='int64'"):
+    with pytest.raises(sk.InvalidArgument, match=r"column 'tokens'.* as sk.formats.Tokens\(dtype='int64'"):
         sk.open(tmp_path)
-    assert tokens(sk.open(tmp_path, dtype="int64")) == [[1, 2, 3], [-4, 5]]
+    assert tokens(sk.open(tmp_path, format=sk.formats.Tokens(dtype="int64"))) == [[1, 2, 3], [-4, 5]]
     write_mds(tmp_path, {"tokens": "bytes"}, [[{"tokens": b"123"}]])
     with pytest.raises(sk.CorruptTokens, match=r"shard.00000.mds': byte \d+: expected tokens of 2 bytes"):
-        sk.open(tmp_path, dtype="uint16")
+        sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
 
 
 COLUMNS = {"a": "str", "input_ids": "ndarray:int32", "n": "int", "text": "str", "weights": "ndarray:uint8:2"}

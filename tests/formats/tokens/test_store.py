@@ -149,11 +149,11 @@ def test_no_damage_gives_wrong_tokens(cases: int, tmp_path: Path) -> None:
 
 def test_options_that_contradict_a_store_are_refused(tmp_path: Path) -> None:
     write(tmp_path, dtype="uint16")
-    assert len(sk.open(tmp_path, dtype="uint16")) == 30
+    assert len(sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))) == 30
     with pytest.raises(sk.InvalidArgument, match="contradicts"):
-        sk.open(tmp_path, dtype="uint32")
+        sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint32"))
     with pytest.raises(sk.InvalidArgument, match="leave out eos=0"):
-        sk.open(tmp_path, eos=0)
+        sk.open(tmp_path, format=sk.formats.Tokens(eos=0))
 
 
 def test_a_document_of_another_version_is_refused(tmp_path: Path) -> None:

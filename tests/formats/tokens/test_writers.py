@@ -31,7 +31,8 @@ def megatron_core() -> Any:
 
 
 def tokens_of(asked: str | Path, **options: Any) -> list[NDArray[Any]]:
-    return [record["tokens"] for record in sk.open(asked, **options)]
+    form = sk.formats.Tokens(**options) if options else None
+    return [record["tokens"] for record in sk.open(asked, format=form)]
 
 
 @pytest.mark.frameworks(name="torch")

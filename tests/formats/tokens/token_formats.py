@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import seekable as sk
+
 Files = dict[str, bytes]
 Documents = Sequence[NDArray[Any]]
 
@@ -120,28 +122,28 @@ FORMS: dict[str, Form] = {
     "fairseq": Form(fairseq, "megatron:DIR/a", {}),
     "old fairseq": Form(old_fairseq, "megatron:DIR/a", {}),
     "neox": Form(neox, "megatron:DIR/a", {}),
-    "llm.c": Form(llm_c, "tokens:DIR/a.bin", {"bos": BOS}, "bos"),
+    "llm.c": Form(llm_c, "tokens:DIR/a.bin", {"format": sk.formats.Tokens(bos=BOS)}, "bos"),
     "llm.c of 32 bits": Form(
         lambda some: llm_c(some, dtype="<u4", magic=20240801, version=7),
         "tokens:DIR/*.bin",
-        {"bos": BOS},
+        {"format": sk.formats.Tokens(bos=BOS)},
         "bos",
     ),
     "nanogpt": Form(
         lambda some: {"train.bin": joined(some, "<u2"), "meta.pkl": b"cos\nsystem\n(S'exit 1'\ntR."},
         "tokens:DIR",
-        {"dtype": "uint16", "eos": EOS},
+        {"format": sk.formats.Tokens(dtype="uint16", eos=EOS)},
         "eos",
     ),
     "datatrove": Form(datatrove, "DIR", {}),
-    "olmo": Form(olmo, "tokens:DIR", {"dtype": "uint32"}),
+    "olmo": Form(olmo, "tokens:DIR", {"format": sk.formats.Tokens(dtype="uint32")}),
     "olmo without csv": Form(
         lambda some: {"part-0-00000.npy": joined(some, "<u4")},
         "tokens:DIR",
-        {"dtype": "uint32", "eos": EOS},
+        {"format": sk.formats.Tokens(dtype="uint32", eos=EOS)},
         "eos",
     ),
-    "real npy": Form(real_npy, "tokens:DIR/a.npy", {"eos": EOS}, "eos"),
+    "real npy": Form(real_npy, "tokens:DIR/a.npy", {"format": sk.formats.Tokens(eos=EOS)}, "eos"),
 }  # fmt: skip
 
 

@@ -53,9 +53,9 @@ class Corpus:
     def open(self, **options: Any) -> sk.Dataset:
         """Open all objects with further options of the store."""
         asked = {**self.bucket.options, **options}
-        return sk.open(self.urls, storage_options=asked, index_dir=self.index_dir)
+        return sk.open(self.urls, index=sk.Index(folder=self.index_dir), storage=sk.Storage(options=asked))
 
     def arguments(self, **options: Any) -> dict[str, Any]:
-        """Return what another process opens it with, as ``sk.open(*arguments)``, for JSON."""
+        """Return what another process opens it with, for JSON."""
         asked = {**self.bucket.options, **options}
         return {"source": self.urls, "storage_options": asked, "index_dir": self.index_dir}

@@ -25,7 +25,11 @@ def say(*words):
 def wait():
     sys.stdin.readline()
 def opened():
-    return sk.open(given["source"], storage_options=given["storage_options"], index_dir=given["index_dir"])
+    return sk.open(
+        given["source"],
+        index=sk.Index(folder=given["index_dir"]),
+        storage=sk.Storage(options=given["storage_options"]),
+    )
 """
 
 

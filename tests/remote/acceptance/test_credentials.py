@@ -45,8 +45,8 @@ def test_credentials_that_have_expired_are_asked_for_again(
     options = {name: corpus.bucket.options[name] for name in ("endpoint", "region")}
     dataset = sk.open(
         corpus.urls,
-        storage_options={**options, "credential_provider": credentials},
-        index_dir=corpus.index_dir,
+        index=sk.Index(folder=corpus.index_dir),
+        storage=sk.Storage(options={**options, "credential_provider": credentials}),
     )
     assert dataset[0] == corpus.records[0]
     forget()

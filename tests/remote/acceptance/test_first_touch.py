@@ -27,12 +27,11 @@ def corpus(nginx: Nginx, front: Front, tmp_path: Path, forget: Callable[[], None
     return made
 
 
-def opened(corpus: Corpus, **options: object) -> sk.Dataset:
+def opened(corpus: Corpus, *, refresh: bool = True) -> sk.Dataset:
     return sk.open(
         corpus.urls,
-        storage_options=corpus.bucket.options,
-        index_dir=corpus.index_dir,
-        **options,  # type: ignore[arg-type]
+        index=sk.Index(folder=corpus.index_dir),
+        storage=sk.Storage(options=corpus.bucket.options, refresh=refresh),
     )
 
 

@@ -27,8 +27,9 @@ from tests.remote.acceptance.children import read_rows
 
 if __name__ == "__main__":
     dataset = sk.open(
-        given["source"], storage_options=given["storage_options"], index_dir=given["index_dir"],
-        refresh=given["used"],
+        given["source"],
+        index=sk.Index(folder=given["index_dir"]),
+        storage=sk.Storage(options=given["storage_options"], refresh=given["used"]),
     )
     if given["used"]:
         dataset[given["cached"]]

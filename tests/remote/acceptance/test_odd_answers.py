@@ -56,7 +56,11 @@ def test_a_listing_that_was_cut_off_is_asked_for_again(listed: tuple[Corpus, Fro
     front.rule(Fault(lie=40), target="^GET .*list-type")
     front.rule(Fault(status=412), target="^GET .*list-type")
     options = {**corpus.bucket.options, **QUICK}
-    dataset = sk.open(f"{corpus.bucket.url}/corpus", storage_options=options, index_dir=corpus.index_dir)
+    dataset = sk.open(
+        f"{corpus.bucket.url}/corpus",
+        index=sk.Index(folder=corpus.index_dir),
+        storage=sk.Storage(options=options),
+    )
     assert list(dataset) == list(corpus.records)
     assert len([noted for noted in front.log() if noted.fault]) == 2
 
@@ -65,10 +69,16 @@ def test_an_object_is_opened_where_nothing_may_be_listed(listed: tuple[Corpus, F
     corpus, front = listed
     front.rule(Fault(status=403), target="^GET .*list-type", count=1000)
     options = corpus.bucket.options
-    one = sk.open(corpus.urls[0], storage_options=options, index_dir=corpus.index_dir)
+    one = sk.open(
+        corpus.urls[0], index=sk.Index(folder=corpus.index_dir), storage=sk.Storage(options=options)
+    )
     assert list(one) == list(corpus.records[:100])
     with pytest.raises(sk.AccessDenied, match="listed"):
-        sk.open(f"{corpus.bucket.url}/corpus", storage_options=options, index_dir=corpus.index_dir)
+        sk.open(
+            f"{corpus.bucket.url}/corpus",
+            index=sk.Index(folder=corpus.index_dir),
+            storage=sk.Storage(options=options),
+        )
 
 
 @pytest.mark.parametrize(
@@ -103,15 +113,19 @@ def test_a_conflict_of_writers_is_asked_for_again(listed: tuple[Corpus, Front]) 
     options = {**corpus.bucket.options, **QUICK}
     written = f"{corpus.bucket.url}/written"
     sk.from_sequence(list(corpus.records), version=1).write_jsonl(written, jobs=1, storage_options=options)
-    assert list(sk.open(written, storage_options=options)) == list(corpus.records)
+    assert list(sk.open(written, storage=sk.Storage(options=options))) == list(corpus.records)
     assert [noted.status for noted in front.log() if noted.fault] == [409, 409, 412]
 
 
 def test_a_key_that_no_client_lists_is_named(bucket: Bucket, tmp_path: Path) -> None:
     corpus = Corpus.made(bucket, tmp_path)
     bucket.upload({"corpus//part-03.jsonl": b"{}"})
-    with pytest.raises(sk.InvalidArgument, match=r"corpus//.*name the files.*storage="):
-        sk.open(f"{bucket.url}/corpus", storage_options=bucket.options, index_dir=corpus.index_dir)
+    with pytest.raises(sk.InvalidArgument, match=r"corpus//.*rename it.*sk\.Storage\(filesystem="):
+        sk.open(
+            f"{bucket.url}/corpus",
+            index=sk.Index(folder=corpus.index_dir),
+            storage=sk.Storage(options=bucket.options),
+        )
     assert list(corpus.open()) == list(corpus.records)
 
 
@@ -123,7 +137,12 @@ def test_an_object_of_fsspec_that_is_written_again_is_never_mixed(tmp_path: Path
         for letter in (b"a", b"b")
     )
     files.pipe_file(f"{root}/a.jsonl", old)
-    opened = partial(sk.open, f"memory:/{root}", storage=files, cache=False, index_dir=tmp_path / "indexes")
+    opened = partial(
+        sk.open,
+        f"memory:/{root}",
+        index=sk.Index(folder=tmp_path / "indexes"),
+        storage=sk.Storage(filesystem=files, cache=False),
+    )
     dataset = opened()
     assert dataset[0]["text"][0] == "a"
     files.pipe_file(f"{root}/a.jsonl", new)

@@ -78,11 +78,11 @@ def test_names_with_percent_signs_on_the_web_are_those_of_other_copies(
     urls = [
         f"{web.url}/d/{name}" for name in ("part%200.jsonl", "part%2B1%2050%25.jsonl", "part%20%232%3F.jsonl")
     ]
-    on_web = sk.open(urls, index_dir=tmp_path / "index")
+    on_web = sk.open(urls, index=sk.Index(folder=tmp_path / "index"))
     in_store = sk.open(
         [f"{bucket.url}/d/{name}" for name in names],
-        index_dir=tmp_path / "index",
-        storage_options=bucket.options,
+        index=sk.Index(folder=tmp_path / "index"),
+        storage=sk.Storage(options=bucket.options),
     )
     assert on_web.fingerprint == in_store.fingerprint == local.fingerprint
     assert on_web.locate(0).path == urls[0]

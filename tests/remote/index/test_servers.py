@@ -52,8 +52,8 @@ def fill(bucket: Bucket, files: int = 12) -> None:
 
 def opened(bucket: Bucket, folder: Path, asked: str = "/data", **arguments: object) -> sk.Dataset:
     """Open a dataset whose index goes to a folder."""
-    how: dict[str, object] = {"storage_options": bucket.options, "index_dir": folder, **arguments}
-    return sk.open(bucket.url + asked, **how)  # type: ignore[arg-type]
+    index = sk.Index(folder=folder, **arguments)  # type: ignore[arg-type]
+    return sk.open(bucket.url + asked, index=index, storage=sk.Storage(options=bucket.options))
 
 
 @pytest.mark.parametrize("store", CONDITIONAL, indirect=True)
@@ -92,7 +92,7 @@ def test_an_interrupted_build_ends_at_once_and_keeps_what_is_finished(
     fill(bucket, files=40)
     front.rule(Fault(hang=True), target=r"GET .*39\.jsonl (?!bytes=0-0$)", count=1000)
     urls = bucket.behind(front).urls(*(f"data/{number:02}.jsonl" for number in range(40)))
-    script = f"import seekable as sk; sk.open({urls!r}, index_dir={str(tmp_path)!r})"
+    script = f"import seekable as sk; sk.open({urls!r}, index=sk.Index(folder={str(tmp_path)!r}))"
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) as child:
         try:
             front.wait(81, seconds=6)

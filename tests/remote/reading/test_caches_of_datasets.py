@@ -46,8 +46,8 @@ def kept() -> list[tuple[int | None, int]]:
 
 
 def test_a_dataset_without_a_cache_leaves_that_of_others_as_it_is(store: FolderStore, tmp_path: Path) -> None:
-    shared = sk.open(store.address, index_dir=tmp_path)
-    none = sk.open(store.address, index_dir=tmp_path, cache=False)
+    shared = sk.open(store.address, index=sk.Index(folder=tmp_path))
+    none = sk.open(store.address, index=sk.Index(folder=tmp_path), storage=sk.Storage(cache=False))
     assert (none[1][0], shared[4][0]) == ("a", "b")
     assert kept() == [(None, 1)], "of b alone"
     assert (none[8][0], shared[0][0]) == ("c", "a")
@@ -55,9 +55,9 @@ def test_a_dataset_without_a_cache_leaves_that_of_others_as_it_is(store: FolderS
 
 
 def test_a_limit_evicts_nothing_that_others_fetched(store: FolderStore, tmp_path: Path) -> None:
-    list(sk.open(store.address, index_dir=tmp_path))
+    list(sk.open(store.address, index=sk.Index(folder=tmp_path)))
     assert kept() == [(None, 12)]
-    small = sk.open(store.address, index_dir=tmp_path, cache=LIMIT)
+    small = sk.open(store.address, index=sk.Index(folder=tmp_path), storage=sk.Storage(cache=LIMIT))
     for row in (0, 4, 8):
         small[row]
     found = kept()
@@ -68,7 +68,7 @@ def test_a_limit_evicts_nothing_that_others_fetched(store: FolderStore, tmp_path
 
 def test_the_choice_goes_along_into_other_processes(store: FolderStore, tmp_path: Path) -> None:
     sent = [
-        pickle.dumps(sk.open(store.address, index_dir=tmp_path, cache=cache))
+        pickle.dumps(sk.open(store.address, index=sk.Index(folder=tmp_path), storage=sk.Storage(cache=cache)))
         for cache in (LIMIT, False, None)
     ]
     for number, dataset in enumerate(map(pickle.loads, sent)):
@@ -81,7 +81,11 @@ def test_the_choice_goes_along_into_other_processes(store: FolderStore, tmp_path
 def test_datasets_of_several_caches_are_read_together(store: FolderStore, tmp_path: Path) -> None:
     own = dict(zip(NAMES, (None, 1 << 30, False), strict=True))
     datasets = {
-        name: sk.open(f"{store.address}/{name}.txt", index_dir=tmp_path, cache=cache)
+        name: sk.open(
+            f"{store.address}/{name}.txt",
+            index=sk.Index(folder=tmp_path),
+            storage=sk.Storage(cache=cache),
+        )
         for name, cache in own.items()
     }
     with sk.Loader(sk.mix(datasets, seed=1, stop="all"), batch_size=4, collate=list) as loader:

@@ -65,18 +65,18 @@ def store(folder: Path) -> Iterator[FolderStore]:
 
 def records(store: FolderStore, tmp_path: Path) -> list[Any]:
     fetchers.fetcher().close()  # The memory of the next one is empty.
-    return list(sk.open(store.address, index_dir=tmp_path / "index"))
+    return list(sk.open(store.address, index=sk.Index(folder=tmp_path / "index")))
 
 
 def test_a_bit_that_flips_once_is_fetched_again(store: FolderStore, folder: Path, tmp_path: Path) -> None:
-    sk.open(store.address, index_dir=tmp_path / "index")
+    sk.open(store.address, index=sk.Index(folder=tmp_path / "index"))
     flipped = flip(store, 1)
     assert records(store, tmp_path) == (folder / "a.txt").read_text().splitlines()
     assert len(flipped) == 1
 
 
 def test_a_bit_that_stays_flipped_is_an_error_that_says_where(store: FolderStore, tmp_path: Path) -> None:
-    sk.open(store.address, index_dir=tmp_path / "index")
+    sk.open(store.address, index=sk.Index(folder=tmp_path / "index"))
     flip(store, 1 << 20)
     unit = rf"/a\.txt: the bytes {2 * UNIT_BYTES} to {3 * UNIT_BYTES} "
     place = unit + r"have the digest xxh3:\w{16}, and had xxh3:\w{16} when they were indexed"
@@ -90,14 +90,14 @@ def test_compressed_objects_are_compared_as_they_are(
     data = (folder / "a.txt").read_bytes()
     (folder / "a.txt").unlink()
     (folder / "a.txt.gz").write_bytes(gzip.compress(data * 2, 1, mtime=0))
-    sk.open(store.address, index_dir=tmp_path / "index")
+    sk.open(store.address, index=sk.Index(folder=tmp_path / "index"))
     flipped = flip(store, 1)
     assert records(store, tmp_path) == data.decode().splitlines() * 2
     assert len(flipped) == 1
 
 
 def test_an_index_without_digests_is_read_without_comparisons(store: FolderStore, tmp_path: Path) -> None:
-    sk.open(store.address, index_dir=tmp_path / "index")
+    sk.open(store.address, index=sk.Index(folder=tmp_path / "index"))
     (digests,) = (tmp_path / "index").rglob("digests-*.bin")
     digests.write_bytes(digests.read_bytes()[:-1] + b"?")
     assert len(records(store, tmp_path)) == 170
@@ -108,7 +108,7 @@ def test_parts_of_an_object_make_the_digests_of_the_whole(
 ) -> None:
     monkeypatch.setattr(build_index, "_PART_BYTES", 2 * UNIT_BYTES)
     with mounted(folder) as store:
-        sk.open(store.address, index_dir=tmp_path / "index")
+        sk.open(store.address, index=sk.Index(folder=tmp_path / "index"))
     whole = UnitDigests()
     whole.update(memoryview((folder / "a.txt").read_bytes()))
     (digests,) = (tmp_path / "index").rglob("digests-*.bin")

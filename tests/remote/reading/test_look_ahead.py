@@ -55,7 +55,9 @@ def written(files: dict[str, bytes], folder: Path) -> Path:
 def test_the_main_process_fetches_and_no_job_does(lines: dict[str, bytes], tmp_path: Path) -> None:
     root = written(lines, tmp_path / "store")
     with mounted(root) as store:
-        dataset = sk.open(f"{store.address}/corpus", index_dir=tmp_path / "index").shuffle(1, window=2)
+        dataset = sk.open(f"{store.address}/corpus", index=sk.Index(folder=tmp_path / "index")).shuffle(
+            1, window=2
+        )
         steps = Steps(size=ROWS, epochs=1, batch=100, end="short", limit=None, rank=0, world_size=1)
         source = DatasetSource(dataset.node, steps, list)
         assert [job.fetches_ahead for job in source.jobs(2, apart=True)] == [False, False]
@@ -84,7 +86,9 @@ def test_a_second_epoch_from_the_disk_needs_no_request(
 ) -> None:
     root = written(lines, tmp_path / "store")
     with mounted(root) as store:
-        dataset = sk.open(f"{store.address}/corpus", index_dir=tmp_path / "index").shuffle(1, window=window)
+        dataset = sk.open(f"{store.address}/corpus", index=sk.Index(folder=tmp_path / "index")).shuffle(
+            1, window=window
+        )
         store.forget()
         first = ids_of(dataset, epoch=0)
         # Units of the cache begin before the first record of a file, and end at its end.
@@ -109,9 +113,9 @@ def test_jobs_fetch_for_themselves_without_a_cache(
 ) -> None:
     monkeypatch.setenv(BYTES_VARIABLE, "0")
     root = written(lines, tmp_path / "store")
-    local = sk.open(root, index_dir=tmp_path / "local")
+    local = sk.open(root, index=sk.Index(folder=tmp_path / "local"))
     with mounted(root) as store:
-        remote = sk.open(f"{store.address}/corpus", index_dir=tmp_path / "index")
+        remote = sk.open(f"{store.address}/corpus", index=sk.Index(folder=tmp_path / "index"))
         steps = Steps(size=ROWS, epochs=1, batch=100, end="short", limit=None, rank=0, world_size=1)
         for dataset in (local, remote):
             jobs = DatasetSource(dataset.node, steps, list).jobs(2, apart=True)
@@ -125,9 +129,12 @@ def test_batches_of_workers_are_those_of_local_files(
     workers: int, lines: dict[str, bytes], bucket: Bucket, tmp_path: Path
 ) -> None:
     bucket.upload(lines)
-    local = sk.open(written(lines, tmp_path / "files"), index_dir=tmp_path / "local")
-    options: dict[str, Any] = {"index_dir": tmp_path / "index", "storage_options": bucket.options}
-    remote = sk.open(f"{bucket.url}/corpus", **options)
+    local = sk.open(written(lines, tmp_path / "files"), index=sk.Index(folder=tmp_path / "local"))
+    remote = sk.open(
+        f"{bucket.url}/corpus",
+        index=sk.Index(folder=tmp_path / "index"),
+        storage=sk.Storage(options=bucket.options),
+    )
     orders = [ds.shuffle(1, window=2, lanes=2) for ds in (local, remote)]
     expected, found = (
         list(sk.Loader(ds, batch_size=100, collate=list, epochs=2, workers=workers)) for ds in orders

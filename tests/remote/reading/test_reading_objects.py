@@ -117,9 +117,9 @@ ORDERS = {
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.usefixtures("small_memory")
 def test_an_epoch_reads_the_data_once(order: str, lines: Path, tmp_path: Path) -> None:
-    local = ORDERS[order](sk.open(lines, index_dir=tmp_path))
+    local = ORDERS[order](sk.open(lines, index=sk.Index(folder=tmp_path)))
     with mounted(lines) as store:
-        remote = ORDERS[order](sk.open(store.address, index_dir=tmp_path / "remote"))
+        remote = ORDERS[order](sk.open(store.address, index=sk.Index(folder=tmp_path / "remote")))
         store.forget()
         ids, first = ids_of(remote, store)
         assert ids == [record["id"] for record in local]
@@ -137,11 +137,13 @@ def test_windows_that_exceed_what_is_read_ahead_are_not_fetched_for_each_batch(
     monkeypatch.setattr(appetite, "MOST_AHEAD_BYTES", 1 << 20)
     monkeypatch.setenv(BYTES_VARIABLE, str(room))
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
-    local = sk.open(lines, index_dir=tmp_path).shuffle(1, window=2, lanes=LANES)
+    local = sk.open(lines, index=sk.Index(folder=tmp_path)).shuffle(1, window=2, lanes=LANES)
     order: Any = local.node
     assert order.open_bytes > 2 << 20
     with mounted(lines) as store:
-        remote = sk.open(store.address, index_dir=tmp_path / "remote").shuffle(1, window=2, lanes=LANES)
+        remote = sk.open(store.address, index=sk.Index(folder=tmp_path / "remote")).shuffle(
+            1, window=2, lanes=LANES
+        )
         store.forget()
         ids, _ = ids_of(remote, store)
         assert ids == [record["id"] for record in local]
@@ -155,7 +157,7 @@ def test_windows_that_exceed_what_is_read_ahead_are_not_fetched_for_each_batch(
 
 def test_a_full_shuffle_in_memory_reads_the_data_once(lines: Path, tmp_path: Path) -> None:
     with mounted(lines) as store:
-        remote = sk.open(store.address, index_dir=tmp_path).shuffle(3)
+        remote = sk.open(store.address, index=sk.Index(folder=tmp_path)).shuffle(3)
         store.forget()
         ids, first = ids_of(remote, store)
         assert sorted(ids) == list(range(ROWS))
@@ -168,10 +170,10 @@ def test_a_full_shuffle_in_memory_reads_the_data_once(lines: Path, tmp_path: Pat
 
 
 def test_report_has_the_requests_where_addresses_are_read(lines: Path, tmp_path: Path) -> None:
-    local = sk.open(lines, index_dir=tmp_path / "local")
+    local = sk.open(lines, index=sk.Index(folder=tmp_path / "local"))
     assert "remote" not in sk.Loader(local, batch_size=7).report()
     with mounted(lines) as store:
-        remote = sk.open(store.address, index_dir=tmp_path)
+        remote = sk.open(store.address, index=sk.Index(folder=tmp_path))
         store.forget()
         for pipeline in (remote, remote.stream(epochs=1)):
             with sk.Loader(pipeline, batch_size=512, collate=list, steps=2) as loader:
@@ -184,8 +186,8 @@ def test_report_has_the_requests_where_addresses_are_read(lines: Path, tmp_path:
 
 def test_explain_says_what_a_request_is(lines: Path, tmp_path: Path) -> None:
     with mounted(lines) as store:
-        remote = sk.open(store.address, index_dir=tmp_path)
-        assert "a request" not in sk.open(lines, index_dir=tmp_path / "local").explain()
+        remote = sk.open(store.address, index=sk.Index(folder=tmp_path))
+        assert "a request" not in sk.open(lines, index=sk.Index(folder=tmp_path / "local")).explain()
         assert "in the order of the files, about 3.4 MB a request" in remote.explain()
         assert "records of 425 bytes in any order" in remote.shuffle(1).explain()
         windowed = remote.shuffle(1, window=3, lanes=2).explain()
@@ -196,19 +198,21 @@ def test_explain_says_what_a_request_is(lines: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_resumes_at_every_cut_on_other_ranks_and_another_machine(lines: Path, tmp_path: Path) -> None:
-    local = sk.open(lines, index_dir=tmp_path / "local").shuffle(1, window=2, lanes=4)[:600]
+    local = sk.open(lines, index=sk.Index(folder=tmp_path / "local")).shuffle(1, window=2, lanes=4)[:600]
     expected = list(sk.Loader(local, global_batch_size=60, collate=list, prefetch=0))
     for cut in (0, 1, 7, 10):
         with mounted(lines) as store:
-            remote = sk.open(store.address, index_dir=tmp_path / "remote").shuffle(1, window=2, lanes=4)[:600]
+            remote = sk.open(store.address, index=sk.Index(folder=tmp_path / "remote")).shuffle(
+                1, window=2, lanes=4
+            )[:600]
             with sk.Loader(remote, global_batch_size=60, collate=list, prefetch=0) as loader:
                 batches = iter(loader)
                 assert [next(batches) for _ in range(cut)] == expected[:cut]
                 state = json.loads(json.dumps(loader.state_dict()))
         with mounted(lines) as store:
-            remote = sk.open(store.address, index_dir=tmp_path / "another").shuffle(1, window=2, lanes=4)[
-                :600
-            ]
+            remote = sk.open(store.address, index=sk.Index(folder=tmp_path / "another")).shuffle(
+                1, window=2, lanes=4
+            )[:600]
             rests = []
             for rank in range(2):
                 options: dict[str, Any] = {"rank": rank, "world_size": 2, "prefetch": 0}

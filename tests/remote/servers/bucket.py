@@ -43,7 +43,7 @@ def request(
 class Bucket(ABC):
     """Objects of a test, where they are, and what a client must be given to reach them.
 
-    ``sk.open(bucket.url + "/*.jsonl", storage_options=bucket.options)``
+    ``sk.open(bucket.url + "/*.jsonl", storage=sk.Storage(options=bucket.options))``
     """
 
     name: str

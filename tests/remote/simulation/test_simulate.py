@@ -178,7 +178,11 @@ def test_a_loader_over_a_bucket_transfers_what_was_simulated(
     monkeypatch.setenv("SEEKABLE_REMOTE_BYTES", str(cache))
     bucket = moto.bucket()
     bucket.upload({f"data/{path.name}": path.read_bytes() for path in folder.glob("*.jsonl")})
-    remote = sk.open(f"{bucket.url}/data", storage_options=bucket.options, index_dir=tmp_path / "index")
+    remote = sk.open(
+        f"{bucket.url}/data",
+        index=sk.Index(folder=tmp_path / "index"),
+        storage=sk.Storage(options=bucket.options),
+    )
     if order != {}:
         window, lanes = (order or {}).get("window"), (order or {}).get("lanes")
         remote = remote.shuffle(3, window=window, lanes=lanes)

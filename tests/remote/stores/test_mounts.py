@@ -187,9 +187,9 @@ def test_each_of_several_signed_urls_of_one_host_is_sent_with_its_own_query(tmp_
     with stub_server(answer) as address:
         url = f"http://{address}"
         urls = [f"{url}/a.txt?sig=1", f"{url}/b.txt?sig=2"]
-        assert len(sk.open(urls, index_dir=tmp_path)) == 2
+        assert len(sk.open(urls, index=sk.Index(folder=tmp_path))) == 2
         assert {path for path in seen if path.startswith(("/a", "/b"))} == {"/a.txt?sig=1", "/b.txt?sig=2"}
-        assert len(sk.open(f"{url}/{{c,d}}.txt?download=1", index_dir=tmp_path)) == 2
+        assert len(sk.open(f"{url}/{{c,d}}.txt?download=1", index=sk.Index(folder=tmp_path))) == 2
         with pytest.raises(AccessDenied):
             read(f"{url}/e.txt")
 
@@ -218,7 +218,7 @@ def test_the_path_of_a_url_is_sent_as_it_is_written(name: str, sent: str) -> Non
 
 def test_an_ipv6_literal_is_no_glob() -> None:
     with pytest.raises(Unreachable):
-        sk.open("http://[::1]:9/a.jsonl", storage_options={"retries": 0})
+        sk.open("http://[::1]:9/a.jsonl", storage=sk.Storage(options={"retries": 0}))
 
 
 OF_REGION = (

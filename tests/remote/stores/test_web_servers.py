@@ -147,6 +147,6 @@ def test_no_proxy_of_all_hosts_is_of_addresses_too(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with stub_server(lambda _: (200, b"")) as address:
         with pytest.raises(sk.SeekableError):
-            sk.open(f"http://{address}/a.txt", storage_options={"retries": 0})
+            sk.open(f"http://{address}/a.txt", storage=sk.Storage(options={"retries": 0}))
         monkeypatch.setenv("NO_PROXY", "*")
         assert read(mount(f"http://{address}/b.txt", {"user_agent": "other"})) == CONTENT[1:]

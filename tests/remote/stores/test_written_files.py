@@ -288,17 +288,21 @@ def test_documents_of_a_part_that_was_written_again_come_from_its_new_rows(
         files.append(tmp_path / f"{name}.jsonl")
         files[-1].write_text(json.dumps({"tokens": [ord(name)]}) + "\n")
     for first, second in (files, reversed(files)):
-        corpus = sk.open([first, second], index_dir=tmp_path / "index")
+        corpus = sk.open([first, second], index=sk.Index(folder=tmp_path / "index"))
         corpus.write_tokens(
             f"{bucket.url}/tokens", dtype="uint16", overwrite=True, jobs=1, storage_options=bucket.options
         )
-        stored = sk.open(f"{bucket.url}/tokens", index_dir=tmp_path / "index", refresh=True)
+        stored = sk.open(
+            f"{bucket.url}/tokens",
+            index=sk.Index(folder=tmp_path / "index"),
+            storage=sk.Storage(refresh=True),
+        )
         assert [stored.locate(row).source.path for row in range(2)] == [str(first), str(second)]
 
 
 def test_a_pipeline_file_and_its_rows_lie_in_a_store(bucket: Bucket) -> None:
     bucket.upload({"in.jsonl": b"".join(b'{"n": %d}\n' % n for n in range(2000))})
-    source = sk.open(f"{bucket.url}/in.jsonl", storage_options=bucket.options)
+    source = sk.open(f"{bucket.url}/in.jsonl", storage=sk.Storage(options=bucket.options))
     chosen = source.filter(is_even, jobs=1).shuffle(seed=1)
     place = f"{bucket.url}/even.json"
     chosen.save(place)

@@ -110,7 +110,8 @@ class ArchiveScanner:
     def _holder(self) -> Holder:
         if self.holder is None:
             raise InvalidArgument(
-                "an archive needs a holder: say holder=, or format='ark-matrix' and the like"
+                "an archive needs a holder: say sk.formats.Kaldi(holder=...), "
+                "or format='ark-matrix' and the like"
             )
         return self.holder
 

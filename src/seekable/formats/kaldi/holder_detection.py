@@ -88,7 +88,10 @@ def detect_holder(base: str, rxfilenames: Iterable[str], *, pipes: Pipes) -> str
     unsure = next((names for names in detected if len(names) != 1), None)
     if unsure is None:
         shown = ", ".join(f"{names[0]} ({where})" for names, (where, _) in detected.items())
-        message = f"the first entries are of several holders: {shown}; say holder= which one reads all"
+        message = (
+            f"the first entries are of several holders: {shown}; say which one reads all, "
+            f"sk.formats.Kaldi(holder=...)"
+        )
         raise InvalidArgument(message)
     raise InvalidArgument(_asking(base, *detected[unsure], unsure))
 
@@ -160,7 +163,7 @@ def _named_objects(lines: Sequence[bytes], script: str, pipes: Pipes) -> Iterato
     if failed is not None and not found:
         message = (
             f"the holder cannot be found, because none of the first entries of {script!r} can be read. Say "
-            f"which it is with holder=. The first of them: {failed}"
+            f"which it is, sk.formats.Kaldi(holder=...). The first of them: {failed}"
         )
         raise InvalidArgument(message) from failed
 
@@ -186,5 +189,5 @@ def _asking(base: str, where: str, head: bytes, names: tuple[str, ...]) -> str:
         which += "; or the file is an archive, and the line must name the offset of the entry, PATH:OFFSET"
     return (
         f"the holder cannot be told from the first bytes of an object, {shown!r} in {where}: {which}. Say "
-        f"which it is: holder={example!r}, or format={f'{base}-{example}'!r}"
+        f"which it is: format=sk.formats.Kaldi(holder={example!r}), or format={f'{base}-{example}'!r}"
     )

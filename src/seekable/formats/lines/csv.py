@@ -64,9 +64,9 @@ class CsvScanner:
                 if delimiter in names[0]:
                     message = (
                         f"{path!r} has one column, {names[0]!r}, if {dialect.delimiter!r} stands between "
-                        f"columns; it looks as if {delimiter!r} did: say delimiter={delimiter!r}, on the "
-                        f"command line --format {replace(dialect, delimiter=delimiter).name}; or rename the "
-                        f"column if it is but one"
+                        f"columns; it looks as if {delimiter!r} did: say "
+                        f"sk.formats.Csv(delimiter={delimiter!r}), on the command line --format "
+                        f"{replace(dialect, delimiter=delimiter).name}; or rename the column if it is but one"
                     )
                     raise UnsupportedFormat(message)
         if twice := _named_twice(names):
@@ -130,9 +130,9 @@ def _doubt_of(lines: Sequence[str], columns: int, dialect: Dialect) -> str:
         return ""
     return (
         f"a quote opens a field that goes over {len(lines)} lines, and one of them has as many fields as the "
-        f"header: say quote='' if quotes are characters like others in this file, or quote={dialect.quote!r} "
-        f"if they do quote (on the command line --format {replace(dialect, quote='').name} or "
-        f"{replace(dialect, is_sure=True).name})"
+        f"header: say sk.formats.Csv(quote='') if quotes are characters like others in this file, or "
+        f"quote={dialect.quote!r} if they do quote (on the command line --format "
+        f"{replace(dialect, quote='').name} or {replace(dialect, is_sure=True).name})"
     )
 
 
@@ -313,7 +313,7 @@ def _decoded(raw: bytes, dialect: Dialect) -> str:
     except UnicodeDecodeError as error:
         message = (
             f"it is no text in {dialect.encoding} ({error.reason}, {raw[error.start : error.start + 1]!r} at "
-            f"its byte {error.start}): say encoding=, such as encoding='cp1252'"
+            f"its byte {error.start}): say sk.formats.Csv(encoding='cp1252') or the like"
         )
         raise ValueError(message) from None
 
@@ -365,7 +365,7 @@ def _fields(text: str, dialect: Dialect) -> list[str]:
             if close < 0:
                 message = (
                     f"the quote at character {start} opens a field, and nothing closes it: it was torn; or, "
-                    f"if quotes are characters like others in this file, say quote=''"
+                    f"if quotes are characters like others in this file, say sk.formats.Csv(quote='')"
                 )
                 raise ValueError(message)
             quoted.append(body[at + 1 : close])

@@ -118,7 +118,7 @@ def dialect_of(name: str) -> Dialect:
     if found is None:
         message = (
             f"format {name!r} is not known; CSV is 'csv' or 'tsv', with the options delimiter=, quote= and "
-            f"encoding= of sk.open"
+            f"encoding= of sk.formats.Csv"
         )
         raise InvalidArgument(message)
     base, delimiter, quote, encoding = found.groups()

@@ -65,14 +65,14 @@ def open_shar(
         with_keys: returns the source of the cuts with the index of their keys.
 
     Raises:
-        InvalidArgument: an option is for other formats, or names a column or a field that there is not.
+        InvalidArgument: an option names a column or a field that there is not.
         WrongType: an option is of the wrong type.
         UnsupportedFormat: a file of a field has other numbers of records than the cuts have there, or a
             payload is pickled.
         MissingDependency: a payload needs a package that is not installed.
     """
     columns = None if options.columns is None else checked_names("columns", options.columns)
-    _refuse_options(options)
+    _check_cut_objects(options)
     as_cuts = options.decode == _CUT_OBJECTS
     asked = _decode_by_field("bytes" if as_cuts else options.decode, shar.fields)
     jsonl = format_named("jsonl")
@@ -122,20 +122,13 @@ def _field_source(
     return form.source(replace(plain, decode=decode))(files)
 
 
-def _refuse_options(options: SourceOptions) -> None:
-    """Refuse the options of other formats, and Cut objects where Lhotse is not installed.
+def _check_cut_objects(options: SourceOptions) -> None:
+    """Check that Cut objects can be made, if they are asked for.
 
     Raises:
-        InvalidArgument: there is such an option.
+        InvalidArgument: only some columns are asked for.
         MissingDependency: Lhotse is not installed.
     """
-    for name in ("strict", "holder", "missing", "group", "splitname", "concatenated"):
-        if given := getattr(options, name):
-            message = f"{name}= is for other formats, and this is a Shar: leave it out (got {given!r})"
-            raise InvalidArgument(message)
-    if options.pipes != "refuse":
-        message = f"pipes= is for Kaldi's tables, and this is a Shar: leave it out (got {options.pipes!r})"
-        raise InvalidArgument(message)
     if options.decode == _CUT_OBJECTS and options.columns is not None:
         message = (
             f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need them all: leave "

@@ -93,26 +93,18 @@ class SharOpening:
     key: KeyOf | None
     indexing: Indexing
 
-    def source(
-        self, options: SourceOptions, *, with_keys: Callable[..., Any], partitions: object
-    ) -> SharSource | FileSource:
+    def source(self, options: SourceOptions, *, with_keys: Callable[..., Any]) -> SharSource | FileSource:
         """Index what is new or changed, and return the source; that of the cuts if there is nothing else.
 
         Args:
             options: the arguments of ``sk.open`` for records.
             with_keys: returns a source with the index of its keys.
-            partitions: that argument of ``sk.open``, which a Shar does not have.
 
         Raises:
-            InvalidArgument: an option is for other formats, or names a column or a field that there is not.
+            InvalidArgument: an option names a column or a field that there is not.
             UnsupportedFormat: the files of a field do not go with the cuts.
             DataNotFound, AccessDenied, IndexStale, BadKey: as of ``sk.open``.
         """
-        if partitions is not None:
-            message = (
-                f"partitions= is for folders of tables and lines, and this is a Shar (got {partitions!r})"
-            )
-            raise InvalidArgument(message)
         with progress_or_bar(self.indexing.progress) as shown:
             counted = _Counted(shown)
             indexing = replace(self.indexing, progress=counted)

@@ -114,7 +114,7 @@ def _check_limits(samples: Samples, path: str) -> None:
             message = f"{path!r} has {found:,} {what}, and the index holds fewer than {most:,}"
             if what == "fields":
                 message += (
-                    "; its names seem to have dots in their ids: sk.open(..., splitname='last') takes what "
+                    "; its names seem to have dots in their ids: sk.formats.Tar(splitname='last') takes what "
                     "follows the last dot for the field"
                 )
             raise UnsupportedFormat(message)

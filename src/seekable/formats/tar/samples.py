@@ -40,7 +40,7 @@ _FIRST_CHECK = 4096
 _NO_PREFIX = b"\0"
 """No name begins so."""
 
-_DOTS = "if the ids of samples hold dots, open the archive with splitname='last'"
+_DOTS = "if the ids of samples hold dots, open it with format=sk.formats.Tar(splitname='last')"
 
 _Number = TypeVar("_Number", bound=np.generic)
 _Grouped = tuple["list[int] | NDArray[np.int64]", list[bytes], "list[int] | NDArray[np.int64]", list[int]]
@@ -336,7 +336,7 @@ class _Grouping:
         return UnsupportedFormat(
             f"{self._path}: the members of the sample{key} at byte {starts[earlier]} are not next to "
             f"each other: others are at byte {starts[later]}. Re-create the archive with tar --sort=name, or "
-            f"open it with group='key'"
+            f"open it with format=sk.formats.Tar(group='key')"
         )
 
     def _unpaired(self, what: str) -> UnsupportedFormat:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.dataset import Dataset
@@ -27,7 +26,7 @@ __all__ = ["open_siblings"]
 
 def open_siblings(
     sources: Mapping[str, Any],
-    open_one: Callable[..., Dataset],
+    open_side: Callable[[Any], Dataset],
     options: SourceOptions,
     *,
     suffix: object,
@@ -37,9 +36,9 @@ def open_siblings(
 
     Args:
         sources: the source of each side, by a name of the caller's choice.
-        open_one: ``sk.open`` with the arguments that are neither in ``options`` nor below.
+        open_side: opens one source, whose payloads are bytes.
         options: the arguments of ``sk.open`` for records.
-        suffix: that argument of ``sk.open``.
+        suffix: that option of ``sk.formats.Tar``.
         key: that argument of ``sk.open``, which archives do not have.
 
     Raises:
@@ -53,20 +52,7 @@ def open_siblings(
     suffixes = _suffixes(names, suffix)
     decoders = checked_decode(options.decode)
     columns = None if options.columns is None else checked_names("columns", options.columns)
-    open_raw = partial(
-        open_one,
-        decode="bytes",
-        version=options.version,
-        errors=options.errors,
-        strict=options.strict,
-        max_open_files=options.most_open_files,
-        holder=options.holder,
-        pipes=options.pipes,
-        group=options.group,
-        splitname=options.splitname,
-        concatenated=options.concatenated,
-    )
-    sides = [_archive(name, open_raw(sources[name])) for name in names]
+    sides = [_archive(name, open_side(sources[name])) for name in names]
     fills = options.missing == "none"
     made = _with_options(sides, columns_of_sides(sides, suffixes), decoders, columns, fills=fills)
     node = Siblings(made, names, suffixes, columns, fills)

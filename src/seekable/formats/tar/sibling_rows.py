@@ -137,6 +137,6 @@ def _lacking(
     return (
         f"{sides[number].files.shown_path(shard)} ({names[number]!r}) lacks {len(lacks):,} "
         f"sample{'s' * (len(lacks) != 1)} of {sides[other].files.shown_path(shard)} ({names[other]!r}); the "
-        f"first is row {row}, key {key!r}. missing='none' delivers None for the fields of a sample that is "
-        f"missing; {_WAY_OUT}"
+        f"first is row {row}, key {key!r}. sk.formats.Tar(missing='none') delivers None for the fields of a "
+        f"sample that is missing; {_WAY_OUT}"
     )

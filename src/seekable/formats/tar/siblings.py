@@ -80,7 +80,8 @@ class Siblings(InnerNode, RecordNode):
                 if wanted and seen.setdefault(column, name) != name:
                     message = (
                         f"{seen[column]!r} and {name!r} both have a field {field!r}, which would be the "
-                        f"column {column!r}: say suffix={{{name!r}: '_{name}'}} (another one), or leave the "
+                        f"column {column!r}: say "
+                        f"sk.formats.Tar(suffix={{{name!r}: '_{name}'}}) (another one), or leave the "
                         f"column out with columns="
                     )
                     raise InvalidArgument(message)

@@ -292,7 +292,9 @@ class Walk:
                 follows = before + len(data) - len(rest) & _MULTIPLE
                 if not self._concatenated:
                     what = f"more than zeros behind the end mark at byte {at}: a second archive, or junk"
-                    raise _Broken(follows, what, "Open with concatenated=True to read archives joined by cat")
+                    raise _Broken(
+                        follows, what, "sk.formats.Tar(concatenated=True) reads archives joined by cat"
+                    )
                 self._start = follows
                 return follows
             before += len(data)

@@ -1,4 +1,4 @@
-"""The arguments ``dtype=``, ``eos=`` and ``bos=`` of ``sk.open``, and the name of a format with them."""
+"""The options ``dtype``, ``eos`` and ``bos`` of ``sk.formats.Tokens``, and the name of a format with them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def token_options(name: str) -> TokenOptions:
     if found is None:
         message = (
             f"format {name!r} is not known; tokens are 'tokens', with the options dtype=, eos= and bos= of "
-            f"sk.open"
+            f"sk.formats.Tokens"
         )
         raise InvalidArgument(message)
     dtype, eos, bos = found.groups()

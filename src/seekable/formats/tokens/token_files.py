@@ -92,7 +92,8 @@ class TokensSpec(Spec):
             if not paths.is_file(prefix + _INDEX):
                 message = (
                     f"there is no {prefix + _INDEX!r}, which says where the documents of {prefix + _DATA!r} "
-                    f"start: copy it there, or open 'tokens:{prefix}{_DATA}' with dtype= and eos="
+                    f"start: copy it there, or open 'tokens:{prefix}{_DATA}' with "
+                    f"sk.formats.Tokens(dtype=, eos=)"
                 )
                 raise DataNotFound(message)
 

@@ -51,7 +51,7 @@ class RayExecutor(RemoteExecutor):
 
     Example:
         >>> with RayExecutor("10.0.0.1:6379") as cluster:  # doctest: +SKIP
-        ...     ds = sk.open("s3://bucket/*.jsonl", executor=cluster)
+        ...     ds = sk.open("s3://bucket/*.jsonl", index=sk.Index(executor=cluster))
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class SlurmExecutor(Executor):
 
         Example:
             >>> with SlurmExecutor(64, options=["--time=2:00:00"]) as executor:  # doctest: +SKIP
-            ...     ds = sk.open("/shared/corpus/*.jsonl", executor=executor)
+            ...     ds = sk.open("/shared/corpus/*.jsonl", index=sk.Index(executor=executor))
         """
         checked_count("tasks", tasks, least=1)
         checked_count("retries", retries, least=0)

@@ -95,7 +95,8 @@ def keep_versions(folder: str, root: str, names: Sequence[str], identities: Sequ
         if stat.version in (None, "null"):
             message = (
                 f'pin="version" needs a bucket that keeps versions, and {requests.shown(address)!r} has '
-                f"none: leave pin= out, or turn versions on for the bucket and write the objects again"
+                f"none: leave pin= out of sk.Storage, or turn versions on for the bucket and write the "
+                f"objects again"
             )
             raise InvalidArgument(message)
         fresh[name] = wanted[name], str(stat.version)

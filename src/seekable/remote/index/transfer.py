@@ -79,7 +79,7 @@ def check_transfer(transfer: Transfer, *, most_bytes: int | None) -> str | None:
         message = (
             f"to index this data may transfer {transfer.in_words()}, and most_bytes is {most_bytes:,}; "
             f"nothing was transferred. Raise most_bytes, build the index once near the data with `seekable "
-            f'index --publish`, or begin with index="sampled"'
+            f"index --publish`, or begin with sk.Index(sampled=True)"
         )
         raise InvalidArgument(message)
     if transfer.bytes < _WORTH_SAYING:

@@ -232,10 +232,10 @@ def _without_status(error: Exception, text: str, *, failed: str, said: str) -> E
     odd = _ODD_KEY.search(said)
     if odd is not None:
         reason = f"the key {odd[1]!r} has a part that is empty or of dots, and obstore lists none beside it"
-        way = "delete or rename it, or give storage=, an fsspec file system, which lists such keys"
+        way = "delete or rename it, or give sk.Storage(filesystem=...), of fsspec, which lists such keys"
         return InvalidArgument(f"{failed}: {reason}; {way}")
     if type(error) is ValueError or "invalid path" in said:
-        way = "name the files without it, or give storage=, an fsspec file system that reads such keys"
+        way = "name the files without it, or give sk.Storage(filesystem=...), which reads such keys"
         return InvalidArgument(f"{failed}: obstore refuses this key ({said}); {way}")
     if type(error).__name__ == "AlreadyExistsError":
         return FileExistsError(f"{failed}: it exists already")

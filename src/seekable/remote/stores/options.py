@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from seekable._secrets import may_send_secrets
 from seekable.errors import InvalidArgument, WrongType
 from seekable.remote.stores.aws_files import profile_endpoint
+from seekable.storage.access import PUBLIC_OPTIONS
 from seekable.storage.addresses import shown
 
 if TYPE_CHECKING:
@@ -109,15 +110,6 @@ _CERTIFICATES: Final = frozenset({"root_certificate", "proxy_ca_certificate"})
 _FLAGS: Final = frozenset({"anonymous", "allow_http"})
 _NESTED: Final = frozenset({"config", "client_options", "client_kwargs"})
 
-_PUBLIC: Final = frozenset(
-    (
-        *("region", "default_region", "endpoint", "account_name", "anonymous", "timeout"),
-        *("connect_timeout", "read_timeout", "retries", "allow_http", "virtual_hosted_style_request"),
-        *("request_payer", "use_emulator", "s3_express", "profile"),
-    )
-)
-"""The names whose values are no secrets: they stand in texts and in every pickle."""
-
 _ENDPOINTS: Final = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
@@ -149,7 +141,7 @@ class StorageOptions:
     @property
     def secrets(self) -> list[str]:
         """The texts that no message may have."""
-        found = [value for name, value in self.values.items() if name not in _PUBLIC]
+        found = [value for name, value in self.values.items() if name not in PUBLIC_OPTIONS]
         found += [text for value in found if isinstance(value, Mapping) for text in value.values()]
         return [value for value in found if isinstance(value, str) and value]
 
@@ -182,7 +174,7 @@ class StorageOptions:
 
     def without_secrets(self) -> StorageOptions:
         """Return the options that are no secrets."""
-        kept = {name: value for name, value in self.values.items() if name in _PUBLIC}
+        kept = {name: value for name, value in self.values.items() if name in PUBLIC_OPTIONS}
         if "endpoint" in kept:
             kept["endpoint"] = shown(str(kept["endpoint"]))
         return StorageOptions(kept)

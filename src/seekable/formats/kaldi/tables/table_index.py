@@ -94,7 +94,7 @@ def find_table_index(path: str | os.PathLike[str], format_name: str) -> TableInd
         ...     path = pathlib.Path(folder, "a.ark")
         ...     _ = path.write_bytes(b"utt1 7 \nutt2 8 \n")
         ...     before = find_table_index(path, "ark-int32")
-        ...     _ = sk.open(path, holder="int32")
+        ...     _ = sk.open(path, format=sk.formats.Kaldi(holder="int32"))
         ...     before, find_table_index(path, "ark-int32").ranges("utt2")
         (None, [(8, 16)])
     """

@@ -179,7 +179,7 @@ def _dtype(file: TokenFile, form: _Form, folder: str) -> str:
     if file.options.dtype is None:
         message = (
             f"{file.path!r} has samples of Forager, which writes their type nowhere: say it, as "
-            f"dtype='uint16', which is what TokensDataset takes as token_dtype"
+            f"sk.formats.Tokens(dtype='uint16'), which is what TokensDataset takes as token_dtype"
         )
         raise InvalidArgument(message)
     return file.options.dtype

@@ -179,7 +179,7 @@ class _Samples:
             name = self._shard.names[self._column.number]
             message = (
                 f"{index!r}: the tokens are bytes (column {name!r}), and their type is written nowhere: say "
-                f"it, as dtype='int64', which LLM Foundry takes if nothing else is said"
+                f"it, as sk.formats.Tokens(dtype='int64'), which LLM Foundry takes if nothing else is said"
             )
             raise InvalidArgument(message)
         return self._file.options.dtype

@@ -44,8 +44,8 @@ def said_dtype(file: TokenFile) -> str:
     """
     if file.options.dtype is None:
         message = (
-            f"{file.path!r} does not say of which type its tokens are: say it, as dtype='uint16' or "
-            f"dtype='uint32', and where documents end, as eos=50256"
+            f"{file.path!r} does not say of which type its tokens are: say it, and where documents "
+            f"end: sk.formats.Tokens(dtype='uint16', eos=50256) or the like"
         )
         raise InvalidArgument(message)
     return file.options.dtype

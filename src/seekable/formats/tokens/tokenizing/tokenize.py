@@ -17,10 +17,12 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.tokenizing.document_texts import PartTexts, TextColumn
 from seekable.formats.tokens.tokenizing.parts import described_generator
 from seekable.formats.tokens.tokenizing.settings import tokenizing
+from seekable.index.index_options import Index
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.hole import HOLE
 from seekable.parallel.progress import progress_or_bar
 from seekable.state.functions import describe_function
+from seekable.storage.access import Storage
 from seekable.storage.asked import has_addresses
 
 if TYPE_CHECKING:
@@ -183,7 +185,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         )
     if sample_size is not None and not written.bytes:
         raise _no_sample(written.rows, sample_size)
-    return open_dataset(to, progress=progress, storage_options=of_target)
+    return open_dataset(to, progress=progress, storage=Storage(options=of_target))
 
 
 def _no_sample(documents: int, sample_size: int) -> InvalidArgument:
@@ -224,7 +226,12 @@ def _opened(
             )
             raise InvalidArgument(message)
     of_source = storage_options if has_addresses(source) else None
-    return open_dataset(source, jobs=jobs, executor=executor, progress=progress, storage_options=of_source)
+    return open_dataset(
+        source,
+        index=Index(jobs=jobs, executor=executor),
+        storage=Storage(options=of_source),
+        progress=progress,
+    )
 
 
 def _arrays_of(parts: Any, aux: Any, node: Node) -> dict[str, Any] | None:

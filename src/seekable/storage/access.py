@@ -1,0 +1,125 @@
+"""How data in stores is reached, as a value: ``sk.Storage``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from seekable._arguments import checked_count, checked_flag
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument, WrongType
+from seekable.storage.mapped import MOST_OPEN_FILES
+
+if TYPE_CHECKING:
+    from seekable.storage import addresses
+else:
+    addresses = lazy("seekable.storage.addresses")
+
+__all__ = ["PUBLIC_OPTIONS", "Storage"]
+
+PUBLIC_OPTIONS = frozenset(
+    (
+        *("region", "default_region", "endpoint", "account_name", "anonymous", "timeout"),
+        *("connect_timeout", "read_timeout", "retries", "allow_http", "virtual_hosted_style_request"),
+        *("request_payer", "use_emulator", "s3_express", "profile"),
+    )
+)
+"""The names of options whose values are no secrets: they may stand in texts and in pickles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Storage:
+    """How the files of a dataset are reached. Nothing of it enters the fingerprint or the index.
+
+    Neither its text nor its pickle has a secret: another process takes keys from its own environment.
+
+    Args:
+        options: of addresses, how the store is reached, by names of obstore: ``endpoint``, ``region``,
+            ``anonymous``, ``access_key_id``, ``secret_access_key``, ``timeout`` in seconds, ``retries`` and
+            others; what is left out is taken from the environment.
+        filesystem: a file system of fsspec that reads the addresses, for stores that obstore does not read.
+        cache: of addresses, the most bytes of a cache on disk that the dataset has for itself, False for
+            none. By default it shares the cache of the machine, whose limit is ``SEEKABLE_REMOTE_BYTES``.
+        pin: of addresses, ``"version"`` to read the versions that objects have now, in buckets that keep
+            versions; a rewrite does not disturb the dataset then. By default it raises ``IndexStale``.
+        refresh: of addresses, False to take the listing that the last call kept instead of listing again.
+            Nothing is asked of the store then; new files are not seen, and a file that was changed raises
+            ``IndexStale`` when it is read.
+        max_open_files: the most files of the dataset that are open at once, one descriptor each; the file
+            used least recently is closed for the next one, and stays mapped for a while unless it is a table.
+            The index takes none of them.
+
+    Raises:
+        InvalidArgument: a value breaks its rule, or ``options`` and ``filesystem`` are both given.
+        WrongType: a value has a wrong type.
+
+    Example:
+        >>> Storage(options={"region": "eu-west-1", "secret_access_key": "wJalr"}, refresh=False)
+        Storage(options={'region': 'eu-west-1', 'secret_access_key': ...}, refresh=False)
+    """
+
+    options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    cache: int | Literal[False] | None = None
+    pin: Literal["etag", "version"] = "etag"
+    refresh: bool = True
+    max_open_files: int = MOST_OPEN_FILES
+
+    def __post_init__(self) -> None:
+        """Check what needs no address."""
+        if self.options is not None and not isinstance(self.options, Mapping):
+            message = f"options must be a mapping of names to values (got a {type(self.options).__name__})"
+            raise WrongType(message)
+        if self.pin not in ("etag", "version"):
+            message = f'pin must be "etag" or "version" (got {self.pin!r})'
+            raise InvalidArgument(message)
+        if self.cache is not None and self.cache is not False:
+            checked_count("cache", self.cache, least=0)
+        checked_flag("refresh", self.refresh)
+        checked_count("max_open_files", self.max_open_files, least=1)
+
+    @property
+    def is_for_stores(self) -> bool:
+        """True if a value is given that only addresses can have."""
+        return any(given is not None for given in (self.options, self.filesystem, self.cache))
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults; of options that may be secret the names alone."""
+        texts: list[str] = []
+        if self.options is not None:
+            public = _public(self.options)
+            shown_options = (f"{name!r}: {public.get(name, ...)!r}" for name in self.options)
+            texts.append(f"options={{{', '.join(shown_options)}}}".replace("Ellipsis", "..."))
+        if self.filesystem is not None:
+            texts.append(f"filesystem=<{type(self.filesystem).__name__}>")
+        texts += [
+            f"{name}={value!r}"
+            for name, value, default in (
+                ("cache", self.cache, None),
+                ("pin", self.pin, "etag"),
+                ("refresh", self.refresh, True),
+                ("max_open_files", self.max_open_files, MOST_OPEN_FILES),
+            )
+            if value is not default and value != default
+        ]
+        return f"Storage({', '.join(texts)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle has: no secret, and no file system, which may hold one."""
+        options = None if self.options is None else _public(self.options)
+        kept = {name: getattr(self, name) for name in ("cache", "pin", "refresh", "max_open_files")}
+        return {"options": options, "filesystem": None, **kept}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take the values of a pickle."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+
+def _public(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are no secrets; of an endpoint what is not the name of a user."""
+    kept = {name: value for name, value in options.items() if name in PUBLIC_OPTIONS}
+    if "endpoint" in kept:
+        kept["endpoint"] = addresses.shown(str(kept["endpoint"]))
+    return kept
