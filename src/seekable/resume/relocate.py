@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
-from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import format_named
-from seekable.formats.tables.tables import TableSource
-from seekable.formats.tar.fields.decode_argument import checked_decode
-from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index
 from seekable.index.indexed_files import indexed_files
-from seekable.index.surveyor import is_surveyor
-from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.contract import Leaf
+from seekable.nodes.kinds import node_class
 from seekable.storage.addresses import is_web, plain_name
 from seekable.storage.files import stat_file
 
@@ -88,23 +82,12 @@ def find_again(
 
 def _source_of(description: Mapping[str, Any], parts: Sequence[IndexedFiles]) -> IndexedSource:
     """Return the source of files that were found; records that have to be decoded are bytes."""
-    scanner = format_named(description["format"]).scanner
-    files, roots = FileSet(tuple(parts)), ", ".join(dict.fromkeys(part.root for part in parts))
-    if is_table_indexer(scanner):
-        return TableSource(files, scanner, "python", asked=repr(roots))
-    if description["kind"] == TokenSource.kind:
-        columns = description.get("columns")
-        own = None if columns is None else tuple(columns)
-        return TokenSource(files, description["format"], repr(roots), columns=own)
-    if is_surveyor(scanner):
-        return SampleSource(files, scanner.name, checked_decode("bytes"), asked=repr(roots))
-    return FileSource(
-        files,
-        decoder_named("bytes", description["format"]),
-        format=description["format"],
-        asked=repr(roots),
-        version=None,
-    )
+    roots = ", ".join(dict.fromkeys(part.root for part in parts))
+    kind = node_class(description["kind"])
+    if not issubclass(kind, Leaf):
+        message = f"a node of the kind {kind.kind!r} has no files"
+        raise TypeError(message)
+    return cast("IndexedSource", kind.over_files(FileSet(tuple(parts)), description, asked=repr(roots)))
 
 
 def _find_span(

@@ -60,6 +60,11 @@ class SharSource(Leaf):
 
     kind: ClassVar[str] = "shar"
 
+    @classmethod
+    def over_files(cls, files: FileSet, arguments: Mapping[str, Any], *, asked: str) -> FileSource:
+        """Return the source of the described files of cuts, whose records are bytes."""
+        return FileSource.over_files(files, arguments, asked=asked)
+
     @property
     def format(self) -> str:
         """The name of the format."""

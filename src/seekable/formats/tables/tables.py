@@ -12,6 +12,7 @@ from seekable._arguments import checked_flag, repeated
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.registry import format_named
 from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
 from seekable.formats.tables.table_reader import TablesReader
 from seekable.formats.tables.table_reading import UNPACKED, Tables
@@ -64,6 +65,7 @@ class TableSource(Leaf):
     errors: OnError | None = None
 
     kind: ClassVar[str] = "table"
+    in_runs: ClassVar[bool] = False
 
     @cached
     def size(self) -> int:
@@ -139,6 +141,15 @@ class TableSource(Leaf):
     def reader(cls, nodes: Sequence[TableSource]) -> Reader:
         """Return a reader that reads each source by itself, as each has columns of its own."""
         return TablesReader([node.tables for node in nodes])
+
+    @classmethod
+    def over_files(cls, files: FileSet, arguments: Mapping[str, Any], *, asked: str) -> Self:
+        """Return the source of described tables, whose records are dicts."""
+        form = format_named(arguments["format"]).scanner
+        if not is_table_indexer(form):
+            message = f"{arguments['format']!r} is not a format of tables"
+            raise TypeError(message)
+        return cls(files, form, "python", asked=asked)
 
     @property
     def cache_bytes(self) -> int:

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Surveyor
+    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Reader
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.keys.key import KeyOf, Keys
 
 __all__ = ["SampleSource", "sample_source"]
 
@@ -72,6 +73,11 @@ class SampleSource(Leaf):
     errors: OnError | None = None
 
     kind: ClassVar[str] = "samples"
+
+    @classmethod
+    def over_files(cls, files: FileSet, arguments: Mapping[str, Any], *, asked: str) -> Self:
+        """Return the source of described archives, whose fields are bytes."""
+        return cls(files, arguments["format"], checked_decode("bytes"), asked=asked)
 
     @property
     def cache_bytes(self) -> int:
@@ -169,6 +175,12 @@ class SampleSource(Leaf):
         mapped = self.files.mapped(file)
         mapped.check()
         return key_at(mapped.view, self.files.range(file, row)[0], sample_rule_of(self.format))
+
+    def keys_alone(self) -> tuple[Node, KeyOf]:
+        """Return the source for keys alone; for those of samples no field is read."""
+        if self.keys is None or self.keys.of != SAMPLE_KEY:
+            return super().keys_alone()
+        return replace(self, columns=(SAMPLE_KEY,), needed=None), SAMPLE_KEY
 
     def key_hashes(self, rows: Int64s) -> NDArray[np.uint64]:
         """Return the hashes of the keys of rows; no data file is read."""

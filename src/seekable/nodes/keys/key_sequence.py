@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
@@ -11,19 +11,14 @@ import numpy as np
 from seekable._arguments import checked_rows
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.formats.decoding import entry_decoder
-from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.tar.siblings import Siblings
-from seekable.nodes.bases import with_leaves
-from seekable.nodes.contract import Leaf
+from seekable.nodes.bases import replaced
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
+from seekable.nodes.keys.key import is_key, itself, key_in
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,37 +120,17 @@ def keys_of(node: Node) -> KeySequence:
         EndlessDataset: the dataset has no end.
     """
     known_size(node, "keys()")
-    keys = with_leaves(node, _keys_of_source, past_records=True, sources=(Leaf, Siblings))
+    keys = replaced(node, _keys_in, past_records=True)
     if keys is None:
         message = f"keys() needs one key a record, and {node!r} makes records of several"
         raise InvalidArgument(message)
     return KeySequence(node, keys)
 
 
-def _itself(key: Any) -> Any:
-    """Return a record that is the key of an entry."""
-    return key
-
-
-def _keys_of_source(source: Leaf | Siblings) -> Node:
-    if isinstance(source, Siblings):
-        return Map(source.with_key_alone(), _KeyIn(SAMPLE_KEY), None, "keys")
-    return _keys_of_leaf(source)
-
-
-def _keys_of_leaf(leaf: Leaf) -> Node:
-    if leaf.keys is None:
-        message = (
-            f"keys() needs to know what the key of a record is, and {leaf!r} was opened without one: "
-            f'sk.open(..., key="id"), or a function of the record'
-        )
-        raise InvalidArgument(message)
-    keys, of, leaf = leaf.keys, leaf.keys.of, leaf.parts[0]
-    if of is entry_key and isinstance(leaf, FileSource) and leaf.decoder.entries is not None:
-        decoder = entry_decoder(replace(leaf.decoder.entries, wanted="key"))
-        return replace(leaf, decoder=decoder, keys=Keys(_itself, keys.index))
-    if of == SAMPLE_KEY and isinstance(leaf, SampleSource):
-        leaf = replace(leaf, columns=(SAMPLE_KEY,), needed=None)
-    leaf = source_of_keys(leaf, of)
-    lean = leaf.narrowed(frozenset([of])) if isinstance(of, str) else leaf
-    return Map(lean, _KeyIn(of), None, "keys")
+def _keys_in(node: Node) -> Node | None:
+    """Return the keys of the records of a source; None for other nodes."""
+    found = node.keys_alone()
+    if found is None:
+        return None
+    source, of = found
+    return source if of is itself else Map(source, _KeyIn(of), None, "keys")

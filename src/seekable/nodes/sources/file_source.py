@@ -11,14 +11,14 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
-from seekable.formats.decoding import some_fields, utterance_decoder
+from seekable.formats.decoding import decoder_named, entry_decoder, some_fields, utterance_decoder
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
 from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Plan, Reader, held
-from seekable.nodes.keys.key import entry_key
+from seekable.nodes.keys.key import Keys, entry_key, itself
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.recovery import recovered
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.contract import Node
+    from seekable.nodes.keys.key import KeyOf
     from seekable.remote.index import object_file
 else:
     object_file = lazy("seekable.remote.index.object_file")
@@ -80,6 +81,12 @@ class FileSource(Leaf):
 
     kind: ClassVar[str] = "files"
 
+    @classmethod
+    def over_files(cls, files: FileSet, arguments: Mapping[str, Any], *, asked: str) -> FileSource:
+        """Return the source of described files, whose records are bytes."""
+        form = arguments["format"]
+        return FileSource(files, decoder_named("bytes", form), format=form, asked=asked, version=None)
+
     @property
     def cache_bytes(self) -> int:
         """The bytes that the operating system can cache."""
@@ -113,6 +120,14 @@ class FileSource(Leaf):
             "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
         )
         return f"open({self.asked}{key}{errors})"
+
+    def keys_alone(self) -> tuple[Node, KeyOf]:
+        """Return the source for keys alone; those of entries of Kaldi are read without their objects."""
+        entries = self.decoder.entries
+        if entries is None or self.keys is None or self.keys.of is not entry_key:
+            return super().keys_alone()
+        decoder = entry_decoder(replace(entries, wanted="key"))
+        return replace(self, decoder=decoder, keys=Keys(itself, self.keys.index)), itself
 
     @property
     def scanner(self) -> Scanner | TableFormat:

@@ -58,6 +58,12 @@ class TokenSource(Leaf):
 
     kind: ClassVar[str] = "tokens"
 
+    @classmethod
+    def over_files(cls, files: FileSet, arguments: Mapping[str, Any], *, asked: str) -> Self:
+        """Return the source of described token files."""
+        columns = arguments.get("columns")
+        return cls(files, arguments["format"], asked, columns=None if columns is None else tuple(columns))
+
     @property
     def cache_bytes(self) -> int:
         """The bytes that the operating system can cache."""
