@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, AnyStr
 import msgspec
 
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import CorruptState, InvalidArgument, WrongType
+from seekable.formats.registry import format_named
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi import named_objects
@@ -96,6 +97,40 @@ class Decoder:
         if self.plain is not None:
             return in_column, (self.plain, self.column)
         return decoder_named, (self.function or self.name, self.form)
+
+    def as_json(self, into: Any) -> dict[str, Any]:
+        """Return the decoder for a pipeline file; ``into`` is a `seekable.nodes.saving.Saving`."""
+        own = self.entries if self.utterances is None else self.utterances
+        if own is not None:
+            return own.as_json(into)
+        kept = {"column": self.column, "field": self.field}
+        inner = self.plain or self
+        named = into.named(inner.function or inner.name)
+        return {"decode": named, **{name: text for name, text in kept.items() if text}}
+
+    @classmethod
+    def from_json(cls, value: Any, given: Any, where: str) -> Decoder:
+        """Return the decoder that `as_json` wrote; ``given`` is a `seekable.nodes.saving.Loading`.
+
+        Raises:
+            CorruptState: it wrote no such thing.
+        """
+        said = given.checked(value, dict[str, Any], where)
+        form = format_named(given.format(where))
+        if form.saved_decoder:
+            made: Decoder = form.decoder_from_json(said, given, where)
+            return made
+        decode = given.named(said.get("decode"), f"{where}.decode")
+        try:
+            decoder = decoder_named(decode, form.name if form.multiline else "")
+        except InvalidArgument as error:
+            message = f"{where}: {error}"
+            raise CorruptState(message) from None
+        if "field" in said:
+            return only_field(decoder, given.checked(said["field"], str, f"{where}.field"))
+        if "column" not in said:
+            return decoder
+        return in_column(decoder, given.checked(said["column"], str, f"{where}.column"))
 
     @property
     def needs_head_only(self) -> bool:

@@ -20,7 +20,7 @@ from seekable.storage.asked import PLAIN
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.formats import folders, unopened
     from seekable.formats.kaldi.files.pipes import Pipes
@@ -135,6 +135,10 @@ class Format:
     names_commands: bool = False
     """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""
 
+    saved_decoder: str = ""
+    """What makes the decoder of what ``Decoder.as_json`` wrote, ``module:name``; empty where the decoding is
+    a name or a function."""
+
     @property
     def scanner(self) -> Scanner | TableFormat:
         """The scanner that finds the records in its files; of tables, the format that reads them too."""
@@ -179,6 +183,10 @@ class Format:
         holder_finder: HolderFinder = _imported(self.holder_finder)
         return holder_finder(self, holder, found, pipes)
 
+    def decoder_from_json(self, said: Mapping[str, Any], given: object, where: str) -> Any:
+        """Return the decoder that a pipeline file has; see ``Decoder.from_json``."""
+        return _imported(self.saved_decoder)(self, said, given, where)
+
     def source(self, options: SourceOptions) -> Callable[[FileSet], Any]:
         """Return a function from indexed files to the node that reads them; see `SourceBuilder`."""
         builder: SourceBuilder = _imported(self.builder)
@@ -195,6 +203,7 @@ _DIALECTS = "seekable.formats.lines.csv_dialect:csv_variant"
 _LINES = "seekable.formats.lines.line_source:line_source"
 _TABLES = "seekable.formats.tables.tables:table_source"
 _ENTRIES = "seekable.formats.kaldi.entry_source:entry_source"
+_SAVED_ENTRIES = "seekable.formats.kaldi.entry_source:decoder_from_json"
 _HOLDER = "seekable.formats.kaldi.holder_detection:with_holder"
 
 FORMATS = MappingProxyType(
@@ -216,12 +225,13 @@ FORMATS = MappingProxyType(
             Format("arrow", (".arrow", ".feather", ".ipc"),
                    "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python"),
             Format("ark", (".ark",), "seekable.formats.kaldi.archive_scanner:ArchiveScanner", _ENTRIES,
-                   "kaldi", compressible=True, holder_finder=_HOLDER),
+                   "kaldi", compressible=True, holder_finder=_HOLDER, saved_decoder=_SAVED_ENTRIES),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
-                   compressible=True, holder_finder=_HOLDER),
+                   compressible=True, holder_finder=_HOLDER, saved_decoder=_SAVED_ENTRIES),
             Format("kaldi-directory", (), "seekable.formats.lines.text:TextScanner",
                    "seekable.formats.kaldi.utterance_source:utterance_source", "kaldi-directory", key="key",
-                   names_commands=True),
+                   names_commands=True,
+                   saved_decoder="seekable.formats.kaldi.utterance_source:decoder_from_json"),
             Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
                    "seekable.formats.tar.sample_source:sample_source", "fields", compressible=True,
                    key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),

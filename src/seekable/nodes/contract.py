@@ -101,6 +101,9 @@ class Description(Graph):
     order_unknown: ClassVar[str] = ""
     """The reason why a description of such a node does not decide its order; empty if it does."""
 
+    counted: ClassVar[bool] = False
+    """True if arguments were made of the records or the lengths of the children, and are wrong for others."""
+
     @abstractmethod
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return, JSON-safe, the arguments that decide records or order before the position ``upto``."""

@@ -123,6 +123,7 @@ class Flatten(Evaluated, RecordNode):
     rows: KeptRows
 
     kind: ClassVar[str] = "flatten"
+    counted: ClassVar[bool] = True
     order_unknown: ClassVar[str] = (
         "the description has a digest of the rows that have items, and not the rows"
     )

@@ -125,6 +125,7 @@ class Join(InnerNode, RecordNode):
     """The columns that are None in records of the left without a match."""
 
     kind: ClassVar[str] = "join"
+    counted: ClassVar[bool] = True
     order_unknown: ClassVar[str] = (
         "the description has a digest of the rows that were matched, and not the rows"
     )

@@ -108,6 +108,7 @@ class Mix(OrderNode):
     stop: Stop
 
     kind: ClassVar[str] = "mix"
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise EndlessDataset for a part without a length on which the epoch's end depends."""

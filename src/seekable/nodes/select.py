@@ -41,6 +41,7 @@ class Select(UnaryNode, OrderNode):
     rows: Int64s
 
     kind: ClassVar[str] = "select"
+    counted: ClassVar[bool] = True
     order_unknown: ClassVar[str] = (
         "the description has a digest of the rows that were selected, and not the rows"
     )

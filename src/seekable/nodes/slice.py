@@ -39,6 +39,7 @@ class Slice(UnaryNode, OrderNode):
     count: int | None
 
     kind: ClassVar[str] = "slice"
+    counted: ClassVar[bool] = True
 
     @property
     def size(self) -> int | None:

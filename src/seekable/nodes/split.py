@@ -145,6 +145,7 @@ class Split(UnaryNode, OrderNode):
     """The number of rows of each part; they sum to the child's size."""
 
     kind: ClassVar[str] = "exact_split"
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise an error for a child that has another length or is not steady."""

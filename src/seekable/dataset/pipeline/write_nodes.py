@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seekable._lazy import lazy
-from seekable.dataset.pipeline.fields import PLAIN, arrow_type_as_json, value_as_json
+from seekable._typing import Int64s
+from seekable.dataset.pipeline.fields import fields_of, pair_type, value_as_json
 from seekable.dataset.pipeline.functions import Names, described
-from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
 from seekable.dataset.pipeline.sources import files_as_json
 from seekable.errors import InvalidArgument
-from seekable.nodes.contract import Leaf
-from seekable.nodes.keys.key import entry_key
+from seekable.index.fileset import FileSet
+from seekable.index.table_indexer import TableIndexer
+from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.keys.key import Keys, entry_key
+from seekable.nodes.kinds import KINDS, node_class
+from seekable.nodes.saved_rows import KeptRows
 from seekable.nodes.sources.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from seekable.dataset.pipeline.row_files import RowFiles
-    from seekable.formats.audio import decoder as sound_decoder
-    from seekable.formats.decoding import Decoder
-    from seekable.formats.kaldi.directory.utterances import Utterances
-    from seekable.formats.tar.fields.decode_argument import FieldDecoders
-    from seekable.index.fileset import FileSet
-    from seekable.nodes.columns.cast import Target
-    from seekable.nodes.contract import Node
-    from seekable.nodes.keys.key import Keys
-    from seekable.packing.lengths.row_lengths import RowLengths
-else:
-    sound_decoder = lazy("seekable.formats.audio.decoder")
 
 __all__ = ["NodeWriter"]
 
@@ -64,23 +55,16 @@ class NodeWriter:
         self._rows = rows
         self._function_names, self._sequence_names = Names(), Names()
         self._numbers: dict[int, int] = {}
-        self._ways: dict[str, Callable[[Any, str], Any]] = {
-            **dict.fromkeys(PLAIN, lambda value, _: msgspec.to_builtins(value)),
-            **dict.fromkeys(FUNCTIONS, self._function_or_none),
-            "Any": _label,
-            "Decoder": self._decoder,
-            "FieldDecoders": self._field_decoders,
-            "FileSet": self._files,
-            "Int64s": lambda rows, _: self._rows.add(rows),
-            "Keys | None": self._keys,
-            "KeptRows": lambda rows, _: self._rows.add(rows),
-            "Node": lambda node, _: self._numbers[id(node)],
-            "RowLengths | None": self._lengths,
-            "TableFormat": lambda form, _: form.name,
-            "frozenset[str] | None": lambda names, _: sorted(names),
-            "tuple[Node, ...]": lambda nodes, _: [self._numbers[id(node)] for node in nodes],
-            "tuple[tuple[str, Any], ...]": _values,
-            "tuple[tuple[str, Target], ...]": self._targets,
+        self._ways: dict[Any, Callable[[Any, str], Any]] = {
+            Any: _label,
+            Callable: lambda fn, _: self.function(fn),
+            FileSet: lambda files, _: {"max_open_files": files.most_open, "folders": self.folders(files)},
+            Int64s: lambda rows, _: self.rows(rows),
+            KeptRows: lambda rows, _: self.rows(rows),
+            Keys: lambda keys, _: self._keys(keys),
+            Node: lambda node, _: self._numbers[id(node)],
+            TableIndexer: lambda form, _: form.name,
+            tuple[Node, ...]: lambda nodes, _: [self._numbers[id(node)] for node in nodes],
         }
 
     def add_graph(self, root: Node) -> int:
@@ -105,7 +89,7 @@ class NodeWriter:
         return self._numbers[id(root)]
 
     def _node(self, node: Node) -> dict[str, Any]:
-        if NODE_KINDS.get(node.kind) is not type(node):
+        if node.kind not in KINDS or node_class(node.kind) is not type(node):
             message = (
                 f"{node!r} cannot be saved: a node of the kind {node.kind!r} is none that a user makes; save "
                 f"the pipeline that it was made of"
@@ -116,74 +100,63 @@ class NodeWriter:
             value = getattr(node, name)
             if isinstance(node, SequenceSource) and name == "sequence":
                 document[name] = self._sequence(node)
-            elif not is_default(field, value):
-                document[name] = self._ways[str(field.type)](value, f"{node.kind}({name}=)")
+            elif not field.is_default(value):
+                document[name] = self._written(value, field.type, f"{node.kind}({name}=)")
         return document
 
-    def _function_or_none(self, fn: Callable[..., Any] | None, where: str) -> dict[str, str] | None:
-        return None if fn is None else self._function(fn, where)
+    def _written(self, value: Any, kind: Any, where: str) -> Any:
+        """Return a value of a type as JSON."""
+        if value is None:
+            return None
+        if kind in self._ways:
+            return self._ways[kind](value, where)
+        if hasattr(kind, "from_json"):
+            return value.as_json(self)
+        if (held := pair_type(kind)) is Any:
+            return [[name, self.value(each, f"{where}, the column {name!r},")] for name, each in value]
+        if held is not None:
+            return [[name, each.as_json(self)] for name, each in value]
+        return msgspec.to_builtins(value, order="deterministic")
 
-    def _function(self, fn: Callable[..., Any], _: str) -> dict[str, str]:
+    def _keys(self, keys: Keys) -> Any:
+        return {"of": "entry"} if keys.of is entry_key else self.named(keys.of)
+
+    def function(self, fn: Callable[..., Any]) -> dict[str, str]:
+        """Return a function of the user as JSON, by the name that it has in the file."""
         description = described(fn)
         name = self._function_names.of(fn, description["name"])
         self.functions[name] = description
         return {"function": name}
 
-    def _named_or_function(self, value: Any, where: str) -> Any:
-        return value if isinstance(value, str) else self._function(value, where)
+    def named(self, asked: Any) -> Any:
+        """Return the name of something, or a function of the user, as JSON."""
+        return asked if isinstance(asked, str) else self.function(asked)
 
-    def _keys(self, keys: Keys, where: str) -> Any:
-        return {"of": "entry"} if keys.of is entry_key else self._named_or_function(keys.of, where)
+    def rows(self, rows: KeptRows | Int64s) -> dict[str, Any]:
+        """Return rows as JSON; many are written to a file of their own.
 
-    def _decoder(self, decoder: Decoder, where: str) -> dict[str, Any]:
-        if decoder.entries is not None:
-            # Not pipes: whoever opens a pipeline file decides if commands are run.
-            return {"holder": decoder.entries.holder.name, "permissive": decoder.entries.permissive}
-        if decoder.utterances is not None:
-            return self._utterances(decoder.utterances)
-        kept = {"column": decoder.column, "field": decoder.field}
-        inner = decoder.plain or decoder
-        asked = self._named_or_function(inner.function or inner.name, where)
-        return {"decode": asked, **{name: text for name, text in kept.items() if text}}
+        Raises:
+            IndexStale, CorruptState: the file of chosen rows is gone, or has changed.
+        """
+        return self._rows.add(rows)
 
-    def _field_decoders(self, decoders: FieldDecoders, where: str) -> Any:
-        if decoders.by_field:
-            return {"by_field": [[field, self._named(asked, where)] for field, asked in decoders.by_field]}
-        return {"every": self._named(decoders.every, where)}
+    def folders(self, files: FileSet) -> list[dict[str, Any]]:
+        """Return files as JSON, by folder."""
+        return files_as_json(files, self._beside)
 
-    def _named(self, asked: Any, where: str) -> Any:
-        if isinstance(asked, sound_decoder.AudioDecoder):
-            part = asked.part
-            return {"audio": {"offset": part.offset, "duration": part.duration, "short": part.short}}
-        return None if asked is None else self._named_or_function(asked, where)
+    def value(self, value: Any, where: str) -> Any:
+        """Return a value of the user as JSON.
 
-    def _utterances(self, utterances: Utterances) -> dict[str, Any]:
-        tables = [table.files for table in utterances.tables.values()]
-        folders = [folder for files in tables for folder in files_as_json(files, self._beside)]
-        return {"columns": list(utterances.columns), "tables": folders}
-
-    def _files(self, files: FileSet, _: str) -> dict[str, Any]:
-        return {"max_open_files": files.most_open, "folders": files_as_json(files, self._beside)}
+        Raises:
+            InvalidArgument: a pipeline file has no way to write it.
+        """
+        return value_as_json(value, where)
 
     def _sequence(self, node: SequenceSource) -> str:
         wanted = node.type_name if node.version is None else str(node.version)
         name = self._sequence_names.of(node.sequence, wanted)
         self.sequences[name] = {"type": node.type_name, "length": node.size}
         return name
-
-    def _lengths(self, lengths: RowLengths | None, _: str) -> dict[str, Any] | None:
-        return None if lengths is None else {"rows": self._rows.add(lengths.rows), "dtypes": lengths.dtypes}
-
-    def _targets(self, targets: tuple[tuple[str, Target], ...], where: str) -> list[list[Any]]:
-        return [[name, self._target(target, where)] for name, target in targets]
-
-    def _target(self, target: Target, where: str) -> dict[str, Any]:
-        if target.way == "function":
-            version = target.described.get("version")
-            return {**self._function(target.to, where), **({} if version is None else {"version": version})}
-        if target.way == "arrow":
-            return arrow_type_as_json(target.to)
-        return {target.way: target.to.__name__ if target.way == "python" else target.to.str}
 
 
 def _below(node: Node) -> list[Node]:
@@ -198,7 +171,3 @@ def _label(value: Any, where: str) -> Any:
         return value_as_json(value, where)
     except InvalidArgument:
         return repr(value)
-
-
-def _values(pairs: tuple[tuple[str, Any], ...], where: str) -> list[list[Any]]:
-    return [[name, value_as_json(value, f"{where}, the column {name!r},")] for name, value in pairs]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.object_files import ObjectFiles
     from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.kaldi.script_lines import ScriptLine
+    from seekable.nodes.saving import Saving
     from seekable.remote.index import object_file
     from seekable.storage.mapped import MappedFile, View
 else:
@@ -87,6 +88,10 @@ class EntryReader:
     folder: str | None = None
     """The folder of the script, or its address in a store, in which files are looked for that the current
     folder lacks; None if it is not known."""
+
+    def as_json(self, into: Saving) -> dict[str, Any]:
+        """Return the holder for a pipeline file; whoever opens the file decides if commands are run."""
+        return {"holder": self.holder.name, "permissive": self.permissive}
 
     @property
     def read(self) -> Callable[[memoryview], Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.errors import CorruptState, InvalidArgument, UnsupportedFormat
 from seekable.formats.decoding import utterance_decoder
 from seekable.formats.kaldi.directory.sorted_table import SortedTable
 from seekable.formats.kaldi.directory.text_tables import TABLES
@@ -20,15 +20,17 @@ from seekable.formats.lines.line_source import source_of
 from seekable.nodes.columns.names import checked_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from seekable.formats.decoding import Decoder
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
+    from seekable.nodes.saving import Loading
     from seekable.nodes.sources.file_source import FileSource
 
-__all__ = ["utterance_source", "utterances_of"]
+__all__ = ["decoder_from_json", "utterance_source", "utterances_of"]
 
 
 def utterance_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
@@ -116,6 +118,25 @@ def utterances_of(
             if name.endswith(".scp")
         },
     )
+
+
+def decoder_from_json(_: Format, said: Mapping[str, Any], given: Loading, where: str) -> Decoder:
+    """Return the decoder that ``Utterances.as_json`` wrote.
+
+    Raises:
+        CorruptState: it wrote no such thing.
+        DataNotFound: a table is not found.
+    """
+    columns = given.checked(said.get("columns"), tuple[str, ...], f"{where}.columns")
+    main: FileSet = given.arguments["files"]
+    others = given.beside(said.get("tables"), "tables", f"{where}.tables")
+    pipes = checked_pipes(given.pipes)
+    try:
+        utterances = utterances_of(main, others, columns, pipes=pipes, most_open_files=main.most_open)
+    except InvalidArgument as error:
+        message = f"{where}: {error}"
+        raise CorruptState(message) from None
+    return utterance_decoder(utterances)
 
 
 def _check_tables(files: FileSet) -> None:

@@ -14,6 +14,7 @@ from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.registry import format_named
 from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
+from seekable.formats.tables.table_format import TableFormat  # noqa: TC001 - pipeline files read the type
 from seekable.formats.tables.table_reader import TablesReader
 from seekable.formats.tables.table_reading import UNPACKED, Tables
 from seekable.formats.tables.table_rows import RowReader
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError, SourceOptions
-    from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.decode_column import DecodeTable
     from seekable.nodes.conditions import Bounds, Where

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, TarWarning
 from seekable.formats.registry import format_named
-from seekable.formats.tar.fields.decode_argument import check_fields, checked_decode
+from seekable.formats.tar.fields.decode_argument import FieldDecoders, check_fields, checked_decode
 from seekable.formats.tar.layout import MemberWords
 from seekable.formats.tar.sample_reading import SampleFiles, SamplesReader
 from seekable.formats.tar.sample_records import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError, SourceOptions
-    from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Surveyor
     from seekable.nodes.contract import Node

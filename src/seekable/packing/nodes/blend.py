@@ -45,6 +45,7 @@ class MegatronBlend(OrderNode):
     """The number of draws of an epoch."""
 
     kind: ClassVar[str] = "megatron_blend"
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the parts.

@@ -16,6 +16,7 @@ from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, RecordNode
 from seekable.packing.lengths.documents import CountedDocuments, IndexedDocuments
 from seekable.packing.lengths.packing_columns import has_documents
+from seekable.packing.lengths.row_lengths import RowLengths, row_lengths
 from seekable.packing.nodes.list_copies import copy_records
 from seekable.packing.nodes.packed_plan import PackedReader
 from seekable.packing.nodes.packings import packing_of
@@ -34,13 +35,10 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Taking
     from seekable.nodes.graph import Reader
     from seekable.nodes.search import SearchRange
-    from seekable.packing.lengths import row_lengths
     from seekable.packing.lengths.documents import Documents
-    from seekable.packing.lengths.row_lengths import RowLengths
     from seekable.packing.order.pieces import Packing
 else:
     kinds = lazy("seekable.nodes.kinds")
-    row_lengths = lazy("seekable.packing.lengths.row_lengths")
 
 __all__ = ["PackedNode"]
 
@@ -63,6 +61,7 @@ class PackedNode(UnaryNode, RecordNode):
     only: frozenset[str] | None = None
     """The columns that are used above; None for all. They are no part of the description."""
 
+    counted: ClassVar[bool] = True
     order_unknown: ClassVar[str] = (
         "the description has a digest of the lengths of documents, and not the lengths (token files that "
         "are found again have them)"
@@ -206,7 +205,7 @@ class PackedNode(UnaryNode, RecordNode):
             return None
         child, form, lengths = go(tree["of"][0], self.child), self.form, self.rows
         if lengths is not None and child is not self.child:
-            lengths = row_lengths.row_lengths(child, form.key, align=form.align, call="resume='rows'")
+            lengths = row_lengths(child, form.key, align=form.align, call="resume='rows'")
         if lengths is not None and tree.get("lengths") not in (None, lengths.digest):
             message = (
                 f"the documents of {old!r} have other lengths now: their samples cannot be cut as they were. "

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi.holders.holder import Holder
     from seekable.formats.kaldi.holders.wave import Wave
+    from seekable.nodes.saving import Saving
 
 __all__ = ["KEY_COLUMN", "WAVE", "Utterances", "columns_of", "tables_of"]
 
@@ -223,6 +224,11 @@ class Utterances:
     def narrowed(self, columns: frozenset[str]) -> Utterances:
         """Return a reader of some of the columns, which reads nothing for the others."""
         return replace(self, only=columns if self.only is None else columns & self.only)
+
+    def as_json(self, into: Saving) -> dict[str, Any]:
+        """Return the columns and the tables for a pipeline file."""
+        folders = [folder for table in self.tables.values() for folder in into.folders(table.files)]
+        return {"columns": list(self.columns), "tables": folders}
 
     def described(self) -> dict[str, Any]:
         """Return the columns, and each table by name, size, records and digests, JSON-safe."""
