@@ -114,6 +114,24 @@ def test_the_type_of_every_field_has_a_way_to_be_written_and_read() -> None:
             assert not isinstance(field.type, str), (kind, name)
 
 
+def test_a_kind_of_a_hidden_subject_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p.json"
+    sk.from_sequence([[1, 2, 3]] * 4).windows(3, key=None).save(path)
+    monkeypatch.setitem(sys.modules, "seekable.packing.nodes.windows", None)
+    with pytest.raises(sk.MissingDependency, match=r"p.json.*'windows' are read by seekable\.packing\."):
+        sk.load_dataset(path, sequences={"list": [[1, 2, 3]] * 4})
+
+
+def test_an_argument_that_is_missing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    sk.open(write_data(tmp_path / "data")).save(path)
+    document = json.loads(path.read_text())
+    del document["nodes"][0]["files"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(sk.CorruptState, match=r"nodes\[0\] \(files\): .* there is no 'files'"):
+        sk.load_dataset(path)
+
+
 def of_size(case: Any, n: int) -> Any:
     return pytest.param(*case.values, n, id=f"{case.id}-{n}")
 

@@ -76,10 +76,15 @@ class NodeField(typing.NamedTuple):
     optional: bool
     """True if a value may be None."""
 
+    @property
+    def required(self) -> bool:
+        """True if every pipeline file has a value."""
+        return self.field.default is MISSING
+
     def is_default(self, value: Any) -> bool:
         """Return True if a value is the default, and need not be written."""
         default = self.field.default
-        return default is not MISSING and (value is default or value == default)
+        return not self.required and (value is default or value == default)
 
 
 @cache

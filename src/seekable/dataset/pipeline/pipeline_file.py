@@ -26,6 +26,7 @@ from seekable.errors import (
     CorruptState,
     DataNotFound,
     InvalidArgument,
+    MissingDependency,
     StateMismatch,
     UnsupportedFormat,
     WrongType,
@@ -145,7 +146,7 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
         reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only, pipes))
         nodes = _read(reader, document.get("nodes"))
         _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)
-    except (CorruptState, DataNotFound, InvalidArgument, StateMismatch) as error:
+    except (CorruptState, DataNotFound, InvalidArgument, MissingDependency, StateMismatch) as error:
         raise type(error)(f"{shown(place)!r}: {error}") from error
     return nodes[-1]
 

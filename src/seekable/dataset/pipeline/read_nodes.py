@@ -126,6 +126,9 @@ class NodeReader:
         if unknown := document.keys() - known.keys() - {"node", "kind"}:
             message = f"{where}: there is no argument {min(unknown)!r}; there are {', '.join(known)}"
             raise CorruptState(message)
+        if lacking := [name for name, field in known.items() if field.required and name not in document]:
+            message = f"{where}: these arguments make no node: there is no {lacking[0]!r}"
+            raise CorruptState(message)
         self.arguments = {}
         for name, field in known.items():
             if name in document and field.type is not Keys:
