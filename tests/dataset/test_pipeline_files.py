@@ -21,10 +21,9 @@ from tests.thrift import sample
 import seekable as sk
 from seekable.dataset.pipeline.fields import fields_of, pair_type
 from seekable.dataset.pipeline.functions import described
+from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter
 from seekable.dataset.pipeline.pipeline_file import needed_names
-from seekable.dataset.pipeline.read_nodes import NodeReader
 from seekable.dataset.pipeline.row_files import RowFiles
-from seekable.dataset.pipeline.write_nodes import NodeWriter
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.keys.key import Keys
 from seekable.nodes.kinds import KINDS, node_class
@@ -574,7 +573,7 @@ def test_a_file_that_was_cut_anywhere_is_named(tmp_path: Path) -> None:
         ({"fingerprint": "xxh3:0"}, sk.StateMismatch, "the file itself was edited"),
         ({"nodes": [{"node": 0, "kind": "os.system"}]}, sk.CorruptState, "no node of the kind 'os.system'"),
         (
-            {"nodes": [{"node": 0, "kind": "shuffle", "child": 0}]},
+            {"nodes": [{"node": 0, "kind": "shuffle", "child": 0, "seed": 1, "fixed": False}]},
             sk.CorruptState,
             "number of an earlier node",
         ),

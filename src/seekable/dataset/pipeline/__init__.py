@@ -4,8 +4,7 @@
     functions     the functions of the user, by name
     row_files     rows that were chosen by content, in files beside the pipeline file
     sources       the data files: their folders, their names and their digests
-    write_nodes   nodes to JSON, one after another, each with its arguments
-    read_nodes    JSON to nodes
+    node_json     nodes to JSON, one after another, each with its arguments; and JSON to nodes
     pipeline_file the document: its version, its keys, its layout for people, and the errors that name it
 
 A pipeline file is data: nothing of it is run, and no name in it is imported.

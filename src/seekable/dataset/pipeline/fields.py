@@ -1,7 +1,7 @@
 """The fields of nodes in a pipeline file: their types, and the values of users.
 
 A field is written and read by its type, which its annotation names. What JSON has is written as it is, and
-values of the user by `value_as_json`; ``write_nodes`` and ``read_nodes`` have the ways of the other types.
+values of the user by `value_as_json`; ``node_json`` has the ways of the other types.
 """
 
 from __future__ import annotations

@@ -18,10 +18,9 @@ import msgspec
 from seekable.dataset.pipeline import PIPELINE_KEY
 from seekable.dataset.pipeline.fields import checked
 from seekable.dataset.pipeline.functions import Given
-from seekable.dataset.pipeline.read_nodes import NodeReader, Resources
+from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter, Resources
 from seekable.dataset.pipeline.row_files import RowFiles
 from seekable.dataset.pipeline.sources import Roots, Stores
-from seekable.dataset.pipeline.write_nodes import NodeWriter
 from seekable.errors import (
     CorruptState,
     DataNotFound,
