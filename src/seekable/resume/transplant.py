@@ -92,7 +92,7 @@ def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
 
 def _has_selected(old: PlaceholderSource) -> bool:
     """Return True for a node that chose rows of one child, and makes no records."""
-    return issubclass(old.stands_for, OrderNode)
+    return not old.is_source and issubclass(old.stands_for, OrderNode)
 
 
 def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:

@@ -39,8 +39,6 @@ else:
 
 __all__ = [
     "NodeField",
-    "arrow_type_as_json",
-    "arrow_type_from_json",
     "checked",
     "fields_of",
     "pair_type",
@@ -175,7 +173,7 @@ def value_as_json(value: Any, where: str) -> Any:
     if type(value) in (list, tuple):
         return {type(value).__name__: [value_as_json(each, where) for each in value]}
     if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "to_pandas_dtype"):
-        return arrow_type_as_json(value)
+        return _arrow_type_as_json(value)
     if type(value) is dict:
         pairs = [[value_as_json(part, where) for part in pair] for pair in value.items()]
         return {"dict": pairs}
@@ -199,7 +197,7 @@ def value_from_json(document: Any, where: str) -> Any:
             raise CorruptState(message)
         return document
     if "arrow" in document:
-        return arrow_type_from_json(document, where)
+        return _arrow_type_from_json(document, where)
     if len(document) == 1:
         ((name, held),) = document.items()
         if name in _VALUES:
@@ -213,14 +211,14 @@ def value_from_json(document: Any, where: str) -> Any:
     raise CorruptState(message)
 
 
-def arrow_type_as_json(kind: pa.DataType) -> dict[str, str]:
+def _arrow_type_as_json(kind: pa.DataType) -> dict[str, str]:
     """Return an Arrow type as its text, and as the schema of one column, which is read."""
     schema = pa.schema([("", kind)]).serialize().to_pybytes()
     return {"arrow": str(kind), "schema": base64.b64encode(schema).decode()}
 
 
-def arrow_type_from_json(document: Any, where: str) -> pa.DataType:
-    """Return the Arrow type that `arrow_type_as_json` wrote.
+def _arrow_type_from_json(document: Any, where: str) -> pa.DataType:
+    """Return the Arrow type that `_arrow_type_as_json` wrote.
 
     Raises:
         CorruptState: it wrote no such thing.

@@ -200,7 +200,7 @@ class PackedNode(UnaryNode, RecordNode):
             StateMismatch: the documents have other lengths.
         """
         tree = old.describe(None)
-        kind = kinds.node_class(tree["kind"])
+        kind = kinds.node_class(tree["kind"]) if tree["kind"] in kinds.KINDS else Node
         if not issubclass(kind, PackedNode):
             return None
         child, form, lengths = go(tree["of"][0], self.child), self.form, self.rows
