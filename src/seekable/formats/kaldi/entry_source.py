@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
-    from seekable.nodes.files.decoder import Decoder
     from seekable.nodes.saving import Loading
 
 __all__ = ["decoder_from_json", "decoder_of", "entry_source"]
@@ -74,7 +73,7 @@ def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> EntryDec
     return EntryDecoder(entries)
 
 
-def decoder_from_json(form: Format, said: Mapping[str, Any], given: Loading, where: str) -> Decoder:
+def decoder_from_json(form: Format, said: Mapping[str, Any], given: Loading, where: str) -> EntryDecoder:
     """Return the decoder that ``EntryDecoder.as_json`` wrote.
 
     Raises:
