@@ -10,23 +10,24 @@ import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tests.test_closed_world as world
-from tests.concrete import node_classes
 from tests.thrift import sample
 
 import seekable as sk
+from seekable.dataset.pipeline.fields import fields_of, pair_type
 from seekable.dataset.pipeline.functions import described
-from seekable.dataset.pipeline.kinds import NODE_KINDS
+from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter
 from seekable.dataset.pipeline.pipeline_file import needed_names
-from seekable.dataset.pipeline.read_nodes import NodeReader
 from seekable.dataset.pipeline.row_files import RowFiles
-from seekable.dataset.pipeline.write_nodes import NodeWriter
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.keys.key import Keys
+from seekable.nodes.kinds import KINDS, node_class
+from seekable.nodes.sources.sequence_source import SequenceSource, SupportsItems
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 
@@ -100,15 +101,34 @@ def functions_in(node: Node) -> dict[str, Any]:
     return functools.reduce(lambda names, child: names | functions_in(child), node.children, found)
 
 
-def test_every_node_that_users_make_can_be_saved() -> None:
-    assert set(NODE_KINDS.values()) == node_classes() - NOT_MADE_BY_USERS
-    written = NodeWriter("/", RowFiles("/x.json"))._ways
-    read = NodeReader(None)._ways  # type: ignore[arg-type]  # nothing is read
-    special = {"Decoder", "FileSet", "Keys | None", "SupportsItems"}
-    for kind in NODE_KINDS.values():
-        for field in fields(kind):  # type: ignore[arg-type]  # every concrete node is a dataclass
-            assert field.type in written or field.type == "SupportsItems", (kind, field.name, field.type)
-            assert field.type in read or field.type in special, (kind, field.name, field.type)
+def test_the_type_of_every_field_has_a_way_to_be_written_and_read() -> None:
+    both = NodeWriter("/", RowFiles("/x.json"))._ways.keys()
+    deferred = {Keys, SupportsItems}
+    assert NodeReader(None)._ways.keys() ^ both == deferred  # type: ignore[arg-type]  # nothing is read
+    for kind in map(node_class, KINDS):
+        for name, field in fields_of(kind).items():
+            own = hasattr(field.type, "from_json") and hasattr(field.type, "as_json")
+            if field.type not in both | deferred and not own and pair_type(field.type) is None:
+                msgspec.json.Decoder(field.type)  # Raises TypeError for a type that JSON lacks.
+            assert not isinstance(field.type, str), (kind, name)
+
+
+def test_a_kind_of_a_hidden_subject_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p.json"
+    sk.from_sequence([[1, 2, 3]] * 4).windows(3, key=None).save(path)
+    monkeypatch.setitem(sys.modules, "seekable.packing.nodes.windows", None)
+    with pytest.raises(sk.MissingDependency, match=r"p.json.*'windows' are read by seekable\.packing\."):
+        sk.load_dataset(path, sequences={"list": [[1, 2, 3]] * 4})
+
+
+def test_an_argument_that_is_missing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    sk.open(write_data(tmp_path / "data")).save(path)
+    document = json.loads(path.read_text())
+    del document["nodes"][0]["files"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(sk.CorruptState, match=r"nodes\[0\] \(files\): .* there is no 'files'"):
+        sk.load_dataset(path)
 
 
 def of_size(case: Any, n: int) -> Any:
@@ -553,7 +573,7 @@ def test_a_file_that_was_cut_anywhere_is_named(tmp_path: Path) -> None:
         ({"fingerprint": "xxh3:0"}, sk.StateMismatch, "the file itself was edited"),
         ({"nodes": [{"node": 0, "kind": "os.system"}]}, sk.CorruptState, "no node of the kind 'os.system'"),
         (
-            {"nodes": [{"node": 0, "kind": "shuffle", "child": 0}]},
+            {"nodes": [{"node": 0, "kind": "shuffle", "child": 0, "seed": 1, "fixed": False}]},
             sk.CorruptState,
             "number of an earlier node",
         ),

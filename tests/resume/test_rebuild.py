@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,20 +16,13 @@ from tests.index.corpus import fill
 from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
-from seekable.formats.registry import FORMATS, has_runs
-from seekable.formats.shar.shar_source import SharSource
-from seekable.formats.tables.tables import TableSource
-from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.tokens.source.token_source import TokenSource
-from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.files.byte_source import FileSource
-from seekable.nodes.sources.sequence_source import SequenceSource
-from seekable.resume.from_description import (
-    REBUILT,
-    UNKNOWN_ROWS,
-    described_sources,
-    rebuild,
-)
+from seekable.formats.table import NODE_HOMES
+from seekable.nodes.bases import ElementwiseNode, UnaryNode, leaves_of
+from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.kinds import KINDS, node_class
+from seekable.order.blocks import default_blocks_within
+from seekable.resume.continued import Continued
+from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.resume.relocate import FileSpan, find_again
 from seekable.state.canonical import canonical_json
@@ -36,17 +30,11 @@ from seekable.state.canonical import canonical_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import FilesLeaf
 
-LEAVES = {
-    FileSource.kind,
-    SampleSource.kind,
-    SequenceSource.kind,
-    SharSource.kind,
-    TableSource.kind,
-    TokenSource.kind,
-}
+
+UNKNOWN = {kind for kind in KINDS if node_class(kind).order_unknown}
+"""The kinds of nodes whose order a description lacks."""
 
 
 def described(dataset: sk.Dataset) -> dict[str, Any]:
@@ -77,18 +65,39 @@ def assert_same_order(dataset: sk.Dataset, again: sk.Dataset, positions: list[in
     assert bare([again.node.record(position) for position in positions]) == bare(dataset.plan(at).locate())
 
 
-def test_every_kind_of_node_is_rebuilt_or_is_listed_with_a_reason() -> None:
-    kinds = {kind.kind for kind in node_classes()}
-    ours = {PlaceholderMap.kind, PlaceholderSource.kind}
-    assert REBUILT.keys() | UNKNOWN_ROWS.keys() | LEAVES | ours == kinds
-    assert not REBUILT.keys() & UNKNOWN_ROWS.keys()
+def test_every_class_of_nodes_is_that_of_its_kind() -> None:
+    ours = {Continued, PlaceholderMap, PlaceholderSource}
+    assert {node_class(kind) for kind in KINDS} == node_classes() - ours
+    assert all(node_class(kind).kind == kind for kind in KINDS)
 
 
-def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> None:
-    # Blocks decide the order of windowed shuffles: a format with others must not be taken for one of these.
-    assert {name for name, form in FORMATS.items() if not is_table_indexer(form.scanner)} == set(
-        filter(has_runs, FORMATS)
-    )
+def test_every_kind_of_node_is_rebuilt_or_says_why_not() -> None:
+    for kind in {node_class(kind) for kind in KINDS}:
+        is_rebuilt = kind.from_arguments.__func__ is not Node.from_arguments.__func__  # type: ignore[attr-defined]
+        is_map = issubclass(kind, ElementwiseNode) and issubclass(kind, UnaryNode)
+        assert is_rebuilt or is_map or kind.order_unknown or issubclass(kind, Leaf), kind
+
+
+def test_what_a_description_says_of_blocks_is_true_of_every_source(tmp_path: Path) -> None:
+    # Blocks decide the order of windowed shuffles: they must not be made up for a source that has others.
+    for kind in map(node_class, sorted(KINDS)):
+        if not (issubclass(kind, Leaf) and kind.in_runs):
+            continue
+        (folder := tmp_path / kind.kind).mkdir()
+        (leaf,) = leaves_of(BUILDERS[kind][0](1100, folder).node)
+        (tree,) = described_sources(leaf.describe(None))
+        records = [file["records"] for file in tree["files"]] if "files" in tree else [tree["length"]]
+        assert leaf.blocks.tolist() == default_blocks_within(np.array(records, dtype=np.int64)).tolist()
+
+
+@pytest.mark.parametrize("kind", sorted(NODE_HOMES))
+def test_a_subject_that_is_hidden_is_named(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = NODE_HOMES[kind].partition(":")[0]
+    monkeypatch.setitem(sys.modules, home, None)
+    tree = {"kind": "shuffle", "seed": 1, "of": [{"kind": kind, "count": 3, "of": []}]}
+    for way in (rebuild, rebuild_loosely):
+        with pytest.raises(sk.MissingDependency, match=rf"'{kind}' are read by {home}, which cannot be"):
+            way(tree)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +112,7 @@ def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> Non
 def test_each_kind_of_node_has_its_order_again(kind: type[Node], number: int, tmp_path: Path) -> None:
     dataset = BUILDERS[kind][number](999, tmp_path)
     description = described(dataset)
-    standing = kinds_in(description) & UNKNOWN_ROWS.keys()
+    standing = kinds_in(description) & UNKNOWN
     if standing:
         (one,) = standing
         with pytest.raises(sk.InvalidArgument, match=rf"order of {one} .* digest .* module:function"):
@@ -133,7 +142,7 @@ def flat(places: Any) -> list[tuple[str, int]]:
 @given(graph=graphs(), epoch=st.integers(0, 3))
 def test_any_pipeline_has_its_order_again(graph: Graph, epoch: int) -> None:
     description = described(graph.dataset)
-    if kinds_in(description) & UNKNOWN_ROWS.keys():
+    if kinds_in(description) & UNKNOWN:
         with pytest.raises(sk.InvalidArgument, match="cannot be told from a description"):
             rebuild(description)
         return

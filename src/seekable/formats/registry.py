@@ -44,7 +44,6 @@ __all__ = [
     "format_named",
     "format_of",
     "format_of_all",
-    "has_runs",
     "refuse_copies",
     "without_other_tools",
     "without_their_files",
@@ -137,8 +136,8 @@ class Format:
     finds_again: str = "seekable.formats.lines.line_source:found_again"
     """The function behind `found_again`, ``module:name``."""
 
-    runs: bool = True
-    """True if the blocks of its files are runs of 1,024 rows, so that a description alone has them."""
+    saved_decoder: str = "seekable.formats.lines.line_source:decoder_from_json"
+    """The function behind `decoder_from_json`, ``module:name``."""
 
     @property
     def scanner(self) -> Finder:
@@ -184,6 +183,10 @@ class Format:
         holder_finder: HolderFinder = _imported(self.holder_finder)
         return holder_finder(self, holder, found, pipes)
 
+    def decoder_from_json(self, said: Mapping[str, Any], given: object, where: str) -> Any:
+        """Return the decoder that a pipeline file has; see ``Decoder.from_json``."""
+        return _imported(self.saved_decoder)(self, said, given, where)
+
     def source(self, options: SourceOptions) -> Callable[[FileSet], Any]:
         """Return a function from indexed files to the node that reads them; see `SourceBuilder`."""
         builder: SourceBuilder = _imported(self.builder)
@@ -212,6 +215,7 @@ _LINES = "seekable.formats.lines.line_source:line_source"
 _TABLES = "seekable.formats.tables.tables:table_source"
 _TABLES_AGAIN = "seekable.formats.tables.tables:found_again"
 _ENTRIES = "seekable.formats.kaldi.entry_source:entry_source"
+_SAVED_ENTRIES = "seekable.formats.kaldi.entry_source:decoder_from_json"
 _HOLDER = "seekable.formats.kaldi.holder_detection:with_holder"
 
 FORMATS = MappingProxyType(
@@ -229,17 +233,18 @@ FORMATS = MappingProxyType(
             Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True,
                    multiline=True, variants=_DIALECTS),
             Format("parquet", (".parquet", ".pq"), "seekable.formats.tables.parquet.format:ParquetFormat",
-                   _TABLES, "python", finds_again=_TABLES_AGAIN, runs=False),
+                   _TABLES, "python", finds_again=_TABLES_AGAIN),
             Format("arrow", (".arrow", ".feather", ".ipc"),
                    "seekable.formats.tables.arrow.format:ArrowFormat", _TABLES, "python",
-                   finds_again=_TABLES_AGAIN, runs=False),
+                   finds_again=_TABLES_AGAIN),
             Format("ark", (".ark",), "seekable.formats.kaldi.archive_scanner:ArchiveScanner", _ENTRIES,
-                   "kaldi", compressible=True, holder_finder=_HOLDER),
+                   "kaldi", compressible=True, holder_finder=_HOLDER, saved_decoder=_SAVED_ENTRIES),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
-                   compressible=True, holder_finder=_HOLDER),
+                   compressible=True, holder_finder=_HOLDER, saved_decoder=_SAVED_ENTRIES),
             Format("kaldi-directory", (), "seekable.formats.lines.text:TextScanner",
                    "seekable.formats.kaldi.utterance_source:utterance_source", "kaldi-directory", key="key",
-                   names_commands=True),
+                   names_commands=True,
+                   saved_decoder="seekable.formats.kaldi.utterance_source:decoder_from_json"),
             Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
                    "seekable.formats.tar.sample_source:sample_source", "fields", compressible=True,
                    key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant",
@@ -351,20 +356,6 @@ def format_named(name: str) -> Format:
         variant: Callable[[SourceOptions, str], str] = _imported(FORMATS[base].variants)
         return replace(FORMATS[base], name=variant(SourceOptions(shown=""), name))
     raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
-
-
-def has_runs(name: str) -> bool:
-    """Return True if blocks of files of a format are runs of 1,024 rows; False if the name is not known.
-
-    Args:
-        name: the name of a format with what decides where records start, as descriptions have it.
-
-    Example:
-        >>> has_runs("ark-matrix"), has_runs("parquet")
-        (True, False)
-    """
-    form = FORMATS.get(name) or FORMATS.get(name.partition("-")[0])
-    return form is not None and form.runs
 
 
 def format_of_all(found: Sequence[Found]) -> Format:

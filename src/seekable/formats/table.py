@@ -13,7 +13,7 @@ from seekable.formats.file_format import FileFormat
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["WRITERS", "format_to_write", "plugged", "writer"]
+__all__ = ["NODE_HOMES", "WRITERS", "format_to_write", "plugged", "writer"]
 
 WRITERS = MappingProxyType(
     {
@@ -25,6 +25,20 @@ WRITERS = MappingProxyType(
     }
 )
 """By the name of a format, the function that makes it with its options, ``module:name``."""
+
+NODE_HOMES = MappingProxyType(
+    {
+        "megatron_blend": "seekable.packing.nodes.blend:MegatronBlend",
+        "pack": "seekable.packing.nodes.pack:Pack",
+        "samples": "seekable.formats.tar.sample_source:SampleSource",
+        "shar": "seekable.formats.shar.shar_source:SharSource",
+        "siblings": "seekable.formats.tar.siblings:Siblings",
+        "table": "seekable.formats.tables.tables:TableSource",
+        "tokens": "seekable.formats.tokens.source.token_source:TokenSource",
+        "windows": "seekable.packing.nodes.windows:Windows",
+    }
+)
+"""The class of each kind of node that a subject brings, ``module:name``."""
 
 _HOMES = MappingProxyType({"packing": "seekable.packing.methods"})
 """By the name of a subject, the module with the code of methods that the core only names."""

@@ -20,7 +20,7 @@ from seekable.nodes.graph import Plan, Reader, Router, each_once, known_size, pa
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
@@ -45,8 +45,10 @@ __all__ = [
     "UnaryReader",
     "caches_of",
     "int64s",
+    "integer_of",
     "leaves_of",
     "reads_objects",
+    "replaced",
     "with_leaves",
 ]
 
@@ -196,6 +198,10 @@ class ElementwiseNode(InnerNode):
         """Return the same positions for every child."""
         return positions
 
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the first child and the same position."""
+        return self.children[0], position
+
 
 ONE_CHILD = np.zeros(1, dtype=np.int64)
 """The slot of the only child, for all positions: int64, shape (1,)."""
@@ -233,6 +239,20 @@ class EachRouter(Router):
             at = which == i
             slots[at], below[at] = self._nodes[int(i)].route(positions[at])
         return slots, below
+
+
+def integer_of(arguments: Mapping[str, Any], name: str) -> int:
+    """Return an argument of a described node that must be an integer.
+
+    Raises:
+        KeyError: there is no such argument.
+        TypeError: it is something else.
+    """
+    value = arguments[name]
+    if type(value) is not int:
+        message = f"{name} must be an integer (got {value!r})"
+        raise TypeError(message)
+    return value
 
 
 def int64s(values: Iterable[int | None]) -> Int64s:
@@ -343,32 +363,37 @@ def _files_of(node: Node) -> Iterator[FileSet]:
     return (files for part in parts if (files := getattr(part, "files", None)) is not None)
 
 
-def with_leaves(
-    node: Node,
-    change: Callable[[Any], Node],
-    *,
-    past_records: bool,
-    sources: tuple[type[Node], ...] = (Leaf,),
-) -> Node | None:
+def with_leaves(node: Node, change: Callable[[Leaf], Node], *, past_records: bool) -> Node | None:
     """Return the order of a dataset over other sources; None if a node between makes records of its own.
 
     Args:
         node: the dataset.
         change: returns the node to put in the place of a source; it has as many records.
         past_records: True to leave out the nodes that make one record of one record, such as maps.
-        sources: the classes of nodes that count as sources.
     """
-    if isinstance(node, sources):
-        return change(node)
+    return replaced(
+        node, lambda each: change(each) if isinstance(each, Leaf) else None, past_records=past_records
+    )
+
+
+def replaced(node: Node, change: Callable[[Node], Node | None], *, past_records: bool) -> Node | None:
+    """Return the order of a dataset over other nodes; None if a node above these makes records of its own.
+
+    Args:
+        node: the dataset.
+        change: returns the node to put in the place of one; it has as many records. None to look below it.
+        past_records: True to leave out the nodes that make one record of one record, such as maps.
+    """
+    if (made := change(node)) is not None:
+        return made
     if past_records and isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode):
         if isinstance(node, RecordNode):
-            return with_leaves(node.child, change, past_records=True, sources=sources)
+            return replaced(node.child, change, past_records=True)
     elif not isinstance(node, OrderNode):
         return None
     below: dict[int, Node] = {}
     for child in node.children:
-        changed = with_leaves(child, change, past_records=past_records, sources=sources)
-        if changed is None:
+        if (made := replaced(child, change, past_records=past_records)) is None:
             return None
-        below[id(child)] = changed
+        below[id(child)] = made
     return with_children(node, below) if isinstance(node, OrderNode) else None

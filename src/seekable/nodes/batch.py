@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import NothingPassed
-from seekable.nodes.bases import UnaryNode, int64s
+from seekable.nodes.bases import UnaryNode, int64s, integer_of
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.contract import Taking
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.search import SearchRange
 
@@ -64,6 +65,11 @@ class Batch(UnaryNode, RecordNode):
         """Return the number of records in a batch."""
         return {"length": self.length}
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Batch:
+        """Return the node with these arguments over a child."""
+        return cls(children[0], integer_of(arguments, "length"))
+
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``batch``."""
         return f"{children[0]}.batch({self.length})"
@@ -77,7 +83,7 @@ class Batch(UnaryNode, RecordNode):
         """Read the records of one batch, without holes."""
         return self.plan(np.array([position], dtype=np.int64)).read()[0]
 
-    def first_of(self, position: int) -> int:
+    def start_of(self, position: int) -> int:
         """Return the child's position at which a batch begins."""
         if self.size is None:
             return position * self.length
@@ -91,9 +97,17 @@ class Batch(UnaryNode, RecordNode):
         epoch, row = divmod(position, self.child.size)
         return epoch * self.size + row // self.length
 
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the child and the position there at which a batch begins."""
+        return self.child, self.start_of(position)
+
+    def taking(self, old: Node, go: Taking) -> Node | None:
+        """Return batches of the old length of the old order of the child."""
+        return Batch(go(old.child, self.child), old.length) if isinstance(old, Batch) else None
+
     def rows_of_one(self, position: int) -> tuple[int, int]:
         """Return the child's positions of a batch: the first, and the one after the last."""
-        return self.first_of(position), self.first_of(position + 1)
+        return self.start_of(position), self.start_of(position + 1)
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of the batches' records, in whole epochs where the child has epochs."""

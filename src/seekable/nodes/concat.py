@@ -17,7 +17,7 @@ from seekable.nodes.graph import Router, known_size
 from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
@@ -69,6 +69,11 @@ class Concat(OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return an empty dict: the parts alone decide the order."""
         return {}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Concat:
+        """Return the node with these arguments over its parts."""
+        return cls(children)
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``concat``."""

@@ -23,8 +23,10 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
+from seekable.errors import InvalidArgument
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.graph import Graph, Read, Routed, described, each_once, with_children
+from seekable.nodes.keys.key import source_of_keys
 from seekable.nodes.search import SearchRange
 from seekable.state.canonical import fingerprint_of
 
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import types as column_types
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.keys.key import KeyOf, Keys
 
     RowsOf = Callable[["Leaf"], Sequence[int]]
+    Taking = Callable[["Node | Mapping[str, Any]", "Node"], "Node"]
 else:
     column_types = lazy("seekable.nodes.columns.types")
 
@@ -93,6 +96,12 @@ class Description(Graph):
 
     kind: ClassVar[str]
     """The node's name in fingerprints and random keys: changing it is a breaking change."""
+
+    order_unknown: ClassVar[str] = ""
+    """The reason why a description of such a node does not decide its order; empty if it does."""
+
+    counted: ClassVar[bool] = False
+    """True if arguments were made of the records or the lengths of the children, and are wrong for others."""
 
     @abstractmethod
     def arguments(self, upto: int | None) -> dict[str, Any]:
@@ -220,6 +229,52 @@ class Node(Reading, Description, Locality, Search, Columns):
     def children(self) -> tuple[Node, ...]:
         """The nodes that this one takes records from."""
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Node | None:
+        """Return the node with these ``arguments`` over some children: the inverse of ``arguments``.
+
+        Args:
+            arguments: what ``arguments(None)`` returned, also after a JSON round trip; maybe more.
+            children: nodes in the order of those that were described.
+
+        Returns:
+            The node; None, by default, if the arguments lack what makes its records, such as a function of
+            the user.
+
+        Raises:
+            LookupError, TypeError, ValueError, SeekableError: no such node has these arguments.
+        """
+        return None
+
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the child and the position there of the first record that one record is made of.
+
+        It is None, by default, for records that are made of none, or where it is not known.
+        """
+        return None
+
+    def taking(self, old: Node, go: Taking) -> Node | None:
+        """Return the order of an old node over the records of this one; None, by default, if there is no way.
+
+        Args:
+            old: a node of the pipeline of which an epoch was begun.
+            go: does the same for a child, or the description of one, of the old node and a child of this one.
+
+        Raises:
+            StateMismatch: the children of this node lack some of the old rows.
+        """
+        return None
+
+    def keys_alone(self) -> tuple[Node, KeyOf] | None:
+        """Return a node of the same rows for their keys alone, and what the key of its records is.
+
+        Of the records little is read besides their keys. None, by default, stands for the children's keys.
+
+        Raises:
+            InvalidArgument: the records of a source have no keys.
+        """
+        return None
+
     def expression(self) -> str:
         """Return the expression that makes the node, with the expressions of its children."""
         return self.shown([child.expression() for child in self.children])
@@ -310,6 +365,11 @@ class OrderNode(InnerNode, Routed):
         slot, position = self.route_one(position)
         return self.children[slot].record(position)
 
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the child and position that a position is routed to."""
+        slot, below = self.route_one(position)
+        return self.children[slot], below
+
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the same order over narrowed children."""
         below = {id(child): child.narrowed(columns) for child in each_once(self.children)}
@@ -335,6 +395,9 @@ class RecordNode(Node, Read):
 class Leaf(RecordNode):
     """A node that reads records from outside the graph; its epochs are all the same."""
 
+    in_runs: ClassVar[bool] = True
+    """True if blocks are runs of 1,024 rows that cross no file, so that a description alone has them."""
+
     @property
     @abstractmethod
     def size(self) -> int:
@@ -344,6 +407,23 @@ class Leaf(RecordNode):
     @abstractmethod
     def keys(self) -> Keys | None:
         """The keys of the records; None if the source was opened without any."""
+
+    def keys_alone(self) -> tuple[Node, KeyOf]:
+        """Return the source for the keys of its records alone, and what they are."""
+        if self.keys is None:
+            message = (
+                f"keys() needs to know what the key of a record is, and {self!r} was opened without one: "
+                f'sk.open(..., key="id"), or a function of the record'
+            )
+            raise InvalidArgument(message)
+        of = self.keys.of
+        source = source_of_keys(self.parts[0], of)
+        return source.narrowed(frozenset([of])) if isinstance(of, str) else source, of
+
+    @property
+    def blocks_known(self) -> bool:
+        """True if ``blocks`` are those of the records, which a description may lack."""
+        return True
 
     @property
     def parts(self) -> tuple[Leaf, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s
+from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
@@ -56,6 +56,11 @@ class Epoch(UnaryNode, OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the number of the epoch."""
         return {"number": self.number}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Epoch:
+        """Return the node with these arguments over a child."""
+        return cls(children[0], integer_of(arguments, "number"))
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``epoch``."""

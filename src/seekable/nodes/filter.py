@@ -64,6 +64,8 @@ class Filter(Evaluated, Ascending):
     name: str
 
     kind: ClassVar[str] = "filter"
+    counted: ClassVar[bool] = True
+    order_unknown: ClassVar[str] = "the description has a digest of the rows that were kept, and not the rows"
 
     @property
     def size(self) -> int:

@@ -123,6 +123,10 @@ class Flatten(Evaluated, RecordNode):
     rows: KeptRows
 
     kind: ClassVar[str] = "flatten"
+    counted: ClassVar[bool] = True
+    order_unknown: ClassVar[str] = (
+        "the description has a digest of the rows that have items, and not the rows"
+    )
 
     @property
     def size(self) -> int:
@@ -168,6 +172,10 @@ class Flatten(Evaluated, RecordNode):
             items = self.items_of(row, bisect_right(rows, row, lo=place) - first)
         self.leave(row, place - first + 1, items)
         return items[place - first]
+
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the child and the row of it that an item is made of."""
+        return self.children[0], int(self.rows.view[position % self.size])
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of one epoch of the child, because all its epochs are equal."""

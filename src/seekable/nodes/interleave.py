@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s
+from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 from seekable.order.lane_rows import dealt_rows, source_row, source_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
@@ -49,6 +49,11 @@ class Interleave(PermutationNode, OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the number of lanes."""
         return {"lanes": self.dealt_to}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Interleave:
+        """Return the node with these arguments over a child."""
+        return cls(children[0], integer_of(arguments, "lanes"))
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``interleave``."""

@@ -125,6 +125,10 @@ class Join(InnerNode, RecordNode):
     """The columns that are None in records of the left without a match."""
 
     kind: ClassVar[str] = "join"
+    counted: ClassVar[bool] = True
+    order_unknown: ClassVar[str] = (
+        "the description has a digest of the rows that were matched, and not the rows"
+    )
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -202,6 +206,10 @@ class Join(InnerNode, RecordNode):
                 raise BadValue(message)
             made[called] = value
         return made
+
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the left dataset and the row of it that a record has."""
+        return self.children[0], int(self.rows.view[position % self.size])
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of one epoch of the child, because all its epochs are equal."""

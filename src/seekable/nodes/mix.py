@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 from seekable._arguments import checked_count, checked_seed
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.bases import EachRouter
+from seekable.nodes.bases import EachRouter, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.display import listed
 from seekable.nodes.graph import Router, known_size
@@ -108,6 +108,7 @@ class Mix(OrderNode):
     stop: Stop
 
     kind: ClassVar[str] = "mix"
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise EndlessDataset for a part without a length on which the epoch's end depends."""
@@ -173,6 +174,19 @@ class Mix(OrderNode):
         """Return the first start that a new entry may have without changing a record before a position."""
         starts = [entry[0] for entry in self.arguments(position)["schedule"]]
         return free_from(starts, position, lanes=self.lanes)
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Mix:
+        """Return the node with these arguments over its parts."""
+        names, weights = arguments["names"], arguments.get("weights")
+        schedule = arguments["schedule"] if weights is None else [(0, weights)]
+        return cls(
+            children,
+            names=None if names is None else tuple(names),
+            schedule=tuple((start, tuple(some)) for start, some in schedule),
+            seed=integer_of(arguments, "seed"),
+            stop=arguments["stop"],
+        )
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``mix``."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._arguments import POSITIONS
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import ElementwiseNode, PassOn, UnaryNode
+from seekable.nodes.bases import ElementwiseNode, PassOn, UnaryNode, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
 
@@ -55,6 +55,11 @@ class Repeat(UnaryNode, ElementwiseNode, OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the number of repetitions."""
         return {"times": self.times}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Repeat:
+        """Return the node with these arguments over a child."""
+        return cls(children[0], integer_of(arguments, "times"))
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``repeat``."""

@@ -11,7 +11,7 @@ import xxhash
 from seekable._arguments import checked_rows
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import ONE_CHILD, Ascending, EachRouter, UnaryNode
+from seekable.nodes.bases import ONE_CHILD, Ascending, EachRouter, UnaryNode, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.display import listed
 from seekable.nodes.graph import known_size, must_be_steady
@@ -20,7 +20,7 @@ from seekable.order.keys import derive, kind_key
 from seekable.order.permutation import permute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,6 +41,10 @@ class Select(UnaryNode, OrderNode):
     rows: Int64s
 
     kind: ClassVar[str] = "select"
+    counted: ClassVar[bool] = True
+    order_unknown: ClassVar[str] = (
+        "the description has a digest of the rows that were selected, and not the rows"
+    )
 
     def __post_init__(self) -> None:
         """Check the row numbers and make their array read-only."""
@@ -156,6 +160,11 @@ class Sample(Ascending):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the number of rows and the seed."""
         return {"count": self.count, "seed": self.seed}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Sample:
+        """Return the node with these arguments over a child."""
+        return cls(children[0], integer_of(arguments, "count"), integer_of(arguments, "seed"))
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``sample``."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s
+from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 from seekable.order.arrays import divided, united
@@ -15,7 +15,7 @@ from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
@@ -62,6 +62,11 @@ class Shuffle(PermutationNode, OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the seed, and ``fixed`` if the order is fixed."""
         return {"seed": self.seed, **({"fixed": True} if self.fixed else {})}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Shuffle:
+        """Return the node with these arguments over a child."""
+        return cls(children[0], integer_of(arguments, "seed"), arguments.get("fixed", False))
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``shuffle``."""

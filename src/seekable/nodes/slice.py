@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s
+from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 from seekable.order.blocks import default_blocks, strided_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
@@ -39,6 +39,7 @@ class Slice(UnaryNode, OrderNode):
     count: int | None
 
     kind: ClassVar[str] = "slice"
+    counted: ClassVar[bool] = True
 
     @property
     def size(self) -> int | None:
@@ -76,6 +77,13 @@ class Slice(UnaryNode, OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the start, step and count of the slice."""
         return {"start": self.start, "step": self.step, "count": self.count}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Slice:
+        """Return the node with these arguments over a child."""
+        return cls(
+            children[0], integer_of(arguments, "start"), integer_of(arguments, "step"), arguments["count"]
+        )
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the slice in its shortest form."""

@@ -78,6 +78,8 @@ class Sort(Evaluated, PermutationNode, OrderNode):
     name: str
 
     kind: ClassVar[str] = "sorted"
+    counted: ClassVar[bool] = True
+    order_unknown: ClassVar[str] = "the description has a digest of the order of the rows, and not the order"
 
     @property
     def steady(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode
+from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size, must_be_steady
 from seekable.order.apportionment import apportion
@@ -145,6 +145,7 @@ class Split(UnaryNode, OrderNode):
     """The number of rows of each part; they sum to the child's size."""
 
     kind: ClassVar[str] = "exact_split"
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise an error for a child that has another length or is not steady."""
@@ -178,6 +179,13 @@ class Split(UnaryNode, OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the seed, the sizes of all parts and the number of this one."""
         return {"seed": self.seed, "sizes": list(self.sizes), "number": self.number}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Split:
+        """Return the part with these arguments, named by its number."""
+        number = integer_of(arguments, "number")
+        seed, sizes = integer_of(arguments, "seed"), tuple(arguments["sizes"])
+        return cls(children[0], seed=seed, part=number, number=number, sizes=sizes)
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``split``."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode
+from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size, must_be_steady
 from seekable.nodes.split import exact_shares, is_in_rows
@@ -93,6 +93,12 @@ class StableSplit(UnaryNode, OrderNode):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the seed and the slots; the part's name has no effect on its rows."""
         return {"seed": self.seed, "start": self.start, "stop": self.stop}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> StableSplit:
+        """Return the part with these arguments, named by its slots."""
+        seed, start, stop = (integer_of(arguments, name) for name in ("seed", "start", "stop"))
+        return cls(children[0], seed=seed, part=f"{start}:{stop}", start=start, stop=stop)
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``split``."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import CacheTooSmall
-from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s
+from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s, integer_of, leaves_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 from seekable.order.arrays import distinct, divided, united
@@ -21,7 +21,7 @@ from seekable.order.windows import WindowedOrder, Windows, windows_of
 from seekable.storage.memory import bytes_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
@@ -106,6 +106,13 @@ class WindowedShuffle(PermutationNode, OrderNode):
             more["block_rows"] = self.block_rows
         return {"seed": self.seed, "window": self.window, "lanes": self.dealt_to, **more}
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> WindowedShuffle:
+        """Return the node with these arguments over a child."""
+        seed, window, lanes = (integer_of(arguments, name) for name in ("seed", "window", "lanes"))
+        block_rows = None if arguments.get("block_rows") is None else integer_of(arguments, "block_rows")
+        return cls(children[0], seed, window, lanes, arguments.get("fixed", False), block_rows)
+
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``shuffle``."""
         more = ", fixed=True" * self.fixed
@@ -117,6 +124,10 @@ class WindowedShuffle(PermutationNode, OrderNode):
         """Return a text with the number of open blocks and of their bytes."""
         blocks, held = self.order.edges.size - 1, bytes_in_words(self.open_bytes)
         return f", {self.dealt_to} lanes x {self.window} of {blocks:,} blocks: {held} open at a time"
+
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the child and the row there; None if a description lacks the blocks of a source."""
+        return super().first_of(position) if all(leaf.blocks_known for leaf in leaves_of(self)) else None
 
     @classmethod
     def router(cls, nodes: Sequence[WindowedShuffle]) -> Router:

@@ -16,9 +16,10 @@ from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.contract import Taking
     from seekable.nodes.file_ranges import FileRanges
 
 
@@ -68,9 +69,20 @@ class Zip(ElementwiseNode, RecordNode):
         """Return an empty dict: the parts alone decide the records."""
         return {}
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Zip:
+        """Return the node with these arguments over its parts."""
+        return cls(children)
+
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``zip``."""
         return f"zip([{', '.join(children)}])"
+
+    def taking(self, old: Node, go: Taking) -> Node | None:
+        """Return the old pairs over the records of these parts; None if there were more or fewer parts."""
+        if not isinstance(old, Zip) or len(old.parts) != len(self.parts):
+            return None
+        return Zip(tuple(map(go, old.parts, self.parts)))
 
     @classmethod
     def reader(cls, nodes: Sequence[Zip]) -> Reader:

@@ -125,12 +125,13 @@ class Continued(OrderNode):
         }
 
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, Any], olds: Sequence[Node], new: Node) -> Continued:
-        """Return the node with these ``arguments``, also after a JSON round trip.
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Continued:
+        """Return the node with these arguments over the old orders and, last, the new one.
 
         Raises:
             ValueError: no node has them.
         """
+        *olds, new = children
         segments = tuple(
             Segment(slot, StridedRange.from_json(positions)) for slot, positions in arguments["pieces"]
         )

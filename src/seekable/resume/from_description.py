@@ -14,27 +14,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
-from seekable.formats.registry import has_runs
 from seekable.nodes.bases import with_leaves
-from seekable.nodes.batch import Batch
-from seekable.nodes.concat import Concat
-from seekable.nodes.epoch import Epoch
-from seekable.nodes.interleave import Interleave
-from seekable.nodes.mix import Mix
-from seekable.nodes.repeat import Repeat
-from seekable.nodes.select import Sample
-from seekable.nodes.shuffle import Shuffle
-from seekable.nodes.slice import Slice
-from seekable.nodes.split import Split
-from seekable.nodes.stable_split import StableSplit
-from seekable.nodes.windowed import WindowedShuffle
-from seekable.nodes.zip import Zip
-from seekable.packing.lengths.packing_columns import has_documents
-from seekable.packing.nodes.blend import MegatronBlend
-from seekable.packing.nodes.pack import Pack
-from seekable.packing.nodes.sample_cut import SampleCut
-from seekable.packing.nodes.sample_form import SampleForm
-from seekable.packing.nodes.windows import Windows
+from seekable.nodes.contract import Leaf
+from seekable.nodes.kinds import node_class
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.state.canonical import canonical_json
@@ -44,35 +26,13 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import FilesLeaf
-    from seekable.packing.nodes.packed_node import PackedNode
 
     Tree = Mapping[str, Any]
     Children = tuple[Node, ...]
     FindFiles = Callable[[Tree], FilesLeaf | None]
     MakeSource = Callable[[Tree, str], Node]
 
-__all__ = [
-    "REBUILT",
-    "UNKNOWN_ROWS",
-    "described_sources",
-    "has_schedule",
-    "rebuild",
-    "rebuild_loosely",
-]
-
-UNKNOWN_ROWS = {
-    "select": "the description has a digest of the rows that were selected, and not the rows",
-    "filter": "the description has a digest of the rows that were kept, and not the rows",
-    "flatten": "the description has a digest of the rows that have items, and not the rows",
-    "sorted": "the description has a digest of the order of the rows, and not the order",
-    "pack": "the description has a digest of the lengths of documents, and not the lengths (token files that "
-    "are found again have them)",
-    "windows": "the description has a digest of the lengths of documents, and not the lengths (token files "
-    "that are found again have them)",
-    "join": "the description has a digest of the rows that were matched, and not the rows",
-    "siblings": "the description has a digest of each archive, and not the rows that were matched",
-}
-"""The kinds of node whose order cannot be rebuilt, and why."""
+__all__ = ["described_sources", "has_schedule", "node_over", "rebuild", "rebuild_loosely"]
 
 
 def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
@@ -99,14 +59,10 @@ def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
     """
 
     def source(tree: Tree, where: str) -> Node:
-        if find is not None and tree["kind"] in _PACKED and "lengths" not in tree:
-            packed = _packed(tree, _rebuilt(tree["of"][0], source, path=f"{where} > "))
-            if packed is not None:
-                return packed
-        _check_order_is_known(tree, where)
-        return PlaceholderSource(
-            dict(tree), *_names_and_lengths(tree), find(tree) if find and "files" in tree else None
-        )
+        if "of" in tree:
+            return _over_files(tree, where, None if find is None else source)
+        names, records = _names_and_lengths(tree)
+        return PlaceholderSource(dict(tree), names, records, find(tree) if find and "files" in tree else None)
 
     return _checked(description, lambda: _rebuilt(description, source, path=""))
 
@@ -189,144 +145,86 @@ def _rebuilt(tree: Tree, source: MakeSource, *, path: str) -> Node:
         source: makes a source, or a node that chose rows by content, of its description and its path.
         path: the kinds of the nodes above, for messages.
     """
-    kind = tree["kind"]
-    here = f"{path}{kind}"
-    if kind in UNKNOWN_ROWS or kind in _SOURCES:
+    here = f"{path}{tree['kind']}"
+    known = _class_of(tree, here)
+    if known.order_unknown or issubclass(known, Leaf):
         return source(tree, here)
-    if kind not in REBUILT:
-        message = f"a node of the kind {here!r} is not known to this version of seekable"
-        raise CorruptState(message)
     below = tree["of"]
     paths = [f"{here}[{i}] > " if len(below) > 1 else f"{here} > " for i in range(len(below))]
     children = tuple(_rebuilt(child, source, path=step) for child, step in zip(below, paths, strict=True))
-    return REBUILT[kind](tree, children)
+    return node_over(tree, children)
 
 
-def _check_order_is_known(tree: Tree, where: str) -> None:
-    """Refuse a source or node whose order is not in its description.
+def node_over(tree: Tree, children: Children) -> Node:
+    """Return the node that a description is of, over the nodes below it.
+
+    A placeholder stands for a node that makes records by a function of the user.
+    """
+    made = _class_of(tree, tree["kind"]).from_arguments(tree, children)
+    if made is not None:
+        return made
+    (child,) = children
+    return PlaceholderMap(child, {key: value for key, value in tree.items() if key != "of"})
+
+
+def _class_of(tree: Tree, where: str) -> type[Node]:
+    """Return the class of a described node.
 
     Raises:
-        InvalidArgument: the message names the node by its path ``where``, and says why.
+        CorruptState: there is none; the message names the node by its path ``where``.
+        MissingDependency: the subject that has the class cannot be imported.
     """
-    kind = tree["kind"]
-    if kind in UNKNOWN_ROWS:
+    if tree["kind"] == Continued.kind:
+        return Continued
+    try:
+        return node_class(tree["kind"])
+    except CorruptState:
+        message = f"a node of the kind {where!r} is not known to this version of seekable"
+        raise CorruptState(message) from None
+
+
+def _over_files(tree: Tree, where: str, source: MakeSource | None) -> Node:
+    """Return a node whose order its description lacks, over files whose index has what decides it.
+
+    Args:
+        tree: the description.
+        where: the path of the node, for the message.
+        source: makes the sources below it, with their files; None where no files are looked for.
+
+    Raises:
+        InvalidArgument: the files were not found, or do not decide it either; the message says why.
+    """
+    kind = node_class(tree["kind"])
+    below: list[Node | None] = [None]
+    if source is not None:
+        rebuilt = [_rebuilt(each, source, path=f"{where} > ") for each in tree["of"]]
+        below = [with_leaves(each, _found, past_records=False) for each in rebuilt]
+    children = tuple(each for each in below if each is not None)
+    made = kind.from_arguments(tree, children) if len(children) == len(below) else None
+    if made is None:
         message = (
-            f"the order of {where} cannot be told from a description: {UNKNOWN_ROWS[kind]}. Give the "
+            f"the order of {where} cannot be told from a description: {kind.order_unknown}. Give the "
             f"pipeline itself, as module:function"
         )
         raise InvalidArgument(message)
-    if kind in ("files", "samples", "tokens") and not has_runs(tree["format"]):
-        message = f"{where}: where blocks end in files of {tree['format']!r} is not in the description"
-        raise InvalidArgument(message)
+    return made
+
+
+def _found(source: Any) -> Node:
+    """Return the files that a placeholder stands for; itself if they were not found."""
+    files: Node | None = source.files
+    return source if files is None else files
 
 
 def _names_and_lengths(tree: Tree) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the name and the number of records of each file of a source; one stand-in without files."""
-    if tree["kind"] in UNKNOWN_ROWS:
+    if "of" in tree:
         return (f"<{tree['kind']}>",), (tree["count"],)
     if "files" in tree:
         files = tree["files"]
         return tuple(file["name"] for file in files), tuple(file["records"] for file in files)
     version = f" {tree['version']}" if "version" in tree else ""
     return (f"<{tree['type']}{version}>",), (tree["length"],)
-
-
-_SOURCES = frozenset({"files", "samples", "sequence", "shar", "table", "tokens"})
-"""The kinds of nodes that are sources."""
-
-
-def _map(tree: Tree, children: Children) -> Node:
-    (child,) = children
-    return PlaceholderMap(child, {key: value for key, value in tree.items() if key != "of"})
-
-
-def _packed(tree: Tree, child: Node) -> PackedNode | None:
-    """Return the samples of documents of token files that were found again; None if they were not.
-
-    They are read from the files, as those of the described node.
-    """
-    kinds = (PlaceholderSource,)
-    below = with_leaves(child, lambda leaf: leaf.files or leaf, past_records=False, sources=kinds)
-    if below is None or not has_documents(below):
-        return None
-    form = SampleForm.from_description(tree)
-    return _PACKED[tree["kind"]](below, SampleCut.from_description(tree), form, None)
-
-
-_PACKED: dict[str, type[Pack | Windows]] = {Pack.kind: Pack, Windows.kind: Windows}
-"""The nodes whose order needs the lengths of documents, which token files have in their index."""
-
-
-def _mix(tree: Tree, children: Children) -> Node:
-    names, weights = tree["names"], tree.get("weights")
-    schedule = tree["schedule"] if weights is None else [(0, weights)]
-    return Mix(
-        children,
-        names=None if names is None else tuple(names),
-        schedule=tuple((start, tuple(some)) for start, some in schedule),
-        seed=_int(tree, "seed"),
-        stop=tree["stop"],
-    )
-
-
-def _megatron_blend(tree: Tree, children: Children) -> Node:
-    weights = tree["weights"]
-    return MegatronBlend(children, None if weights is None else tuple(weights), _int(tree, "count"))
-
-
-def _split(tree: Tree, children: Children) -> Node:
-    number = _int(tree, "number")
-    return Split(children[0], seed=_int(tree, "seed"), part=number, number=number, sizes=tuple(tree["sizes"]))
-
-
-def _stable_split(tree: Tree, children: Children) -> Node:
-    start, stop = _int(tree, "start"), _int(tree, "stop")
-    return StableSplit(children[0], seed=_int(tree, "seed"), part=f"{start}:{stop}", start=start, stop=stop)
-
-
-def _windowed(tree: Tree, children: Children) -> Node:
-    seed, window, lanes = (_int(tree, key) for key in ("seed", "window", "lanes"))
-    block_rows = None if tree.get("block_rows") is None else _int(tree, "block_rows")
-    return WindowedShuffle(children[0], seed, window, lanes, tree.get("fixed", False), block_rows)
-
-
-_OVER_COLUMNS = (
-    *("alias", "cast", "computed", "drop_columns", "fill"),
-    *("map_columns", "partitions", "rename", "select_columns", "source_column", "unify_columns"),
-)
-"""The kinds of nodes that change columns, and not the order."""
-
-REBUILT: Mapping[str, Callable[[Tree, Children], Node]] = {
-    "batch": lambda tree, children: Batch(children[0], _int(tree, "length")),
-    "concat": lambda _, children: Concat(children),
-    "continued": lambda tree, children: Continued.from_arguments(tree, children[:-1], children[-1]),
-    "epoch": lambda tree, children: Epoch(children[0], _int(tree, "number")),
-    "exact_split": _split,
-    "interleave": lambda tree, children: Interleave(children[0], _int(tree, "lanes")),
-    "map": _map,
-    "map_batches": _map,
-    "megatron_blend": _megatron_blend,
-    "mix": _mix,
-    "repeat": lambda tree, children: Repeat(children[0], _int(tree, "times")),
-    "sample": lambda tree, children: Sample(children[0], _int(tree, "count"), _int(tree, "seed")),
-    "shuffle": lambda tree, children: Shuffle(children[0], _int(tree, "seed"), tree.get("fixed", False)),
-    "slice": lambda tree, children: Slice(
-        children[0], _int(tree, "start"), _int(tree, "step"), tree["count"]
-    ),
-    "split": _stable_split,
-    "windowed_shuffle": _windowed,
-    "zip": lambda _, children: Zip(children),
-    **dict.fromkeys(_OVER_COLUMNS, _map),
-}
-"""For each kind of node, what makes one of its description and the nodes below it."""
-
-
-def _int(tree: Tree, key: str) -> int:
-    value = tree[key]
-    if type(value) is not int:
-        message = f"{tree['kind']}: {key} must be an integer (got {value!r})"
-        raise TypeError(message)
-    return value
 
 
 def _plain(description: Tree) -> Any:

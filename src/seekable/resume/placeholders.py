@@ -14,10 +14,10 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.formats.registry import has_runs
 from seekable.nodes.bases import ElementwiseNode, InMemoryPlan, PassOn, UnaryNode
 from seekable.nodes.contract import Leaf, Node, OrderNode
 from seekable.nodes.graph import Plan, Reader, Router
+from seekable.nodes.kinds import node_class
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
@@ -76,6 +76,22 @@ class PlaceholderSource(Leaf):
         return cache_bytes()
 
     @cached
+    def stands_for(self) -> type[Node]:
+        """The class of the described node."""
+        return node_class(self.described["kind"])
+
+    @property
+    def is_source(self) -> bool:
+        """True if this stands for a source, and not for a node that chose rows of others by their content."""
+        return "of" not in self.described
+
+    @property
+    def blocks_known(self) -> bool:
+        """True if the files were found again, or blocks follow from the names and lengths of files."""
+        kind = self.stands_for
+        return self.files is not None or (issubclass(kind, Leaf) and kind.in_runs)
+
+    @cached
     def size(self) -> int:
         """The number of records in all files."""
         return sum(self.records)
@@ -89,7 +105,7 @@ class PlaceholderSource(Leaf):
         """
         if self.files is not None:
             return self.files.blocks
-        if not self.tells_blocks and not self.any_order:
+        if not self.blocks_known and not self.any_order:
             message = (
                 f"where groups of rows end in files of {self.described['format']!r} is not in the "
                 f"description, and a windowed shuffle depends on it: say where the files are with --root, or "
@@ -97,11 +113,6 @@ class PlaceholderSource(Leaf):
             )
             raise InvalidArgument(message)
         return default_blocks_within(np.array(self.records, dtype=np.int64))
-
-    @property
-    def tells_blocks(self) -> bool:
-        """True if the description alone has the blocks: that of tables lacks the groups of their rows."""
-        return "format" not in self.described or has_runs(self.described["format"])
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the arguments of the described source."""

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import SeekableError, StateMismatch
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.evaluated import Evaluated
+from seekable.nodes.kinds import node_class
 from seekable.resume.continued import Continued
-from seekable.resume.from_description import REBUILT, UNKNOWN_ROWS
+from seekable.resume.from_description import node_over
 from seekable.resume.match_rows import selected_rows
 from seekable.resume.readers import readers_of, with_readers
 from seekable.resume.sources import sources_of, with_child, with_sources
@@ -79,7 +80,7 @@ def dataset_from_rows(rows: Mapping[str, Any], plain: Node) -> Node:
             new = sources[int(number)]
             nodes = list(_nodes_in(new))
             olds = [_from_brief(brief, nodes) for brief in entry.get("olds", [])]
-            sources[int(number)] = Continued.from_arguments({**_DEFAULTS, **entry}, olds, new)
+            sources[int(number)] = Continued.from_arguments({**_DEFAULTS, **entry}, (*olds, new))
     except SeekableError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -164,9 +165,9 @@ def _from_brief(brief: Mapping[str, Any], nodes: Sequence[Node]) -> Node:
     below = tuple(_from_brief(child, nodes) for child in brief["of"])
     if "like" in brief:
         return with_child(nodes[brief["like"]], below[0])
-    if brief["kind"] in UNKNOWN_ROWS:
+    if brief["kind"] != Continued.kind and node_class(brief["kind"]).order_unknown:
         return selected_rows(brief, below[0], nodes, path=brief.get("path"))
-    return REBUILT[brief["kind"]](brief, below)
+    return node_over(brief, below)
 
 
 def _differ_in_child_alone(node: Node, own: Node) -> bool:

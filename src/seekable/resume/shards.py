@@ -14,23 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.formats.tar.siblings import Siblings
 from seekable.nodes.bases import Ascending, ElementwiseNode, UnaryNode
-from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.flatten import Flatten
-from seekable.nodes.join import Join
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
-from seekable.nodes.windowed import WindowedShuffle
-from seekable.packing.nodes.packed_node import PackedNode
-from seekable.resume.from_description import UNKNOWN_ROWS
 from seekable.resume.placeholders import PlaceholderSource
 
 if TYPE_CHECKING:
@@ -108,38 +102,13 @@ def shard_row(node: Node, position: int) -> ShardRow | None:
 def leaf_row(node: Node, position: int) -> LeafRow | None:
     """Return the leaf and row of the record at a position; None where ``shard_row`` returns None."""
     while not isinstance(node, Leaf):
-        below = _below(node, position)
+        below = None if node.size == 0 else node.first_of(position)
         if below is None:
             return None
         node, position = below
-    if not node.size or (isinstance(node, PlaceholderSource) and node.described["kind"] in UNKNOWN_ROWS):
+    if not node.size or (isinstance(node, PlaceholderSource) and not node.is_source):
         return None
     return LeafRow(node, position % node.size)
-
-
-def _below(node: Node, position: int) -> tuple[Node, int] | None:
-    """Return the child that a record is made of, and the position there; None if that is not known."""
-    if node.size == 0 or (isinstance(node, WindowedShuffle) and any(map(_hides_blocks, leaves_of(node)))):
-        return None
-    if isinstance(node, Batch | PackedNode):
-        return node.child, node.first_of(position)
-    if isinstance(node, OrderNode):
-        slot, below = node.route_one(position)
-        return node.children[slot], below
-    if isinstance(node, Join | Flatten):
-        return node.children[0], int(node.rows.view[position % node.size])
-    if isinstance(node, Siblings):
-        rows = [node.row_of(number, position % node.size) for number in range(len(node.children))]
-        first = next(number for number, row in enumerate(rows) if row >= 0)
-        return node.children[first], rows[first]
-    return (node.children[0], position) if isinstance(node, ElementwiseNode) else None
-
-
-def _hides_blocks(leaf: Leaf) -> bool:
-    """Return True for described tables, whose groups of rows a description lacks."""
-    if not isinstance(leaf, PlaceholderSource) or leaf.files is not None:
-        return False
-    return not leaf.tells_blocks or leaf.described["kind"] in UNKNOWN_ROWS
 
 
 def leaves_of(node: Node) -> Iterator[Leaf]:

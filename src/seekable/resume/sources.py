@@ -198,7 +198,7 @@ def _remaining_of_part(mix: Mix, slot: int, remaining: Remaining) -> Remaining:
 def _remaining_in_batches(batch: Batch, remaining: Remaining) -> Remaining:
     """Return the rows that remain where some batches do."""
     rows = _rows_in_batches(batch, remaining.stragglers)
-    return Remaining((), batch.first_of(remaining.frontier)).including(rows)
+    return Remaining((), batch.start_of(remaining.frontier)).including(rows)
 
 
 def _rows_in_batches(batch: Batch, positions: Int64s) -> Int64s:

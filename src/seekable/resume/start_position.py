@@ -69,7 +69,7 @@ def start_position(root: Node, begun: Sequence[BegunEpoch], *, num_draws: int, n
 def draws_before(root: Node, position: int) -> int:
     """Return the number of draws of the topmost mixture, or of rows of the one source, before a position."""
     while keeps_positions(root):
-        position = root.first_of(position) if isinstance(root, Batch) else position
+        position = root.start_of(position) if isinstance(root, Batch) else position
         root = root.children[0]
     return position
 

@@ -11,39 +11,25 @@ pipelines are gone through side by side, from the top down:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from seekable.errors import StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
-from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
-from seekable.nodes.contract import Leaf, RecordNode
+from seekable.nodes.contract import Leaf, Node, OrderNode, RecordNode
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.repeat import Repeat
-from seekable.nodes.zip import Zip
-from seekable.packing.lengths.row_lengths import row_lengths
-from seekable.packing.nodes.blend import MegatronBlend
-from seekable.packing.nodes.pack import Pack
-from seekable.packing.nodes.packed_node import PackedNode
-from seekable.packing.nodes.sample_cut import SampleCut
-from seekable.packing.nodes.windows import Windows
-from seekable.resume.from_description import UNKNOWN_ROWS, rebuild_loosely
+from seekable.resume.from_description import rebuild_loosely
 from seekable.resume.match_rows import matching_rows, selected_rows
 from seekable.resume.placeholders import PlaceholderSource
 from seekable.resume.sources import with_child
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from seekable.nodes.contract import Node
-
-    Rule = Callable[[Any, Any], Node | None]
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["transplanted"]
-
-_MAKERS = frozenset({Flatten.kind, Pack.kind, Windows.kind})
-"""The kinds of nodes that make records of several, or several of one, and choose no rows."""
 
 
 def transplanted(old: Node, new: Node) -> Node:
@@ -105,9 +91,8 @@ def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
 
 
 def _has_selected(old: PlaceholderSource) -> bool:
-    """Return True for a node that chose rows of one child; a join has two, and must be what it was."""
-    kind = old.described["kind"]
-    return kind in UNKNOWN_ROWS and kind not in _MAKERS and len(old.described["of"]) == 1
+    """Return True for a node that chose rows of one child, and makes no records."""
+    return not old.is_source and issubclass(old.stands_for, OrderNode)
 
 
 def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
@@ -120,15 +105,16 @@ def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
 
 
 def _is_over_one(node: Node) -> TypeGuard[UnaryNode]:
-    return isinstance(node, UnaryNode) and not isinstance(node, Batch | Flatten | PackedNode)
+    return isinstance(node, UnaryNode) and isinstance(node, OrderNode | ElementwiseNode)
 
 
 def _transplanted_core(old: Node, new: Node) -> Node:
     """Return the rows of a source, or of a node over several children, by the rule for these two kinds."""
     if _are_same(old, new):
         return new
-    rule = _RULES.get((type(old), Leaf if isinstance(new, Leaf) else type(new)))
-    made = rule(old, new) if rule else None
+    made = _rows_of_sources(old, new)
+    if made is None:
+        made = new.taking(old, partial(_below, of=old))
     if made is None:
         was = old.described["kind"] if isinstance(old, PlaceholderSource) else old.kind
         message = f"what was {was}, {old!r}, is {new.kind} now, {new!r}: its rows cannot be told there"
@@ -136,12 +122,29 @@ def _transplanted_core(old: Node, new: Node) -> Node:
     return made
 
 
-def _rows_of_leaf(old: PlaceholderSource, new: Node) -> Node | None:
-    return None if "of" in old.described else matching_rows(old.described, new)
+def _below(old: Node | Mapping[str, Any], new: Node, *, of: Node) -> Node:
+    """Return the order of what was below an old node, which may be described, with the records of ``new``."""
+    if isinstance(old, Node):
+        return transplanted(old, new)
+    return transplanted(
+        rebuild_loosely(old, of.row_files if isinstance(of, PlaceholderSource) else None), new
+    )
 
 
-def _rows_of_one_part(old: PlaceholderSource, new: Concat) -> Node | None:
-    return None if "of" in old.described else _first_match(old, new.parts)
+def _rows_of_sources(old: Node, new: Node) -> Node | None:
+    """Return the rows of an old source, or of several that were concatenated; None for other nodes."""
+    if isinstance(old, PlaceholderSource) and old.is_source:
+        if isinstance(new, Concat):
+            return _first_match(old, new.parts)
+        return matching_rows(old.described, new) if isinstance(new, Leaf) else None
+    if isinstance(old, Concat) and isinstance(new, Concat):
+        return _each_part(old, new)
+    if isinstance(old, Concat) and isinstance(new, Leaf):
+        return Concat(tuple(transplanted(part, new) for part in old.parts))
+    if isinstance(old, PlaceholderSource) and isinstance(new, Flatten) and old.stands_for is Flatten:
+        below = _below(old.described["of"][0], new.child, of=old)
+        return selected_rows(old.described, below, [new], path=old.row_files.get(old.described["rows"]))
+    return None
 
 
 def _each_part(old: Concat, new: Concat) -> Node:
@@ -151,68 +154,6 @@ def _each_part(old: Concat, new: Concat) -> Node:
         others = [other for number, other in enumerate(new.parts) if number != slot]
         made.append(_first_match(part, [*new.parts[slot : slot + 1], *others]))
     return Concat(tuple(made))
-
-
-def _all_parts_of_leaf(old: Concat, new: Node) -> Node:
-    return Concat(tuple(transplanted(part, new) for part in old.parts))
-
-
-def _zipped(old: Zip, new: Zip) -> Node | None:
-    if len(old.parts) != len(new.parts):
-        return None
-    return Zip(tuple(transplanted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
-
-
-def _blended(old: MegatronBlend, new: MegatronBlend) -> Node | None:
-    if len(old.parts) != len(new.parts):
-        return None
-    parts = tuple(transplanted(*pair) for pair in zip(old.parts, new.parts, strict=True))
-    return MegatronBlend(parts, old.weights, old.draws)
-
-
-def _batched(old: Batch, new: Batch) -> Node:
-    return Batch(transplanted(old.child, new.child), old.length)
-
-
-def _flattened(old: PlaceholderSource, new: Flatten) -> Node | None:
-    if old.described["kind"] != Flatten.kind:
-        return None
-    below = transplanted(rebuild_loosely(old.described["of"][0], old.row_files), new.child)
-    return selected_rows(old.described, below, [new], path=old.row_files.get(old.described["rows"]))
-
-
-def _packed(old: PlaceholderSource, new: PackedNode) -> Node | None:
-    """Return the old samples: cut as they were, with the columns of the present ones."""
-    tree = old.described
-    if tree["kind"] not in (Pack.kind, Windows.kind):
-        return None
-    below = transplanted(rebuild_loosely(tree["of"][0], old.row_files), new.child)
-    form, lengths = new.form, new.rows
-    if lengths is not None and below is not new.child:
-        lengths = row_lengths(below, form.key, align=form.align, call="resume='rows'")
-    if lengths is not None and tree.get("lengths") not in (None, lengths.digest):
-        message = (
-            f"the documents of {old!r} have other lengths now: their samples cannot be cut as they were. "
-            f"Go on with the data that the run began with"
-        )
-        raise StateMismatch(message)
-    kind = Pack if tree["kind"] == Pack.kind else Windows
-    return kind(below, SampleCut.from_description(tree), form, lengths, new.only)
-
-
-_RULES: Mapping[tuple[type, type], Rule] = {
-    (PlaceholderSource, Leaf): _rows_of_leaf,
-    (PlaceholderSource, Concat): _rows_of_one_part,
-    (PlaceholderSource, Flatten): _flattened,
-    (PlaceholderSource, Pack): _packed,
-    (MegatronBlend, MegatronBlend): _blended,
-    (PlaceholderSource, Windows): _packed,
-    (Concat, Concat): _each_part,
-    (Concat, Leaf): _all_parts_of_leaf,
-    (Zip, Zip): _zipped,
-    (Batch, Batch): _batched,
-}
-"""For the kinds of an old and a new node, what makes the old rows of the new one; None if nothing can."""
 
 
 def _first_match(old: Node, parts: Sequence[Node]) -> Node:

@@ -1,7 +1,7 @@
-"""The arguments of nodes in a pipeline file: a way to write, and to check and read, each type of argument.
+"""The fields of nodes in a pipeline file: their types, and the values of users.
 
-The type is the annotation of the field in the node's class. What JSON has is written as it is (`PLAIN`), and
-values of the user by `value_as_json`; ``write_nodes`` and ``read_nodes`` have the ways of the other types.
+A field is written and read by its type, which its annotation names. What JSON has is written as it is, and
+values of the user by `value_as_json`; ``node_json`` has the ways of the other types.
 """
 
 from __future__ import annotations
@@ -9,61 +9,127 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from typing import TYPE_CHECKING, Any
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import msgspec
 
 from seekable._optional import optional
+from seekable._typing import Int64s
 from seekable.errors import CorruptState, InvalidArgument
+from seekable.formats.source_options import OnError
+from seekable.index.fileset import FileSet
+from seekable.index.table_indexer import TableIndexer
 from seekable.nodes.columns.choose import Missing
 from seekable.nodes.columns.decode_column import DecodeTable
 from seekable.nodes.columns.hive_folders import KeyType
-from seekable.nodes.join_matching import How
-from seekable.nodes.mix import Stop
-from seekable.packing.nodes.sample_cut import SampleCut
-from seekable.packing.nodes.sample_form import SampleForm
+from seekable.nodes.contract import Node
+from seekable.nodes.files.decoder import Decoder
+from seekable.nodes.keys.key import Keys
+from seekable.nodes.saved_rows import KeptRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 else:
     pa = optional("pyarrow", extra="parquet")
 
 __all__ = [
-    "PLAIN",
-    "arrow_type_as_json",
-    "arrow_type_from_json",
+    "NodeField",
     "checked",
+    "fields_of",
+    "pair_type",
     "value_as_json",
     "value_from_json",
 ]
 
-PLAIN: dict[str, Any] = {
-    "bool": bool,
-    "int": int,
-    "int | None": int | None,
-    "str": str,
-    "str | None": str | None,
-    "str | int | None": str | int | None,
-    "tuple[float, ...] | None": tuple[float, ...] | None,
-    "tuple[int, ...]": tuple[int, ...],
-    "tuple[str, ...]": tuple[str, ...],
-    "tuple[str, ...] | None": tuple[str, ...] | None,
-    "tuple[tuple[str, str], ...]": tuple[tuple[str, str], ...],
-    "tuple[tuple[str, tuple[tuple[str, str], ...]], ...]": tuple[
-        tuple[str, tuple[tuple[str, str], ...]], ...
-    ],
-    "tuple[tuple[int, tuple[int, ...]], ...]": tuple[tuple[int, tuple[int, ...]], ...],
+_NAMES: dict[str, Any] = {
+    "Callable": Callable,
     "DecodeTable": DecodeTable,
-    "SampleCut": SampleCut,
-    "SampleForm": SampleForm,
-    "How": How,
+    "Decoder": Decoder,
+    "FileSet": FileSet,
+    "Int64s": Int64s,
+    "KeptRows": KeptRows,
+    "KeyType": KeyType,
+    "Keys": Keys,
     "Missing": Missing,
-    "tuple[tuple[str, KeyType], ...]": tuple[tuple[str, KeyType], ...],
-    "Stop": Stop,
+    "Node": Node,
+    "OnError": OnError,
+    "ToItems": Callable[[Any], Any] | None,
 }
-"""The types of arguments that JSON has, by their annotations."""
+"""The types of the core that modules of nodes import for type checkers alone."""
+
+
+class NodeField(typing.NamedTuple):
+    """A field of a class of nodes."""
+
+    field: Field[Any]
+
+    type: Any
+    """The type by which its values are written."""
+
+    optional: bool
+    """True if a value may be None."""
+
+    @property
+    def required(self) -> bool:
+        """True if every pipeline file has a value."""
+        return self.field.default is MISSING
+
+    def is_default(self, value: Any) -> bool:
+        """Return True if a value is the default, and need not be written."""
+        default = self.field.default
+        return not self.required and (value is default or value == default)
+
+
+@cache
+def fields_of(kind: type[Node]) -> dict[str, NodeField]:
+    """Return the fields of a class of nodes by name: texts and formats first.
+
+    Other fields need these: how files are read depends on their format.
+
+    Example:
+        >>> from seekable.nodes.shuffle import Shuffle
+        >>> {name: field.type for name, field in fields_of(Shuffle).items() if name != "child"}
+        {'seed': <class 'int'>, 'fixed': <class 'bool'>}
+    """
+    resolved = typing.get_type_hints(kind, localns=_NAMES)
+    declared = fields(kind)  # type: ignore[arg-type]  # every concrete node is a dataclass
+    found = [NodeField(field, *_type_of(resolved[field.name])) for field in declared]
+    found.sort(key=lambda each: each.type not in (str, TableIndexer))
+    return {each.field.name: each for each in found}
+
+
+def _type_of(annotated: Any) -> tuple[Any, bool]:
+    """Return the type by which values of a field are written, and if they may be None.
+
+    It is ``Callable`` of all functions, and ``TableIndexer`` of formats of tables. Plain types keep None.
+    """
+    kinds = get_args(annotated) if get_origin(annotated) in (Union, types.UnionType) else (annotated,)
+    kind = kinds[0]
+    if get_origin(kind) is Callable:
+        kind = Callable
+    elif TableIndexer in getattr(kind, "__mro__", ()):
+        kind = TableIndexer
+    elif kind is not Keys and not hasattr(kind, "from_json"):
+        kind = annotated
+    return kind, types.NoneType in kinds
+
+
+def pair_type(kind: Any) -> Any:
+    """Return the type of the values of pairs with a name that JSON lacks; None for other types.
+
+    Example:
+        >>> pair_type(tuple[tuple[str, Any], ...]), pair_type(tuple[tuple[str, str], ...])
+        (typing.Any, None)
+    """
+    if get_origin(kind) is not tuple or get_origin(pair := get_args(kind)[0]) is not tuple:
+        return None
+    value = get_args(pair)[-1]
+    return value if value is Any or hasattr(value, "from_json") else None
 
 
 def checked(value: Any, kind: Any, where: str) -> Any:
@@ -107,7 +173,7 @@ def value_as_json(value: Any, where: str) -> Any:
     if type(value) in (list, tuple):
         return {type(value).__name__: [value_as_json(each, where) for each in value]}
     if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "to_pandas_dtype"):
-        return arrow_type_as_json(value)
+        return _arrow_type_as_json(value)
     if type(value) is dict:
         pairs = [[value_as_json(part, where) for part in pair] for pair in value.items()]
         return {"dict": pairs}
@@ -131,7 +197,7 @@ def value_from_json(document: Any, where: str) -> Any:
             raise CorruptState(message)
         return document
     if "arrow" in document:
-        return arrow_type_from_json(document, where)
+        return _arrow_type_from_json(document, where)
     if len(document) == 1:
         ((name, held),) = document.items()
         if name in _VALUES:
@@ -145,14 +211,14 @@ def value_from_json(document: Any, where: str) -> Any:
     raise CorruptState(message)
 
 
-def arrow_type_as_json(kind: pa.DataType) -> dict[str, str]:
+def _arrow_type_as_json(kind: pa.DataType) -> dict[str, str]:
     """Return an Arrow type as its text, and as the schema of one column, which is read."""
     schema = pa.schema([("", kind)]).serialize().to_pybytes()
     return {"arrow": str(kind), "schema": base64.b64encode(schema).decode()}
 
 
-def arrow_type_from_json(document: Any, where: str) -> pa.DataType:
-    """Return the Arrow type that `arrow_type_as_json` wrote.
+def _arrow_type_from_json(document: Any, where: str) -> pa.DataType:
+    """Return the Arrow type that `_arrow_type_as_json` wrote.
 
     Raises:
         CorruptState: it wrote no such thing.

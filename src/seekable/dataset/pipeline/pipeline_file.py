@@ -15,22 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable.dataset.pipeline import PIPELINE_KEY
 from seekable.dataset.pipeline.fields import checked
 from seekable.dataset.pipeline.functions import Given
-from seekable.dataset.pipeline.kinds import COUNTED
-from seekable.dataset.pipeline.read_nodes import NodeReader, Resources
+from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter, Resources
 from seekable.dataset.pipeline.row_files import RowFiles
 from seekable.dataset.pipeline.sources import Roots, Stores
-from seekable.dataset.pipeline.write_nodes import NodeWriter
 from seekable.errors import (
     CorruptState,
     DataNotFound,
     InvalidArgument,
+    MissingDependency,
     StateMismatch,
     UnsupportedFormat,
     WrongType,
 )
-from seekable.formats.lines.jsonl import PIPELINE_KEY
 from seekable.remote.output_files import make_folder, output_path, read_file, write_file
 from seekable.remote.paths import open_file
 from seekable.state.descriptions import difference
@@ -41,7 +40,6 @@ from seekable.writing.pipeline_code import paths_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.formats.source_options import Pipes
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
 
@@ -126,7 +124,7 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
     index_dir: str | os.PathLike[str] | None,
     progress: ProgressHook | None,
     order_only: bool = False,
-    pipes: Pipes = "refuse",
+    pipes: str = "refuse",
     stores: Stores | None = None,
 ) -> Node:
     """Return the node of a dataset that was saved; see ``seekable.load_dataset``.
@@ -147,7 +145,7 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
         reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only, pipes))
         nodes = _read(reader, document.get("nodes"))
         _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)
-    except (CorruptState, DataNotFound, InvalidArgument, StateMismatch) as error:
+    except (CorruptState, DataNotFound, InvalidArgument, MissingDependency, StateMismatch) as error:
         raise type(error)(f"{shown(place)!r}: {error}") from error
     return nodes[-1]
 
@@ -285,7 +283,7 @@ def _check_same(
     for number, node in enumerate(nodes):
         if not changed.isdisjoint(map(id, node.children)):
             changed.add(id(node))
-            if type(node) in COUNTED:
+            if node.counted:
                 raise StateMismatch(_beyond_repair(f"nodes[{number}] ({node.kind})", changes))
 
 

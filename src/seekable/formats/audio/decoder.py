@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.formats.audio.part import Part, checked_seconds
 from seekable.formats.audio.payload import payload_of
 from seekable.formats.audio.wave_file import is_wave, read_wave_frames, read_wave_header
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.audio import soundfile_formats
+    from seekable.nodes.saving import Loading, Saving
 else:
     soundfile_formats = lazy("seekable.formats.audio.soundfile_formats")
 
@@ -101,9 +102,25 @@ class AudioDecoder:
         """Return what stands for the decoder in fingerprints: its name."""
         return self.name
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the arguments of `audio`."""
-        return {"offset": self.part.offset, "duration": self.part.duration, "short": self.part.short}
+    def as_json(self, into: Saving) -> dict[str, Any]:
+        """Return the part for a pipeline file."""
+        part = self.part
+        return {"audio": {"offset": part.offset, "duration": part.duration, "short": part.short}}
+
+    @classmethod
+    def from_json(cls, value: Any, given: Loading, where: str) -> AudioDecoder:
+        """Return the decoder that `as_json` wrote.
+
+        Raises:
+            CorruptState: it wrote no such thing.
+        """
+        here = f"{where}.audio"
+        said = given.checked(value["audio"], dict[str, Any], here)
+        try:
+            return audio(**said)
+        except (TypeError, ValueError) as error:
+            message = f"{here}: {error}"
+            raise CorruptState(message) from None
 
     def __repr__(self) -> str:
         """Return the call that makes this decoder."""

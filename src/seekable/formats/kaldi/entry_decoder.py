@@ -31,7 +31,7 @@ from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.files.leaf import OwnKeys
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import Keys, entry_key
+from seekable.nodes.keys.key import Keys, entry_key, itself
 from seekable.nodes.readahead import read_rows
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import OnError
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Leaf, Node
-    from seekable.nodes.files.decoder import Saving
     from seekable.nodes.files.leaf import FilesLeaf, Shapes
     from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.saving import Saving
 else:
     named_objects = lazy("seekable.formats.kaldi.named_objects")
 
@@ -105,7 +105,7 @@ class EntryDecoder(Decoder):
         """Return the length of the entry, or of the line of a script."""
         return len(view) if self.entries.kind == "ark" else line_span(view)
 
-    def as_json(self, into: Saving, where: str) -> dict[str, Any]:
+    def as_json(self, into: Saving) -> dict[str, Any]:
         """Return the holder; not pipes: whoever opens a pipeline file decides if commands are run."""
         return {"holder": self.name, "permissive": self.entries.permissive}
 
@@ -166,11 +166,6 @@ class EntryDecoder(Decoder):
         return HOLE
 
 
-def _itself(key: Any) -> Any:
-    """Return a record that is the key of an entry."""
-    return key
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class _EntryKeys(OwnKeys):
@@ -201,7 +196,7 @@ class _EntryKeys(OwnKeys):
 
     def alone(self, keys: Keys) -> Node:
         """Return the source whose records are the keys."""
-        fields: dict[str, Any] = {"decoder": self.decoder.wanting("key"), "keys": Keys(_itself, keys.index)}
+        fields: dict[str, Any] = {"decoder": self.decoder.wanting("key"), "keys": Keys(itself, keys.index)}
         return replace(self.source, **fields)  # type: ignore[type-var]  # it is a source with a decoder
 
     def _of_file(self, file: int, rows: Int64s) -> list[bytes]:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seekable.errors import InvalidArgument
+from seekable.errors import CorruptState, InvalidArgument
 from seekable.formats.kaldi.entry_decoder import EntryDecoder
 from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.formats.lines.line_source import refuse_options_of_tables, source_of
+from seekable.formats.source_options import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from seekable.formats.registry import Format
-    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
+    from seekable.nodes.saving import Loading
 
-__all__ = ["decoder_of", "entry_source"]
+__all__ = ["decoder_from_json", "decoder_of", "entry_source"]
 
 
 def entry_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
@@ -70,6 +71,23 @@ def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> EntryDec
         folder=_folder_in_store(files) if is_script else None,
     )
     return EntryDecoder(entries)
+
+
+def decoder_from_json(form: Format, said: Mapping[str, Any], given: Loading, where: str) -> EntryDecoder:
+    """Return the decoder that ``EntryDecoder.as_json`` wrote.
+
+    Raises:
+        CorruptState: it wrote no such thing.
+    """
+    holder = given.checked(said.get("holder"), str, f"{where}.holder")
+    permissive = given.checked(said.get("permissive", False), bool, f"{where}.permissive")
+    try:
+        resolved = form.with_holder(holder)
+    except InvalidArgument as error:
+        message = f"{where}.holder: {error}"
+        raise CorruptState(message) from None
+    options = SourceOptions(shown="", permissive=permissive, pipes=checked_pipes(given.pipes))
+    return decoder_of(resolved, options, given.arguments["files"])
 
 
 def _store_of(files: FileSet) -> str:

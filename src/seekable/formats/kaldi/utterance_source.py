@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.errors import CorruptState, InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.directory.sorted_table import SortedTable
 from seekable.formats.kaldi.directory.text_tables import TABLES
 from seekable.formats.kaldi.directory.utterances import WAVE, Utterances, columns_of, tables_of
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
-    from seekable.nodes.files.decoder import Saving
+    from seekable.nodes.saving import Loading, Saving
 else:
     named_objects = lazy("seekable.formats.kaldi.named_objects")
 
-__all__ = ["UtteranceDecoder", "utterance_source", "utterances_of"]
+__all__ = ["UtteranceDecoder", "decoder_from_json", "utterance_source", "utterances_of"]
 
 
 @final
@@ -71,9 +71,10 @@ class UtteranceDecoder(Decoder):
         """Return the length of the line."""
         return line_span(view)
 
-    def as_json(self, into: Saving, where: str) -> dict[str, Any]:
+    def as_json(self, into: Saving) -> dict[str, Any]:
         """Return the columns and the other tables."""
-        return {"columns": list(self.utterances.columns), "tables": into.folders(self.beside())}
+        folders = [folder for files in self.beside() for folder in into.folders(files)]
+        return {"columns": list(self.utterances.columns), "tables": folders}
 
     def described_besides(self) -> dict[str, Any]:
         """Return the columns, and each other table."""
@@ -186,6 +187,25 @@ def utterances_of(
             if name.endswith(".scp")
         },
     )
+
+
+def decoder_from_json(_: Format, said: Mapping[str, Any], given: Loading, where: str) -> UtteranceDecoder:
+    """Return the decoder that ``UtteranceDecoder.as_json`` wrote.
+
+    Raises:
+        CorruptState: it wrote no such thing.
+        DataNotFound: a table is not found.
+    """
+    columns = given.checked(said.get("columns"), tuple[str, ...], f"{where}.columns")
+    main: FileSet = given.arguments["files"]
+    others = given.beside(said.get("tables"), "tables", f"{where}.tables")
+    pipes = checked_pipes(given.pipes)
+    try:
+        utterances = utterances_of(main, others, columns, pipes=pipes, most_open_files=main.most_open)
+    except InvalidArgument as error:
+        message = f"{where}: {error}"
+        raise CorruptState(message) from None
+    return UtteranceDecoder(utterances)
 
 
 def _check_tables(files: FileSet) -> None:

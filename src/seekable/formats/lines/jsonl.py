@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from seekable.dataset import pipeline
     from seekable.formats.lines import forager
     from seekable.formats.shar import idxpack, lhotse_index
     from seekable.index.scanner import ByteSource, OtherIndex
@@ -27,10 +28,8 @@ else:
     find = lazy("seekable.remote.listing.find")
     forager = lazy("seekable.formats.lines.forager")
     idxpack = lazy("seekable.formats.shar.idxpack")
+    pipeline = lazy("seekable.dataset.pipeline")
     lhotse_index = lazy("seekable.formats.shar.lhotse_index")
-
-PIPELINE_KEY = "seekable_pipeline"
-"""The first key of the files that ``ds.save`` writes, which are no data."""
 
 _WIDS = b'"wids-shard-index-v'
 _EARLY = 1024
@@ -62,7 +61,7 @@ class JsonlScanner:
         is_array = text.lstrip().startswith(b"[")
         # A line of JSON lines may well be an array, but a file called .json that begins so is one.
         if _is_one_document(text) or (is_array and path.lower().endswith(".json")):
-            if text.lstrip(b"{ \t\r\n").startswith(f'"{PIPELINE_KEY}"'.encode()):
+            if text.lstrip(b"{ \t\r\n").startswith(f'"{pipeline.PIPELINE_KEY}"'.encode()):
                 raise UnsupportedFormat(
                     f"{path!r} is a pipeline that ds.save wrote, and no data: sk.load_dataset({path!r})"
                 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, AnyStr, final
 import msgspec
 
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoder import Decode, Decoder
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
-    from seekable.nodes.files.decoder import Saving
+    from seekable.nodes.saving import Loading, Saving
 else:
     csv = lazy("seekable.formats.lines.csv")
     csv_dialect = lazy("seekable.formats.lines.csv_dialect")
@@ -33,6 +33,7 @@ else:
 
 __all__ = [
     "LineDecoder",
+    "decoder_from_json",
     "decoder_named",
     "found_again",
     "in_column",
@@ -114,11 +115,11 @@ class LineDecoder(Decoder):
         """
         return _key_of_json(field) if self.name == "json" else None
 
-    def as_json(self, into: Saving, where: str) -> dict[str, Any]:
+    def as_json(self, into: Saving) -> dict[str, Any]:
         """Return the decoding, and the only column or field."""
         kept = {"column": self.column, "field": self.field}
         inner = self.plain or self
-        asked = into.named_or_function(inner.function or inner.name, where)
+        asked = into.named(inner.function or inner.name)
         return {"decode": asked, **{name: text for name, text in kept.items() if text}}
 
 
@@ -362,6 +363,25 @@ def source_of(files: FileSet, decoder: Decoder, form: Format, options: SourceOpt
         version=options.version,
         errors=options.errors,
     )
+
+
+def decoder_from_json(form: Format, said: Mapping[str, Any], given: Loading, where: str) -> LineDecoder:
+    """Return the decoder that ``LineDecoder.as_json`` wrote.
+
+    Raises:
+        CorruptState: it wrote no such thing.
+    """
+    decode = given.named(said.get("decode"), f"{where}.decode")
+    try:
+        decoder = decoder_named(decode, form.name if form.multiline else "")
+    except InvalidArgument as error:
+        message = f"{where}: {error}"
+        raise CorruptState(message) from None
+    if "field" in said:
+        return only_field(decoder, given.checked(said["field"], str, f"{where}.field"))
+    if "column" not in said:
+        return decoder
+    return in_column(decoder, given.checked(said["column"], str, f"{where}.column"))
 
 
 def found_again(_: Format, files: FileSet, described: Mapping[str, Any], shown: str) -> FileSource:

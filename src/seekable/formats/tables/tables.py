@@ -13,6 +13,7 @@ from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
+from seekable.formats.tables.table_format import TableFormat  # noqa: TC001 - pipeline files read the type
 from seekable.formats.tables.table_reader import TablesReader
 from seekable.formats.tables.table_reading import UNPACKED, Tables
 from seekable.formats.tables.table_rows import RowReader
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError, SourceOptions
-    from seekable.formats.tables.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
     from seekable.nodes.columns.decode_column import DecodeTable
@@ -65,6 +65,7 @@ class TableSource(FilesLeaf):
     errors: OnError | None = None
 
     kind: ClassVar[str] = "table"
+    in_runs: ClassVar[bool] = False
 
     @property
     def format(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, TarWarning
 from seekable.formats.registry import format_named
-from seekable.formats.tar.fields.decode_argument import check_fields, checked_decode
+from seekable.formats.tar.fields.decode_argument import FieldDecoders, check_fields, checked_decode
 from seekable.formats.tar.layout import MemberWords
 from seekable.formats.tar.sample_reading import SampleFiles, SamplesReader
 from seekable.formats.tar.sample_records import (
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError, SourceOptions
-    from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Node

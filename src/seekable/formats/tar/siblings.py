@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.search import SearchRange
 
 __all__ = ["Siblings", "columns_of_sides"]
@@ -62,6 +63,9 @@ class Siblings(InnerNode, RecordNode):
     """The columns that are used above; None for all. They are no part of the description."""
 
     kind: ClassVar[str] = "siblings"
+    order_unknown: ClassVar[str] = (
+        "the description has a digest of each archive, and not the rows that were matched"
+    )
 
     def __post_init__(self) -> None:
         """Check that the sides are archives, and that no two columns have one name.
@@ -207,6 +211,12 @@ class Siblings(InnerNode, RecordNode):
             return made
         return {name: made[name] for name in self.columns if name in made}
 
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the first side that has a record of a row, and the row there."""
+        rows = [self.row_of(number, position % self.size) for number in range(len(self.sides))]
+        number = next(number for number, row in enumerate(rows) if row >= 0)
+        return self.sides[number], rows[number]
+
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of one epoch of the side, because all its epochs are equal."""
         return 0, self.children[slot].size
@@ -224,11 +234,11 @@ class Siblings(InnerNode, RecordNode):
         only = columns if self.only is None else columns & self.only
         return self if only == self.only else self._with(only=only)
 
-    def with_key_alone(self) -> Self:
-        """Return the node whose records have the key, whatever columns the caller named, and nothing else."""
+    def keys_alone(self) -> tuple[Node, KeyOf]:
+        """Return the node for keys alone, for which no field is read, whatever columns the caller named."""
         key = (SAMPLE_KEY,)
         sides = tuple(replace(side, columns=key, needed=None) for side in self.archives)
-        return self._with(sides=sides, columns=key, only=None)
+        return self._with(sides=sides, columns=key, only=None), SAMPLE_KEY
 
     def _with(self, **fields: Any) -> Self:
         """Return a node with other fields whose records are made of the same rows."""

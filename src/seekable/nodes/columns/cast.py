@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._optional import optional
-from seekable.errors import BadValue, WrongType
+from seekable.errors import BadValue, CorruptState, WrongType
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.making import OneByOne
 from seekable.nodes.columns.names import checked_name, lacking
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns.choose import Missing
     from seekable.nodes.columns.making import Making
     from seekable.nodes.contract import Node
+    from seekable.nodes.saving import Loading, Saving
 else:
     pa = optional("pyarrow", extra="parquet")
 
@@ -55,6 +56,36 @@ class Target:
     to: Any
     described: Any
     """The target in descriptions, JSON-safe."""
+
+    def as_json(self, into: Saving) -> Any:
+        """Return the target for a pipeline file."""
+        if self.way == "function":
+            version = self.described.get("version")
+            return {**into.function(self.to), **({} if version is None else {"version": version})}
+        if self.way == "arrow":
+            return into.value(self.to, "cast()")
+        return {self.way: self.to.__name__ if self.way == "python" else self.to.str}
+
+    @classmethod
+    def from_json(cls, value: Any, given: Loading, where: str) -> Target:
+        """Return the target that `as_json` wrote.
+
+        Raises:
+            CorruptState: it wrote no such thing.
+        """
+        said = given.checked(value, dict[str, Any], where)
+        if "function" in said:
+            version = given.checked(said.get("version"), str | int | None, f"{where}.version")
+            return target_of(given.function({"function": said["function"]}, where), version)
+        try:
+            if "arrow" in said:
+                return target_of(given.value(said, where))
+            if "numpy" in said:
+                return target_of(np.dtype(given.checked(said["numpy"], str, where)))
+            return target_of(given.checked(said.get("python"), str, where))
+        except (TypeError, LookupError) as error:
+            message = f"{where}: no type that values are cast to ({error})"
+            raise CorruptState(message) from None
 
     @property
     def name(self) -> str:

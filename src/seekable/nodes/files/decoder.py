@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, IndexStale
 from seekable.formats.registry import format_named
@@ -21,22 +21,13 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import FilesLeaf, OwnKeys, Shapes
+    from seekable.nodes.saving import Loading, Saving
 
-__all__ = ["Decode", "Decoder", "Saving"]
+__all__ = ["Decode", "Decoder"]
 
 Decode = str | Callable[[bytes], Any] | Mapping[str, Any]
 """A decoder as users name it: "json", "text", "bytes", or a function of the bytes of a line; of samples of
 tar files and of Shar, also a dict by field."""
-
-
-class Saving(Protocol):
-    """Writes what a decoder is made of into a pipeline file."""
-
-    def named_or_function(self, value: Any, where: str) -> Any:
-        """Return a name as it is, and the mention of a function."""
-
-    def folders(self, files: Iterable[FileSet]) -> list[Any]:
-        """Return the mention of files."""
 
 
 class Decoder(ABC):
@@ -82,8 +73,19 @@ class Decoder(ABC):
         """Return the length of the record at the start of its range, without its line end."""
 
     @abstractmethod
-    def as_json(self, into: Saving, where: str) -> dict[str, Any]:
+    def as_json(self, into: Saving) -> dict[str, Any]:
         """Return what the decoder is made of, as a pipeline file has it."""
+
+    @classmethod
+    def from_json(cls, value: Any, given: Loading, where: str) -> Decoder:
+        """Return the decoder that `as_json` wrote, which is one of the format of the node.
+
+        Raises:
+            CorruptState: it wrote no such thing.
+        """
+        said = given.checked(value, dict[str, Any], where)
+        made: Decoder = format_named(given.format(where)).decoder_from_json(said, given, where)
+        return made
 
     def described(self, describe: Callable[..., dict[str, Any]], version: str | int | None) -> Any:
         """Return what decides the records, JSON-safe.

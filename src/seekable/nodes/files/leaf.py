@@ -16,6 +16,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.contract import Leaf
+from seekable.nodes.keys.key import itself
 from seekable.nodes.readahead import read_rows
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
@@ -136,6 +137,13 @@ class FilesLeaf(Leaf):
     def own_keys(self) -> OwnKeys | None:
         """Return the keys that records have without being read; None if they have none."""
         return None
+
+    def keys_alone(self) -> tuple[Node, KeyOf]:
+        """Return the source for keys alone; keys that records have without being read are its records."""
+        own = self.own_keys()
+        if self.keys is None or own is None or own.of != self.keys.of:
+            return super().keys_alone()
+        return own.alone(self.keys), itself
 
     def shapes_of(self, node: Node) -> Shapes | None:
         """Return the shapes of the objects of a dataset over this source; None if it has none."""

@@ -9,9 +9,12 @@ import importlib
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
 from seekable.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from seekable.nodes.saving import Loading, Saving
 
 __all__ = ["NamedPayload", "PayloadDecoder", "kind_of_payload", "payload_decoder", "payload_kinds"]
 
@@ -32,8 +35,16 @@ class PayloadDecoder(Protocol):
     def name(self) -> str:
         """The name with its arguments, which stands for the decoder in fingerprints."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the arguments of `payload_decoder`, for pipeline files."""
+    def as_json(self, into: Saving) -> dict[str, Any]:
+        """Return the kind and the arguments of `payload_decoder`, for pipeline files."""
+
+    @classmethod
+    def from_json(cls, value: Any, given: Loading, where: str) -> PayloadDecoder:
+        """Return the decoder that `as_json` wrote.
+
+        Raises:
+            CorruptState: it wrote no such thing.
+        """
 
     def __call__(self, payload: Any, **promised: Any) -> Any:
         """Return the value of a payload.

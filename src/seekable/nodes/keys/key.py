@@ -28,6 +28,7 @@ __all__ = [
     "asked_key",
     "entry_key",
     "is_key",
+    "itself",
     "key_in",
     "source_of_keys",
 ]
@@ -141,6 +142,11 @@ class Keys:
 def entry_key(record: Any) -> Any:
     """Return the key of an entry of Kaldi's tables, the first of the pair that is its record."""
     return record[0]
+
+
+def itself(key: Any) -> Any:
+    """Return a record that is a key itself."""
+    return key
 
 
 def key_in(record: Any, of: KeyOf) -> Any:

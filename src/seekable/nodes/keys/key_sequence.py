@@ -10,13 +10,10 @@ import numpy as np
 from seekable._arguments import checked_rows
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.formats.tar.siblings import Siblings
-from seekable.nodes.bases import with_leaves
-from seekable.nodes.contract import Leaf
+from seekable.nodes.bases import replaced
 from seekable.nodes.epoch import Epoch
-from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size
-from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn, is_key, source_of_keys
+from seekable.nodes.keys.key import KeyIn, is_key, itself
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
@@ -110,30 +107,17 @@ def keys_of(node: Node) -> KeySequence:
         EndlessDataset: the dataset has no end.
     """
     known_size(node, "keys()")
-    keys = with_leaves(node, _keys_of_source, past_records=True, sources=(Leaf, Siblings))
+    keys = replaced(node, _keys_in, past_records=True)
     if keys is None:
         message = f"keys() needs one key a record, and {node!r} makes records of several"
         raise InvalidArgument(message)
     return KeySequence(node, keys)
 
 
-def _keys_of_source(source: Leaf | Siblings) -> Node:
-    if isinstance(source, Siblings):
-        return Map(source.with_key_alone(), KeyIn(SAMPLE_KEY), None, "keys")
-    return _keys_of_leaf(source)
-
-
-def _keys_of_leaf(leaf: Leaf) -> Node:
-    if leaf.keys is None:
-        message = (
-            f"keys() needs to know what the key of a record is, and {leaf!r} was opened without one: "
-            f'sk.open(..., key="id"), or a function of the record'
-        )
-        raise InvalidArgument(message)
-    keys, of, leaf = leaf.keys, leaf.keys.of, leaf.parts[0]
-    own = leaf.own_keys() if isinstance(leaf, FilesLeaf) else None
-    if own is not None and own.of == of:
-        return own.alone(keys)
-    leaf = source_of_keys(leaf, of)
-    lean = leaf.narrowed(frozenset([of])) if isinstance(of, str) else leaf
-    return Map(lean, KeyIn(of), None, "keys")
+def _keys_in(node: Node) -> Node | None:
+    """Return the keys of the records of a source; None for other nodes."""
+    found = node.keys_alone()
+    if found is None:
+        return None
+    source, of = found
+    return source if of is itself else Map(source, KeyIn(of), None, "keys")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.nodes.saved_rows import KeptRows
+    from seekable.nodes.saving import Loading, Saving
     from seekable.parallel.progress import ProgressHook
 
 __all__ = ["RowLengths", "row_lengths"]
@@ -51,6 +52,18 @@ class RowLengths:
 
     dtypes: tuple[tuple[str | None, str], ...]
     """The name of each array, and the type that holds the numbers of all rows (``"int64"``); tokens first."""
+
+    def as_json(self, into: Saving) -> dict[str, Any]:
+        """Return the file of the lengths, and the types."""
+        return {"rows": into.rows(self.rows), "dtypes": self.dtypes}
+
+    @classmethod
+    def from_json(cls, value: Any, given: Loading, where: str) -> RowLengths:
+        """Return the lengths that `as_json` wrote; errors as of `seekable.nodes.saving.Loading`."""
+        said = given.checked(value, dict[str, Any], where)
+        rows = given.rows(said.get("rows"), f"{where}.rows")
+        dtypes = given.checked(said.get("dtypes"), tuple[tuple[str | None, str], ...], f"{where}.dtypes")
+        return cls(rows, dtypes)
 
     @cached
     def lengths(self) -> Int64s:

@@ -9,7 +9,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import EachRouter
+from seekable.nodes.bases import EachRouter, integer_of
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.display import listed
 from seekable.nodes.graph import known_size
@@ -17,11 +17,12 @@ from seekable.order.blocks import default_blocks
 from seekable.packing.order.megatron_blend import blend_exhaustively, blend_weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes.contract import Taking
     from seekable.nodes.graph import Router
     from seekable.nodes.search import SearchRange
 
@@ -44,6 +45,7 @@ class MegatronBlend(OrderNode):
     """The number of draws of an epoch."""
 
     kind: ClassVar[str] = "megatron_blend"
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the parts.
@@ -95,10 +97,23 @@ class MegatronBlend(OrderNode):
         """Return the shares and the number of draws."""
         return {"weights": None if self.weights is None else list(self.weights), "count": self.draws}
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> MegatronBlend:
+        """Return the node with these arguments over its parts."""
+        weights = arguments["weights"]
+        shares = None if weights is None else tuple(weights)
+        return cls(children, shares, integer_of(arguments, "count"))
+
     def shown(self, children: Sequence[str]) -> str:
         """Return an expression in the form of a call; the function ``gpt_datasets`` makes such blends."""
         weights = "" if self.weights is None else f", weights=[{listed([str(w) for w in self.weights])}]"
         return f"megatron_blend([{listed(list(children))}]{weights}, size={self.draws})"
+
+    def taking(self, old: Node, go: Taking) -> Node | None:
+        """Return the old draws over the records of these parts; None if there were more or fewer parts."""
+        if not isinstance(old, MegatronBlend) or len(old.parts) != len(self.parts):
+            return None
+        return MegatronBlend(tuple(map(go, old.parts, self.parts)), old.weights, old.draws)
 
     @classmethod
     def router(cls, nodes: Sequence[MegatronBlend]) -> Router:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from seekable._cached import cached
-from seekable.errors import InvalidArgument
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument, StateMismatch
 from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, RecordNode
 from seekable.packing.lengths.documents import CountedDocuments, IndexedDocuments
+from seekable.packing.lengths.packing_columns import has_documents
+from seekable.packing.lengths.row_lengths import RowLengths, row_lengths
 from seekable.packing.nodes.list_copies import copy_records
 from seekable.packing.nodes.packed_plan import PackedReader
 from seekable.packing.nodes.packings import packing_of
 from seekable.packing.nodes.sample_arrays import fitting, records_of
-from seekable.packing.nodes.sample_form import TOKENS
+from seekable.packing.nodes.sample_cut import SampleCut
+from seekable.packing.nodes.sample_form import TOKENS, SampleForm
 from seekable.packing.nodes.sample_maker import SampleMaker
 from seekable.packing.nodes.sample_segments import placed
 from seekable.packing.order.pieces import Pieces
@@ -27,13 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes import kinds
+    from seekable.nodes.contract import Taking
     from seekable.nodes.graph import Reader
     from seekable.nodes.search import SearchRange
     from seekable.packing.lengths.documents import Documents
-    from seekable.packing.lengths.row_lengths import RowLengths
-    from seekable.packing.nodes.sample_cut import SampleCut
-    from seekable.packing.nodes.sample_form import SampleForm
     from seekable.packing.order.pieces import Packing
+else:
+    kinds = lazy("seekable.nodes.kinds")
 
 __all__ = ["PackedNode"]
 
@@ -55,6 +60,12 @@ class PackedNode(UnaryNode, RecordNode):
 
     only: frozenset[str] | None = None
     """The columns that are used above; None for all. They are no part of the description."""
+
+    counted: ClassVar[bool] = True
+    order_unknown: ClassVar[str] = (
+        "the description has a digest of the lengths of documents, and not the lengths (token files that "
+        "are found again have them)"
+    )
 
     @abstractmethod
     def call(self) -> str:
@@ -134,6 +145,14 @@ class PackedNode(UnaryNode, RecordNode):
         lengths = {} if self.rows is None else {"lengths": self.rows.digest}
         return {**self.cut.described(), **self.form.described(), "count": self.size, **lengths}
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Self | None:
+        """Return the samples of documents of token files; None of others, whose lengths are not described."""
+        if "lengths" in arguments or not has_documents(children[0]):
+            return None
+        cut, form = SampleCut.from_description(arguments), SampleForm.from_description(arguments)
+        return cls(children[0], cut, form, None)
+
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call that makes the node."""
         return f"{children[0]}.{self.call()}"
@@ -168,11 +187,32 @@ class PackedNode(UnaryNode, RecordNode):
 
         return records_of(maker.arrays(pieces, copy), 1)[0]
 
-    def first_of(self, position: int) -> int:
-        """Return the row of the child of which the first piece of a sample is that has one; 0 without."""
+    def first_of(self, position: int) -> tuple[Node, int] | None:
+        """Return the child and the row of it that has the first piece of a sample; row 0 without a piece."""
         epoch, row = divmod(position, self.size)
         documents = (piece[0] for piece in self.packing.pieces_of_one(row, epoch))
-        return next((document for document in documents if document >= 0), 0)
+        return self.child, next((document for document in documents if document >= 0), 0)
+
+    def taking(self, old: Node, go: Taking) -> Node | None:
+        """Return the old samples: cut as they were, with the columns of these.
+
+        Raises:
+            StateMismatch: the documents have other lengths.
+        """
+        tree = old.describe(None)
+        kind = kinds.node_class(tree["kind"]) if tree["kind"] in kinds.KINDS else Node
+        if not issubclass(kind, PackedNode):
+            return None
+        child, form, lengths = go(tree["of"][0], self.child), self.form, self.rows
+        if lengths is not None and child is not self.child:
+            lengths = row_lengths(child, form.key, align=form.align, call="resume='rows'")
+        if lengths is not None and tree.get("lengths") not in (None, lengths.digest):
+            message = (
+                f"the documents of {old!r} have other lengths now: their samples cannot be cut as they were. "
+                f"Go on with the data that the run began with"
+            )
+            raise StateMismatch(message)
+        return kind(child, SampleCut.from_description(tree), form, lengths, self.only)
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of one epoch of the child, because all its epochs are equal."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat, WrongType
+from seekable.errors import CorruptState, InvalidArgument, MissingDependency, UnsupportedFormat, WrongType
 from seekable.formats.tar.fields.field_decoder import (
     AUDIO_SUFFIXES,
     FIELD_DECODERS,
@@ -17,6 +17,10 @@ from seekable.formats.tar.fields.field_decoder import (
     last_component,
 )
 from seekable.formats.tar.fields.images import IMAGE_DECODERS, IMAGE_SUFFIXES, UPRIGHT
+from seekable.nodes.files.payload import kind_of_payload, payload_decoder, payload_kinds
+
+if TYPE_CHECKING:
+    from seekable.nodes.saving import Loading, Saving
 
 __all__ = ["FieldDecoders", "check_fields", "checked_decode"]
 
@@ -84,6 +88,24 @@ class FieldDecoders:
         if self.by_field:
             return {field: _described(asked, describe) for field, asked in self.by_field}
         return _described(self.every, describe)
+
+    def as_json(self, into: Saving) -> dict[str, Any]:
+        """Return the argument for a pipeline file."""
+        if self.by_field:
+            return {"by_field": [[field, _as_json(asked, into)] for field, asked in self.by_field]}
+        return {"every": _as_json(self.every, into)}
+
+    @classmethod
+    def from_json(cls, value: Any, given: Loading, where: str) -> FieldDecoders:
+        """Return the decoders that `as_json` wrote; errors as of `seekable.nodes.saving.Loading`."""
+        said = given.checked(value, dict[str, Any], where)
+        by_field = given.checked(said.get("by_field", []), list[tuple[str, Any]], f"{where}.by_field")
+        named = {field: _from_json(asked, given, f"{where}[{field!r}]") for field, asked in by_field}
+        try:
+            return checked_decode(named or _from_json(said.get("every"), given, f"{where}.every"))
+        except InvalidArgument as error:
+            message = f"{where}: {error}"
+            raise CorruptState(message) from None
 
     def _of_kind(self, field: str) -> AskedDecoder:
         if not isinstance(self.every, str):
@@ -198,6 +220,20 @@ def _not_for_all(decode: str) -> str:
 
 def _shown(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _as_json(asked: Any, into: Saving) -> Any:
+    if kind_of_payload(asked):
+        return asked.as_json(into)
+    return None if asked is None else into.named(asked)
+
+
+def _from_json(value: Any, given: Loading, where: str) -> AskedDecoder:
+    kind = next((kind for kind in payload_kinds() if isinstance(value, dict) and kind in value), "")
+    if kind:
+        return payload_decoder(kind).from_json(value, given, where)
+    asked: AskedDecoder = None if value is None else given.named(value, where)
+    return asked
 
 
 def _described(asked: AskedDecoder, describe: Callable[[Callable[[bytes], Any]], Any]) -> Any:

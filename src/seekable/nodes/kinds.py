@@ -1,0 +1,85 @@
+"""The class of each kind of node that users make, for descriptions and pipeline files.
+
+Classes come from this table and from that of the subjects alone: no name of a file is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from seekable.errors import CorruptState, MissingDependency
+from seekable.formats.table import NODE_HOMES
+from seekable.nodes.batch import Batch
+from seekable.nodes.columns.alias import Alias, Computed
+from seekable.nodes.columns.cast import Cast
+from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
+from seekable.nodes.columns.partitions import Partitions
+from seekable.nodes.columns.rename import MapColumns, Rename
+from seekable.nodes.columns.unify import UnifyColumns
+from seekable.nodes.concat import Concat
+from seekable.nodes.epoch import Epoch
+from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.filter import Filter
+from seekable.nodes.flatten import Flatten
+from seekable.nodes.interleave import Interleave
+from seekable.nodes.join import Join
+from seekable.nodes.map import Map
+from seekable.nodes.map_batches import MapBatches
+from seekable.nodes.mix import Mix
+from seekable.nodes.repeat import Repeat
+from seekable.nodes.select import Sample, Select
+from seekable.nodes.shuffle import Shuffle
+from seekable.nodes.slice import Slice
+from seekable.nodes.sort import Sort
+from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.split import Split
+from seekable.nodes.stable_split import StableSplit
+from seekable.nodes.windowed import WindowedShuffle
+from seekable.nodes.zip import Zip
+
+if TYPE_CHECKING:
+    from seekable.nodes.contract import Node
+
+__all__ = ["KINDS", "node_class"]
+
+_CORE: dict[str, type[Node]] = {
+    node.kind: node
+    for node in (
+        *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Flatten),
+        *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Partitions, Rename, Repeat, Sample, Select),
+        *(SelectColumns, SequenceSource, Shuffle, Slice, Sort, SourceColumn, Split, StableSplit),
+        *(UnifyColumns, WindowedShuffle, Zip),
+    )
+}
+
+KINDS = frozenset({*_CORE, *NODE_HOMES})
+"""The kinds of nodes that users make."""
+
+
+def node_class(kind: str) -> type[Node]:
+    """Return the class of a kind of node.
+
+    Raises:
+        CorruptState: there is no such kind.
+        MissingDependency: the subject that has the class cannot be imported; the message names it.
+
+    Example:
+        >>> node_class("shuffle").__name__, node_class("pack").__name__
+        ('Shuffle', 'Pack')
+    """
+    if kind in _CORE:
+        return _CORE[kind]
+    if kind not in NODE_HOMES:
+        message = f"there is no node of the kind {kind!r} in this version of seekable"
+        raise CorruptState(message)
+    module, _, name = NODE_HOMES[kind].partition(":")
+    try:
+        found: type[Node] = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        message = (
+            f"nodes of the kind {kind!r} are read by {module}, which cannot be imported here ({error}): "
+            f"install seekable whole, in the version that wrote them or a newer one"
+        )
+        raise MissingDependency(message) from error
+    return found
