@@ -14,6 +14,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import Indexing
 from seekable.storage.asked import checked_asked, has_addresses
+from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -37,10 +38,8 @@ if TYPE_CHECKING:
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote import open_addresses
     from seekable.storage.asked import Asked
 else:
-    open_addresses = lazy("seekable.remote.open_addresses")
     shar_spec = lazy("seekable.formats.shar.shar_spec")
     sibling_archives = lazy("seekable.formats.tar.sibling_archives")
     specs = lazy("seekable.dataset.specs")
@@ -261,7 +260,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     opening = Opening(options, indexing, format, key, partitions, suffix, open_one, is_sampled)
     if not has_addresses(source) and not any(given is not None for given in stores.values()):
         return opening.dataset(source)
-    with open_addresses.mounted(source, index_dir=index_dir, refresh=refresh, **stores) as renamed:
+    with far().opened(source, index_dir=index_dir, refresh=refresh, **stores) as renamed:
         return opening.dataset(renamed)
 
 

@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
-    from seekable.remote import open_addresses
     from seekable.storage.asked import Asked
 else:
-    open_addresses = lazy("seekable.remote.open_addresses")
     shar_spec = lazy("seekable.formats.shar.shar_spec")
     sibling_archives = lazy("seekable.formats.tar.sibling_archives")
     specs = lazy("seekable.dataset.specs")

@@ -21,6 +21,7 @@ from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import each_file, refreshed, row_numbers
 from seekable.index.units import UNIT_SHIFT
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use
 from seekable.storage.ranges import MappedRanges
 
@@ -33,14 +34,12 @@ if TYPE_CHECKING:
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
-    from seekable.remote import mounts
     from seekable.remote.index import object_file, remote_file
     from seekable.storage import addresses
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")
     companions = lazy("seekable.index.companions")
-    mounts = lazy("seekable.remote.mounts")
     object_file = lazy("seekable.remote.index.object_file")
     remote_file = lazy("seekable.remote.index.remote_file")
 
@@ -84,7 +83,7 @@ class FileSet:
     def __reduce__(self) -> tuple[Any, ...]:
         opened = self._opened
         parts = self._parts if opened is None else tuple(refreshed(part) for part in opened.parts)
-        mounted = (mounts.mounts_of(part.root for part in parts),) if self.has_objects else ()
+        mounted = (far().passport(part.root for part in parts),) if self.has_objects else ()
         return FileSet, (parts, self._kept_open, *mounted)
 
     @property

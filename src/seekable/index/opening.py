@@ -25,6 +25,7 @@ from seekable.index.status import RACY_NS, FileStatus, file_status
 from seekable.index.surveyor import ReadsSideFiles
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 from seekable.storage.files import stat_file, stat_files
 
 if TYPE_CHECKING:
@@ -40,12 +41,10 @@ if TYPE_CHECKING:
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
     from seekable.remote.index import object_versions, publishing, remote_file
-    from seekable.remote.listing import find
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
     cluster = lazy("seekable.parallel.cluster")
-    find = lazy("seekable.remote.listing.find")
     object_versions = lazy("seekable.remote.index.object_versions")
     remote_file = lazy("seekable.remote.index.remote_file")
     parts = lazy("seekable.index.build.parts")
@@ -225,7 +224,7 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
 
 def _stat(root: str, numbers: dict[str, int]) -> _Files:
     if "://" in root:
-        return _Files(root, numbers, *find.status_columns(root, list(numbers)))
+        return _Files(root, numbers, *far().looks(root, list(numbers)))
     pairs = ((status.st_size, status.st_mtime_ns) for status in stat_files(root, numbers))
     found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
     return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())

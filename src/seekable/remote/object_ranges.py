@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seekable.remote.cache.held_ranges import Held
 
-__all__ = ["ObjectRanges", "object_ranges", "object_ref", "places_ahead"]
+__all__ = ["ObjectRanges", "object_ref", "places_ahead"]
 
 _STRIDES = 4
 """The number of reads that show a stride: this many in about equal strides are no chance."""
@@ -29,18 +29,6 @@ _AHEAD = 12
 
 _MOST_UNEQUAL = 2
 _FAR = 4 << 20
-
-
-class _Version(Protocol):
-    """The size and the identity of an object."""
-
-    @property
-    def size(self) -> int:
-        """The number of bytes of the object."""
-
-    @property
-    def mtime_ns(self) -> int:
-        """The number made of its etag."""
 
 
 @final
@@ -132,16 +120,6 @@ def object_ref(path: str, *, size: int, identity: int, version: str | None = Non
     if ref is None:
         ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity, version=version)))
     return ref
-
-
-def object_ranges(path: str, version: _Version) -> ObjectRanges:
-    """Return the byte ranges of an object.
-
-    Args:
-        path: its address.
-        version: the size and the identity that it must have.
-    """
-    return ObjectRanges(object_ref(path, size=version.size, identity=version.mtime_ns))
 
 
 _refs: WeakValueDictionary[tuple[str, int, int, str | None], ObjectRef] = WeakValueDictionary()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import format_named
@@ -25,6 +24,7 @@ from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
 from seekable.storage.addresses import is_web, plain_name
+from seekable.storage.far import far
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.nodes.sources.indexed_sources import IndexedSource
-    from seekable.remote.listing import find
-else:
-    find = lazy("seekable.remote.listing.find")
 
 __all__ = ["FileSpan", "find_again"]
 
@@ -191,7 +188,8 @@ def _statuses(root: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
         DataNotFound: a file does not exist.
     """
     if "://" in root:
-        yield from find.statuses(root, names)
+        sizes, identities = far().looks(root, names)
+        yield from zip(sizes.tolist(), identities.tolist(), strict=True)
         return
     for name in names:
         status = stat_file(os.path.join(root, name))

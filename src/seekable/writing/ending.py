@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from seekable.remote.output_files import delete_file, file_size
+from seekable.storage.local import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,10 +54,10 @@ class Ending(ABC):
 
 def has_ended(folder: str, names: Sequence[str]) -> bool:
     """Return True if a folder has all files of its ending."""
-    return all(file_size(os.path.join(folder, name)) is not None for name in names)
+    return all(output_of(folder).size(os.path.join(folder, name)) is not None for name in names)
 
 
 def unend(folder: str, names: Sequence[str]) -> None:
     """Remove the files of an ending, the last one first; those that are not there do no harm."""
     for name in reversed(names):
-        delete_file(os.path.join(folder, name))
+        output_of(folder).delete(os.path.join(folder, name))

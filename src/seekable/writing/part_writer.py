@@ -16,7 +16,6 @@ from seekable.writing.whole_file import content_digest, write_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.remote.mounts import Mounts
     from seekable.writing.file_format import FileFormat
     from seekable.writing.laned_items import LanedItems, LaneRun
 
@@ -105,7 +104,7 @@ class PartWriter:
         form: FileFormat,
         division: PartSlots,
         tally: Counter,
-        mounts: Mounts | None = None,
+        mounts: object = None,
     ) -> None:
         self._items = items
         self._form = form

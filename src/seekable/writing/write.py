@@ -13,7 +13,6 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
-from seekable.remote.output_files import folder_exists
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.addresses import shown
 from seekable.storage.asked import has_addresses
@@ -72,7 +71,7 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     shards = Shards(records, identity.rows_per_file, form.suffix, target.file, form.patterns)
     with watched(progress, task="writing", rows=records) as watch:
         # Checked before the folder is made: most mistakes show here.
-        manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
+        manifest = kept(target, identity, policy) if target.output.has_folder(target.folder) else None
         if manifest is not None and (before := _complete(target, shards, manifest, ending)):
             watch(records)
             return before

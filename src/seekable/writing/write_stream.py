@@ -20,7 +20,6 @@ from seekable.parallel.function_calls import WAY_OUT, FunctionCalls, answered, g
 from seekable.parallel.map_ranges import FOREIGN_REQUESTS, execution_options
 from seekable.parallel.pickling import serialized
 from seekable.parallel.progress import watched
-from seekable.remote.output_files import folder_exists
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.addresses import shown
 from seekable.storage.files import locked
@@ -79,7 +78,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
     rows_per_file = checked_rows_per_file(rows_per_file, target)
     identity = _identity(items, form, ending, rows_per_file=rows_per_file)
     with watched(progress, task="writing", rows=None) as watch:
-        manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
+        manifest = kept(target, identity, policy) if target.output.has_folder(target.folder) else None
         if manifest is not None and _is_complete(target, manifest):
             return _ended(target, manifest, kept=len(manifest.finished))
         check_nodes(using.executor, items.paths(), folder=target.folder)

@@ -20,6 +20,7 @@ from seekable.errors import CorruptState, DataNotFound, WrongType
 from seekable.index.companions import shown_path
 from seekable.index.index_location import hub_folder
 from seekable.remote import placeholder
+from seekable.storage.far import far
 from seekable.storage.listing import Found
 from seekable.storage.trust import is_below
 
@@ -27,13 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.index.fileset import FileSet
-    from seekable.remote import mounts
-    from seekable.remote.listing import find
     from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
-    find = lazy("seekable.remote.listing.find")
-    mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["Roots", "Stores", "files_as_json", "found_files", "saved_entries"]
 
@@ -53,7 +50,7 @@ class Stores:
         """Return the address under which the files of a folder are named."""
         if self.storage_options is None and self.storage is None:
             return address
-        return mounts.mount(address, self.storage_options, self.storage)
+        return far().mount(address, self.storage_options, self.storage)
 
 
 class _File(msgspec.Struct, omit_defaults=True):
@@ -226,7 +223,7 @@ def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
 def _sizes(root: str, names: Sequence[str]) -> list[int | None]:
     """Return the number of bytes of each file below a folder, None where there is no file."""
     if "://" in root:
-        return find.sizes(root, names)
+        return far().sizes(root, names)
     paths = [os.path.join(root, name) for name in names]
     return [os.stat(path).st_size if os.path.isfile(path) else None for path in paths]
 

@@ -19,16 +19,15 @@ from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seekable.remote import paths
     from seekable.remote.index import object_file
     from seekable.remote.listing import folder
     from seekable.remote.stores.store import Stat
-    from seekable.storage import addresses
+    from seekable.storage import addresses, paths
 else:
     addresses = lazy("seekable.storage.addresses")
     folder = lazy("seekable.remote.listing.folder")
     object_file = lazy("seekable.remote.index.object_file")
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = ["ObjectFiles"]
 

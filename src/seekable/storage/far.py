@@ -1,0 +1,283 @@
+"""The one slot for data that lies far away: in object stores, on web servers, on the Hugging Face Hub.
+
+A path with ``://`` in it is *far*. Whatever is done with one is asked of `far`, whose implementation is
+a subject of its own and is loaded at the first such path. The core knows the protocols of this module alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+from seekable.errors import MissingDependency
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from seekable._typing import Int64s
+    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.ranges import RangeSource
+
+    Source = Asked | Mapping[str, Asked]
+
+__all__ = ["Far", "Look", "Output", "far", "is_far"]
+
+_HOME = "seekable.remote.system:SYSTEM"
+"""The implementation: its module, and its name in it."""
+
+Look = tuple[int, int]
+"""The number of bytes of a file, and the number made of its etag; of a local file, its modification time."""
+
+
+class Output(Protocol):
+    """Files that are written, each whole or not at all.
+
+    What is read is read anew each time, past all caches, because other processes write to the same place.
+    """
+
+    def size(self, path: str) -> int | None:
+        """Return the number of bytes of a file; None if there is no such file."""
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the bytes of each file directly in a folder, by name; empty if there is no such folder."""
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files and folders directly in a folder.
+
+        Raises:
+            FileNotFoundError: there is no such local folder. Of a store the result is empty then.
+        """
+
+    def has_folder(self, folder: str) -> bool:
+        """Return True if there is such a folder: in a store, if an object lies below it."""
+
+    def make_folder(self, folder: str) -> None:
+        """Make a folder and its parents, unless they exist; folders of stores need not be made."""
+
+    def read(self, path: str) -> bytes:
+        """Return all bytes of a file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            OSError, AccessDenied, Unreachable: it cannot be read.
+        """
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        """Write a file, in place of the one that is there.
+
+        Raises:
+            OSError: the folder cannot be written, or the disk is full.
+            AccessDenied, Unreachable: the store cannot be written.
+        """
+
+    def seen(self, path: str) -> object:
+        """Return what `replace` is to replace; None if there is no such file.
+
+        Raises:
+            AccessDenied, Unreachable: the store cannot be read.
+        """
+
+    def replace(self, path: str, data: bytes, *, old: object) -> object:
+        """Write a file in place of exactly the one that was there, and return what to replace next.
+
+        Of a local file, and in a store that takes no conditions, whatever is there is replaced.
+
+        Args:
+            path: the path of the file.
+            data: the content.
+            old: what `seen`, or the last call of this method, returned.
+
+        Raises:
+            FileExistsError: there was no such file, and now there is one.
+            IndexStale: another file is there, or the one to be replaced is gone.
+            OSError, AccessDenied, Unreachable: it cannot be written.
+        """
+
+    def place(self, made: str, path: str) -> None:
+        """Give a complete, synced local file its name, which replaces the file that is there.
+
+        Args:
+            made: the local path of the file, in the `scratch` folder of the folder of ``path``.
+            path: the path that it gets.
+
+        Raises:
+            OSError, AccessDenied, Unreachable: the folder cannot be written.
+        """
+
+    def local(self, paths: Sequence[str]) -> AbstractContextManager[list[str]]:
+        """Give local paths with the content of files: their own, or those of copies, which go at the end.
+
+        Raises:
+            FileNotFoundError: a file is not there.
+            OSError, AccessDenied, Unreachable: it cannot be read.
+        """
+
+    def kept_local(self, path: str, size: int) -> str:
+        """Return the local path of a file whose name stands for its content; a copy stays in the cache.
+
+        Args:
+            path: the path, whose last part has a digest of the content.
+            size: the bytes of the file. A copy of this size is taken as it is.
+
+        Raises:
+            FileNotFoundError: the file is not there.
+            OSError, AccessDenied, Unreachable: it cannot be read, or the cache folder cannot be written.
+        """
+
+    def delete(self, path: str) -> None:
+        """Remove a file; nothing happens if there is none."""
+
+    def scratch(self, folder: str) -> str:
+        """Return the local folder for locks, unfinished files and states: of a local folder, itself."""
+
+
+class Far(Protocol):
+    """Data that lies far away."""
+
+    @property
+    def output(self) -> Output:
+        """Files that are written there."""
+
+    def opened(
+        self,
+        source: Source,
+        *,
+        storage_options: Mapping[str, Any] | None,
+        storage: object,
+        cache: int | None,
+        refresh: bool,
+        index_dir: str | os.PathLike[str] | None,
+    ) -> AbstractContextManager[Source]:
+        """Set up the stores of a source of ``sk.open``; inside of the block a folder is listed once.
+
+        The arguments are those of ``sk.open``. The block has the source with the addresses under which its
+        files are named.
+
+        Raises:
+            InvalidArgument: options are not known, or they are given for local data.
+            WrongType: an option has a value of another type.
+        """
+
+    def mount(self, address: str, options: Mapping[str, Any] | None = None, storage: object = None) -> str:
+        """Set up the store of an address, and return the address under which its files are named.
+
+        Args:
+            address: an address as the user gives it; with ``storage`` also a path of that file system.
+            options: the options of the store; None for those of the environment.
+            storage: a file system of fsspec that reads the store, or None.
+
+        Raises:
+            InvalidArgument: no such address or option.
+            WrongType: the options are no mapping, or ``storage`` is no file system.
+        """
+
+    def mount_beside(self, address: str, other: str) -> str:
+        """Return the address of a file whose store has the options of another one, unless it has its own."""
+
+    def has_options(self, address: str) -> bool:
+        """Return True if the store of an address was set up with options."""
+
+    def passport(self, paths: Iterable[str]) -> object:
+        """Return what another process needs to read those of some paths that are far; it unpickles this."""
+
+    def listing_once(self) -> AbstractContextManager[None]:
+        """List each folder at most once inside of the block, in this thread; blocks may be nested."""
+
+    def find(
+        self,
+        asked: Asked,
+        *,
+        suffixes: Iterable[str],
+        inspect: Inspect | None,
+        arrange: Arrange | None,
+        kind: str,
+    ) -> tuple[Found, ...]:
+        """Return the data files of a source with addresses; see `seekable.formats.finding.find_files`."""
+
+    def is_plain(self, address: str) -> bool:
+        """Return True if an address is known to be no folder of another tool, without asking the store."""
+
+    def is_folder(self, address: str) -> bool:
+        """Return True if there is a folder of this address; of web servers, which list nothing, always False.
+
+        Raises:
+            Unreachable, AccessDenied: the store cannot be asked.
+        """
+
+    def list_folder(self, address: str) -> list[str]:
+        """Return the names of the files and folders directly in a folder.
+
+        Raises:
+            DataNotFound: there is no such folder.
+            UnsupportedFormat: it is on a web server, which lists nothing.
+            Unreachable, AccessDenied: the store cannot be asked.
+        """
+
+    def look(self, address: str) -> Look:
+        """Return the size of a file, and the number made of its etag.
+
+        Raises:
+            DataNotFound: there is no such file.
+            Unreachable, AccessDenied: the store cannot be asked.
+        """
+
+    def look_each(self, paths: Sequence[str]) -> list[Look | None]:
+        """Return the size and the number of each of some files of one store, None of those that do not exist.
+
+        Raises:
+            Unreachable, AccessDenied: the store cannot be asked.
+        """
+
+    def looks(self, root: str, names: Sequence[str]) -> tuple[Int64s, Int64s]:
+        """Return the sizes and the numbers of files below the address of a folder.
+
+        Raises:
+            DataNotFound: a file does not exist.
+            Unreachable, AccessDenied: the store cannot be asked.
+        """
+
+    def sizes(self, root: str, names: Sequence[str]) -> list[int | None]:
+        """Return the bytes of each file below the address of a folder, None where there is none.
+
+        Raises:
+            Unreachable, AccessDenied: the store cannot be asked.
+        """
+
+    def lost(self, root: str, names: Iterable[str]) -> set[str]:
+        """Return those of some files below an address that a listing of this call shows to be gone."""
+
+    def ranges(self, address: str, look: Look) -> RangeSource:
+        """Return the bytes of a file, which must be as it was looked at."""
+
+
+@functools.cache
+def far() -> Far:
+    """Return what reads and writes far data.
+
+    Raises:
+        MissingDependency: it is not installed.
+    """
+    module, _, name = _HOME.partition(":")
+    try:
+        found: Far = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        message = (
+            f"data in stores and on the Hub is read by {module.rpartition('.')[0]}, which is not installed "
+            f"({error}): pip install 'seekable[remote]'"
+        )
+        raise MissingDependency(message) from error
+    return found
+
+
+def is_far(path: str) -> bool:
+    """Return True if a path is read and written by `far`.
+
+    Example:
+        >>> is_far("s3://bucket/a.jsonl"), is_far("corpus/a.jsonl")
+        (True, False)
+    """
+    return "://" in path
