@@ -21,6 +21,7 @@ from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.slice import cut
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     import os
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key_sequence, lookup
     from seekable.nodes.keys.key_sequence import KeySequence
     from seekable.packing.lengths import packing_columns
-    from seekable.remote import store_reads as reads
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -45,7 +45,6 @@ else:
     keys = lazy("seekable.nodes.keys.key")
     entry_shapes = lazy("seekable.formats.kaldi.entry_shapes")
     row_positions = lazy("seekable.nodes.row_positions")
-    reads = lazy("seekable.remote.store_reads")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
     packing_columns = lazy("seekable.packing.lengths.packing_columns")
@@ -355,7 +354,7 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWritin
         """
         lines = explained(self._node)
         if reads_objects(self._node):
-            lines += reads.store_reads(self._node)
+            lines += far().reads.facts(self._node)
         return "\n".join(lines)
 
     def stream(self, *, lanes: int | None = None, epochs: int | None = None, start: int = 0) -> Stream:

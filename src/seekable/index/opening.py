@@ -40,15 +40,11 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote.index import object_versions, publishing, remote_file
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
     cluster = lazy("seekable.parallel.cluster")
-    object_versions = lazy("seekable.remote.index.object_versions")
-    remote_file = lazy("seekable.remote.index.remote_file")
     parts = lazy("seekable.index.build.parts")
-    publishing = lazy("seekable.remote.index.publishing")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["Indexing", "find_indexed", "open_files"]
@@ -96,7 +92,7 @@ class Indexing:
     def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
         """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
         if self.publish:
-            publishing.check_roots(run.root for run in found)
+            far().builds.check_publishable(run.root for run in found)
         files = open_files(
             found,
             scanner,
@@ -107,9 +103,11 @@ class Indexing:
             most_bytes=self.most_bytes,
         )
         if self.publish:
-            for published in publishing.publish(files):
-                LOG.info(published.in_words())
-        return object_versions.pinned(files) if self.by_version else files
+            for published in far().builds.publish(files):
+                LOG.info(published)
+        if self.by_version:
+            files = far().builds.by_version(files)
+        return files
 
 
 def open_files(
@@ -370,7 +368,7 @@ def _tasks(index: _Index, scanner: Finder) -> Iterator[parts.FileToIndex]:
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
         remote = None
         if not is_table_indexer(scanner) and may_hold_placeholders(paths[file]):
-            remote = remote_file.read_remote_size(paths[file])
+            remote = far().placeholders.size(paths[file])
         yield parts.FileToIndex(
             index.folder, index.files.root, names[file], paths[file], size, mtime_ns, remote
         )

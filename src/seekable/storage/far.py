@@ -8,29 +8,265 @@ from __future__ import annotations
 
 import functools
 import importlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from seekable.errors import MissingDependency
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.storage.asked import Asked
+    from seekable.storage.compression import Compression
     from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.mapped import MappedFile
     from seekable.storage.ranges import RangeSource
+    from seekable.storage.seek_points import SeekPoints
 
     Source = Asked | Mapping[str, Asked]
+    Numbers = NDArray[np.int64] | NDArray[np.uint64]
 
-__all__ = ["Far", "Look", "Output", "far", "is_far"]
+__all__ = [
+    "Far",
+    "FarReads",
+    "FilesByNumber",
+    "Look",
+    "Output",
+    "PlansAhead",
+    "Ranges",
+    "Reads",
+    "far",
+    "is_far",
+]
 
 _HOME = "seekable.remote.system:SYSTEM"
 """The implementation: its module, and its name in it."""
 
 Look = tuple[int, int]
 """The number of bytes of a file, and the number made of its etag; of a local file, its modification time."""
+
+
+class FilesByNumber(Protocol):
+    """Files that are given by their numbers, such as those of a `FileSet`."""
+
+    def mapped(self, file: int, /) -> MappedFile:
+        """Return a file, open.
+
+        Raises:
+            IndexStale: the file is not the one that was indexed.
+        """
+
+
+class Ranges(Protocol):
+    """Ranges of bytes of some files; see `seekable.nodes.file_ranges.FileRanges`."""
+
+    @property
+    def files(self) -> FilesByNumber:
+        """The files."""
+
+    @property
+    def which(self) -> Int64s:
+        """The number of each range's file."""
+
+    @property
+    def starts(self) -> NDArray[np.uint64]:
+        """Its first byte."""
+
+    @property
+    def ends(self) -> NDArray[np.uint64]:
+        """The byte behind its last."""
+
+
+class Reads(Protocol):
+    """A plan of records to read, as far as its bytes are concerned."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def bytes(self) -> int:
+        """The approximate number of bytes that reading takes."""
+
+    def slice(self, start: int, stop: int) -> Reads:
+        """Return the plan of some of the records."""
+
+    def ranges(self) -> Iterator[Ranges]:
+        """Yield the ranges of bytes that reading takes."""
+
+
+Item_co = TypeVar("Item_co", covariant=True)
+Reads_co = TypeVar("Reads_co", covariant=True)
+Item = TypeVar("Item")
+Planned = TypeVar("Planned", bound=Reads)
+
+
+class PlansAhead(Protocol[Item_co, Reads_co]):
+    """Plans that are made ahead of their reading, so that their bytes are fetched meanwhile."""
+
+    def __iter__(self) -> Iterator[tuple[Item_co, Reads_co]]: ...
+
+    def read_to(self, stop: int) -> None:
+        """Note that the records of the present plan before ``stop`` are read next."""
+
+
+class Slices(Protocol):
+    """Slices of some files for readers of many records."""
+
+    def read(self, which: Int64s, starts: Numbers, ends: Numbers) -> list[memoryview]:
+        """Return the bytes of ranges, after fetching together those that are not here.
+
+        Args:
+            which: the number of each range's file.
+            starts: its first byte in the content.
+            ends: the byte behind its last.
+
+        Raises:
+            IndexStale: a file is of another version than the one that was indexed.
+            DataNotFound, AccessDenied, Unreachable: bytes cannot be fetched.
+        """
+
+
+class FarReport(Protocol):
+    """The requests of this process."""
+
+    @property
+    def oldest(self) -> str | None:
+        """The oldest request that has no answer yet; None if there is none."""
+
+
+class FarReads(Protocol):
+    """The bytes of far files."""
+
+    @property
+    def is_cache_shared(self) -> bool:
+        """True if the processes of this machine share what they fetch, in a cache on disk."""
+
+    def open(
+        self,
+        path: str,
+        look: Look,
+        *,
+        kind: Compression | None = None,
+        points: SeekPoints | None = None,
+        version: str | None = None,
+    ) -> MappedFile:
+        """Return a file as it was looked at, open; nothing is fetched.
+
+        Args:
+            path: its address.
+            look: its size and number.
+            kind: its compression, None if it is not compressed.
+            points: the seek points of a compressed file.
+            version: the version to read, in a bucket that keeps versions; None for the present one.
+        """
+
+    def slices(self, files: FilesByNumber, count: int) -> Slices:
+        """Return the slices of files, some of which are far; no file is opened.
+
+        Args:
+            files: the files.
+            count: their number.
+        """
+
+    def fetched(self, ranges: Iterable[Ranges]) -> object:
+        """Fetch ranges together, and return what keeps them in memory.
+
+        Raises:
+            IndexStale: a file is of another version than the one that was indexed.
+            DataNotFound, AccessDenied, Unreachable: bytes cannot be fetched.
+        """
+
+    def holding(self, ranges: Iterable[Ranges]) -> AbstractContextManager[None]:
+        """Return a context in which ranges are in memory; entering it fetches them, see `fetched`."""
+
+    def ahead(self, planned: Iterator[tuple[Item, Planned]]) -> PlansAhead[Item, Planned]:
+        """Return plans that are made ahead of their reading.
+
+        Args:
+            planned: the plans in the order of reading, each with something that comes back with it.
+        """
+
+    def facts(self, node: Any) -> Iterator[str]:
+        """Yield lines on the requests that reading a node of a dataset sends."""
+
+    def report(self) -> FarReport:
+        """Return counts of the requests of this process."""
+
+
+class Original(NamedTuple):
+    """The file that a placeholder stands for, as a pipeline file has it."""
+
+    repo: str
+    revision: str
+    name: str
+    size: int
+    etag: str
+
+
+class Placeholders(Protocol):
+    """Small local files that stand for files of the Hub, so that an index can hold these."""
+
+    def is_folder(self, folder: str) -> bool:
+        """Return True if a folder is one in which placeholders are written; nothing is looked at."""
+
+    def shown(self, path: str) -> str:
+        """Return the name of a file in messages: of a placeholder, the address that it stands for."""
+
+    def path_of_shown(self, roots: Iterable[str], name: str) -> str:
+        """Return the path of a file below one of some roots by its name of `shown`; another name as it is."""
+
+    def size(self, path: str) -> int | None:
+        """Return the number of bytes of the file that a placeholder stands for; None if there is none.
+
+        Raises:
+            UnsupportedFormat: the placeholder was moved or damaged.
+        """
+
+    def are_elsewhere(self, paths: Iterable[str]) -> bool:
+        """Return True if one of some placeholders is of a file that has no copy on this machine.
+
+        Raises:
+            UnsupportedFormat: a placeholder was moved or damaged.
+        """
+
+    def open(
+        self, path: str, look: Look, *, kind: Compression | None, points: SeekPoints | None
+    ) -> MappedFile:
+        """Return the file that a placeholder stands for, open.
+
+        Args:
+            path: the placeholder.
+            look: its own size and modification time.
+            kind: the compression of the file, None if it is not compressed.
+            points: the seek points of a compressed file.
+
+        Raises:
+            IndexStale: the placeholder does not exist, or has another size or modification time.
+            AccessDenied: this user may not read it.
+            UnsupportedFormat: it was moved or damaged.
+        """
+
+    def original(self, path: str) -> Original:
+        """Return what a placeholder stands for.
+
+        Raises:
+            UnsupportedFormat: the placeholder was moved or damaged.
+        """
+
+    def write(self, folder: str, originals: Sequence[Original]) -> str:
+        """Write the placeholders of files of one commit, and return their root.
+
+        Args:
+            folder: the folder of all placeholders on this machine.
+            originals: the files that they stand for.
+
+        Raises:
+            AccessDenied: the folder cannot be written.
+        """
 
 
 class Output(Protocol):
@@ -139,6 +375,18 @@ class Far(Protocol):
     """Data that lies far away."""
 
     @property
+    def builds(self) -> Any:
+        """What the index asks: `seekable.index.build.far_builds.FarBuilds`."""
+
+    @property
+    def reads(self) -> FarReads:
+        """Bytes of files that are read there."""
+
+    @property
+    def placeholders(self) -> Placeholders:
+        """Local files that stand for files of the Hub."""
+
+    @property
     def output(self) -> Output:
         """Files that are written there."""
 
@@ -183,6 +431,13 @@ class Far(Protocol):
 
     def passport(self, paths: Iterable[str]) -> object:
         """Return what another process needs to read those of some paths that are far; it unpickles this."""
+
+    def spec(self, text: str) -> Any:
+        """Return a parsed spec ``hf:...``, a `seekable.dataset.spec.Spec`.
+
+        Raises:
+            InvalidArgument: it is incomplete, or names no repository and no folder.
+        """
 
     def listing_once(self) -> AbstractContextManager[None]:
         """List each folder at most once inside of the block, in this thread; blocks may be nested."""

@@ -17,10 +17,9 @@ import msgspec
 from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
-from seekable.index.companions import shown_path
+from seekable.index.companions import is_remote, shown_path
 from seekable.index.index_location import hub_folder
-from seekable.remote import placeholder
-from seekable.storage.far import far
+from seekable.storage.far import Original, far
 from seekable.storage.listing import Found
 from seekable.storage.trust import is_below
 
@@ -140,7 +139,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
     first = 0
     for root, _, count in files.runs:
         own = [_File(**next(entries)) for _ in range(count)]
-        if placeholder.is_placeholder_folder(root):
+        if is_remote(root):
             folders.append(_hub_files(files, first, own))
         else:
             is_address = "://" in root
@@ -160,9 +159,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
 def _hub_files(files: FileSet, first: int, own: list[_File]) -> _Folder:
     hub, revision = "", ""
     for number, entry in enumerate(own, start=first):
-        path = files.path(number)
-        with open(path, "rb") as file:
-            meant = placeholder.read_placeholder(path, file.read())
+        meant = far().placeholders.original(files.path(number))
         hub, revision = meant.repo, meant.revision
         entry.hub_size, entry.etag = meant.size, meant.etag
     return _Folder(own, hub=hub, revision=revision)
@@ -239,21 +236,12 @@ def _from_hub(folder: _Folder, roots: Roots, where: str) -> Found:
     if not _REPO.fullmatch(repo) or not _COMMIT.fullmatch(revision) or "--" in repo or ".." in repo:
         message = f"{where}: expected a repository of the Hub and a commit (got {repo!r} and {revision!r})"
         raise CorruptState(message)
-    hub = hub_folder(roots.index_dir)
-    files = [
-        placeholder.HubFile(
-            hub,
-            repo,
-            revision,
-            _checked_name(file.name, where),
-            file.hub_size or 0,
-            file.etag or "",
-        )
-        for file in folder.files
+    names = tuple(_checked_name(file.name, where) for file in folder.files)
+    originals = [
+        Original(repo, revision, name, file.hub_size or 0, file.etag or "")
+        for name, file in zip(names, folder.files, strict=True)
     ]
-    placeholder.write_placeholders(files)
-    root = os.path.join(placeholder.repo_folder(hub, repo), revision)
-    return Found(root, tuple(file.path for file in files))
+    return Found(far().placeholders.write(hub_folder(roots.index_dir), originals), names)
 
 
 def _checked_name(name: str, where: str) -> str:

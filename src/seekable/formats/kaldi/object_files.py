@@ -14,20 +14,15 @@ from seekable._lazy import lazy
 from seekable.errors import AccessDenied, IndexStale
 from seekable.formats.kaldi.files.local_files import local_errors, missing_error
 from seekable.formats.kaldi.files.stored_file import mounted_beside
+from seekable.storage.far import far
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seekable.remote.index import object_file
-    from seekable.remote.listing import folder
-    from seekable.remote.stores.store import Stat
-    from seekable.storage import addresses, paths
+    from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
-    folder = lazy("seekable.remote.listing.folder")
-    object_file = lazy("seekable.remote.index.object_file")
-    paths = lazy("seekable.storage.paths")
 
 __all__ = ["ObjectFiles"]
 
@@ -106,9 +101,11 @@ class ObjectFiles:
             missing.setdefault(addresses.parse(stored).mount, []).append((path, stored))
         for some in missing.values():
             with suppress(AccessDenied):
-                for (path, stored), each in zip(some, _statuses([name for _, name in some]), strict=True):
+                for (path, stored), each in zip(
+                    some, far().look_each([name for _, name in some]), strict=True
+                ):
                     if each is not None:
-                        found[path] = self._kept(path, partial(_stored, stored, each.size, each.identity))
+                        found[path] = self._kept(path, partial(far().reads.open, stored, each))
         return found
 
     def first_bytes(self, *, whole: bool) -> int:
@@ -136,8 +133,7 @@ class ObjectFiles:
     def _opened(self, path: str) -> MappedFile | None:
         if "://" in path:
             stored = mounted_beside(path, self._beside) if self._beside else path
-            version = paths.status(stored)
-            return self._kept(path, lambda: _stored(stored, version.size, version.mtime_ns))
+            return self._kept(path, partial(far().reads.open, stored, far().look(stored)))
         for attempt in range(_MOST_ATTEMPTS):
             with local_errors(path, writing=False):
                 status = os.stat(path)
@@ -160,16 +156,6 @@ class ObjectFiles:
             self._known = {name: known for name, known in list(self._known.items()) if known()}
         self._known[path] = weakref.ref(mapped)
         return mapped
-
-
-def _statuses(names: list[str]) -> list[Stat | None]:
-    """Return the status of each of some files of one store, None of those that do not exist."""
-    found = folder.stat_each(names)
-    return [found[name] for name in names]
-
-
-def _stored(path: str, size: int, identity: int) -> MappedFile:
-    return object_file.ObjectFile(path, size=size, mtime_ns=identity, kind=None, points=None)
 
 
 def _map(path: str, size: int, mtime_ns: int) -> MappedFile:

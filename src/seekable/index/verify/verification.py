@@ -44,13 +44,11 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote.index import remote_file
     from seekable.storage import paths
     from seekable.storage.listing import Found
 else:
     cluster = lazy("seekable.parallel.cluster")
     paths = lazy("seekable.storage.paths")
-    remote_file = lazy("seekable.remote.index.remote_file")
 
 __all__ = ["Verification", "verify_files"]
 
@@ -238,7 +236,7 @@ def _remote_size(path: str, scanner: Finder) -> int | None:
     """Return the number of bytes of the file that a placeholder stands for; None for any other file."""
     if is_table_indexer(scanner) or not may_hold_placeholders(path):
         return None
-    return remote_file.read_remote_size(path)
+    return far().placeholders.size(path)
 
 
 def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[Problem]:

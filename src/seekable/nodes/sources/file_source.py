@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable._lazy import lazy
 from seekable.formats.decoding import some_fields, utterance_decoder
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
@@ -24,6 +23,7 @@ from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.recovery import recovered
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
 from seekable.state.functions import describe_function
+from seekable.storage.far import far
 from seekable.storage.mapped import next_use
 from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
 from seekable.storage.ranges import merge_near
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
     from seekable.nodes.keys.key import Keys
-    from seekable.remote.index import object_file
-else:
-    object_file = lazy("seekable.remote.index.object_file")
 
 __all__ = ["FileSource"]
 
@@ -210,7 +207,7 @@ class _FilesReader(Reader):
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
         self.names_objects = any(node.decoder.names_objects for node in nodes)
-        self.slices = object_file.ObjectSlices(self.files, len(self.decoders)) if self.from_stores else None
+        self.slices = far().reads.slices(self.files, len(self.decoders)) if self.from_stores else None
         self.reads_more = self.from_stores and (
             self.names_objects or any(node.decoder.headed for node in nodes)
         )

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from seekable._lazy import lazy
+from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenWords
     from seekable.index.fileset import FileSet
-    from seekable.remote.index import object_file
-else:
-    object_file = lazy("seekable.remote.index.object_file")
 
 __all__ = ["AlignedFiles", "OneAligned"]
 
@@ -74,7 +71,7 @@ class AlignedFiles:
         path = self.path(file, array)
         size, mtime_ns = as_surveyed.size, as_surveyed.mtime_ns
         if "://" in path:
-            return object_file.ObjectFile(path, size=size, mtime_ns=mtime_ns, kind=None, points=None)
+            return far().reads.open(path, (size, mtime_ns))
         return MappedFile(path, size=size, mtime_ns=mtime_ns)
 
 
