@@ -10,7 +10,6 @@ from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.remote.output_files import StoredFiles
 from seekable.storage import addresses
-from seekable.storage.far import Original
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -205,14 +204,14 @@ class _Placeholders:
         size, mtime_ns = look
         return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
 
-    def original(self, path: str) -> Original:
+    def original(self, path: str) -> tuple[str, str, int, str]:
         with open(path, "rb") as file:
             meant = placeholder.read_placeholder(path, file.read())
-        return Original(meant.repo, meant.revision, meant.path, meant.size, meant.etag)
+        return meant.repo, meant.revision, meant.size, meant.etag
 
-    def write(self, folder: str, originals: Sequence[Original]) -> str:
-        placeholder.write_placeholders([placeholder.HubFile(folder, *each) for each in originals])
-        repo, revision, *_ = originals[0]
+    def write(self, folder: str, repo: str, revision: str, files: Sequence[tuple[str, int, str]]) -> str:
+        written = [placeholder.HubFile(folder, repo, revision, *file) for file in files]
+        placeholder.write_placeholders(written)
         return os.path.join(placeholder.repo_folder(folder, repo), revision)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from seekable.errors import MissingDependency
 
@@ -34,12 +34,17 @@ if TYPE_CHECKING:
 __all__ = [
     "Far",
     "FarReads",
+    "FarReport",
     "FilesByNumber",
+    "Item",
     "Look",
     "Output",
+    "Placeholders",
+    "Planned",
     "PlansAhead",
     "Ranges",
     "Reads",
+    "Slices",
     "far",
     "is_far",
 ]
@@ -197,16 +202,6 @@ class FarReads(Protocol):
         """Return counts of the requests of this process."""
 
 
-class Original(NamedTuple):
-    """The file that a placeholder stands for, as a pipeline file has it."""
-
-    repo: str
-    revision: str
-    name: str
-    size: int
-    etag: str
-
-
 class Placeholders(Protocol):
     """Small local files that stand for files of the Hub, so that an index can hold these."""
 
@@ -250,19 +245,21 @@ class Placeholders(Protocol):
             UnsupportedFormat: it was moved or damaged.
         """
 
-    def original(self, path: str) -> Original:
-        """Return what a placeholder stands for.
+    def original(self, path: str) -> tuple[str, str, int, str]:
+        """Return the repository, the commit, the number of bytes and the etag that a placeholder stands for.
 
         Raises:
             UnsupportedFormat: the placeholder was moved or damaged.
         """
 
-    def write(self, folder: str, originals: Sequence[Original]) -> str:
-        """Write the placeholders of files of one commit, and return their root.
+    def write(self, folder: str, repo: str, revision: str, files: Sequence[tuple[str, int, str]]) -> str:
+        """Write the placeholders of files of one commit of a repository, and return their root.
 
         Args:
             folder: the folder of all placeholders on this machine.
-            originals: the files that they stand for.
+            repo: the repository.
+            revision: the commit.
+            files: the path, the number of bytes and the etag of each file.
 
         Raises:
             AccessDenied: the folder cannot be written.

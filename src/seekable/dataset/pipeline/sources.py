@@ -19,7 +19,7 @@ from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
 from seekable.index.companions import is_remote, shown_path
 from seekable.index.index_location import hub_folder
-from seekable.storage.far import Original, far
+from seekable.storage.far import far
 from seekable.storage.listing import Found
 from seekable.storage.trust import is_below
 
@@ -159,9 +159,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
 def _hub_files(files: FileSet, first: int, own: list[_File]) -> _Folder:
     hub, revision = "", ""
     for number, entry in enumerate(own, start=first):
-        meant = far().placeholders.original(files.path(number))
-        hub, revision = meant.repo, meant.revision
-        entry.hub_size, entry.etag = meant.size, meant.etag
+        hub, revision, entry.hub_size, entry.etag = far().placeholders.original(files.path(number))
     return _Folder(own, hub=hub, revision=revision)
 
 
@@ -237,11 +235,9 @@ def _from_hub(folder: _Folder, roots: Roots, where: str) -> Found:
         message = f"{where}: expected a repository of the Hub and a commit (got {repo!r} and {revision!r})"
         raise CorruptState(message)
     names = tuple(_checked_name(file.name, where) for file in folder.files)
-    originals = [
-        Original(repo, revision, name, file.hub_size or 0, file.etag or "")
-        for name, file in zip(names, folder.files, strict=True)
-    ]
-    return Found(far().placeholders.write(hub_folder(roots.index_dir), originals), names)
+    sizes = [(file.hub_size or 0, file.etag or "") for file in folder.files]
+    files = [(name, *facts) for name, facts in zip(names, sizes, strict=True)]
+    return Found(far().placeholders.write(hub_folder(roots.index_dir), repo, revision, files), names)
 
 
 def _checked_name(name: str, where: str) -> str:
