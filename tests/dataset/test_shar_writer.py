@@ -291,7 +291,7 @@ def test_a_package_that_is_missing_is_named(
     for package, module in (("soundfile", "shar_audio"), ("lilcom", "shar_payloads")):
         monkeypatch.setitem(sys.modules, package, None)
         proxy = optional(package, extra="audio")
-        monkeypatch.setattr(f"seekable.writing.{module}.{package}", proxy)
+        monkeypatch.setattr(f"seekable.formats.shar.{module}.{package}", proxy)
     field = "vector" if kind == "lilcom" else "recording"
     given = cut(0, custom={"vector": {**VECTOR, "data": np.arange(3.0)}})
     writer = sk.SharWriter(tmp_path, {field: kind}, include_cuts=False, compress_jsonl=False)
