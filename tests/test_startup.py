@@ -15,7 +15,7 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_MODULES = 124
+MOST_MODULES = 125
 MOST_OF_A_STATE = 10
 LATE = frozenset(
     {

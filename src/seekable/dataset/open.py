@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from seekable._arguments import checked_count, checked_flag
-from seekable._lazy import lazy
 from seekable.dataset.open_source import Opening
 from seekable.dataset.source_kinds import shown_source
 from seekable.errors import InvalidArgument
 from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import Indexing
 from seekable.storage.asked import checked_asked, has_addresses
+from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.decoder import Decode
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote import open_addresses
     from seekable.storage.asked import Asked
-else:
-    open_addresses = lazy("seekable.remote.open_addresses")
 
 __all__ = ["open"]
 
@@ -243,7 +240,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     opening = Opening(options, indexing, format, key, partitions, suffix, open_one, is_sampled)
     if not has_addresses(source) and not any(given is not None for given in stores.values()):
         return opening.dataset(source)
-    with open_addresses.mounted(source, index_dir=index_dir, refresh=refresh, **stores) as renamed:
+    with far().opened(source, index_dir=index_dir, refresh=refresh, **stores) as renamed:
         return opening.dataset(renamed)
 
 
