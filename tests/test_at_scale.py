@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +29,8 @@ from seekable.index.entry import Entry
 from seekable.index.index_location import find_index
 from seekable.loader import checkpoint_files
 from seekable.nodes.saved_rows import keep_unnamed
-from seekable.remote import output_files
 from seekable.remote.simulation import planned_reads, simulated_run
+from seekable.storage.local import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,9 +243,10 @@ def test_a_rank_reads_each_state_once_and_writes_one(
 
     def counted(path: str) -> bytes:
         read.append(path)
-        return output_files.read_file(path)
+        return LOCAL.read(path)
 
-    monkeypatch.setattr(checkpoint_files, "read_file", counted)
+    local = SimpleNamespace(names=LOCAL.names, size=LOCAL.size, has_folder=LOCAL.has_folder, read=counted)
+    monkeypatch.setattr(checkpoint_files, "output_of", lambda _: local)
     for loader in loaders:
         path = sk.save_state(tmp_path, loader)
         assert os.path.getsize(path) < 200

@@ -30,6 +30,7 @@ from seekable.nodes.kinds import KINDS, node_class
 from seekable.nodes.sources.sequence_source import SequenceSource, SupportsItems
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
+from seekable.storage.local import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -526,12 +527,16 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyte
     sk.open(data).filter(where=[("id", "<", 9)]).save(tmp_path / "p.json")
     before = (tmp_path / "p.json").read_bytes()
 
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    write = LOCAL.write
+    for full in (".json", ".u64"):
 
-    for module in ("pipeline_file", "row_files"):
+        def fail(path: str, data: bytes, full: str = full) -> None:
+            if path.endswith(full):
+                raise OSError(28, "No space left on device")
+            write(path, data)
+
         with monkeypatch.context() as patch:
-            patch.setattr(sys.modules[f"seekable.dataset.pipeline.{module}"], "write_file", fail)
+            patch.setattr(LOCAL, "write", fail)
             with pytest.raises(OSError, match="No space"):
                 sk.open(data).filter(where=[("id", "<", 7)]).save(tmp_path / "p.json")
         assert (tmp_path / "p.json").read_bytes() == before

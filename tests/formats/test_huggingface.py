@@ -11,7 +11,7 @@ import pytest
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
-from seekable.remote.hub_folders import data_files
+from seekable.formats.hub_folders import data_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from tests.kaldi.holder_cases import dumped
 
 import seekable as sk
 from seekable import kaldi
-from seekable.remote.web_file import WebFile
+from seekable.formats.kaldi.files.web_file import WebFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

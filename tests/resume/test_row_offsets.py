@@ -19,7 +19,7 @@ from tests.hub import Repo, Warm, environment, serving
 from tests.resume.datasets import Batches, rows_in, source, through_json
 
 import seekable as sk
-from seekable.dataset import specs
+from seekable.remote import hub_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,9 +155,9 @@ def test_the_example_of_the_hub_word_for_word(tmp_path: Path, monkeypatch: pytes
         for name, data in files.items():
             (tmp_path / repo).mkdir(parents=True, exist_ok=True)
             (tmp_path / repo / name).write_bytes(data)
-    parsed = specs._hub_spec
+    parsed = hub_files.hub_spec
     monkeypatch.setattr(
-        specs, "_hub_spec", lambda text: replace(parsed(text), repo=str(tmp_path / parsed(text).repo))
+        hub_files, "hub_spec", lambda text: replace(parsed(text), repo=str(tmp_path / parsed(text).repo))
     )
     loader = mixed_of_page(document)
     resumed = sk.load_state(written(tmp_path / "checkpoint.json", {"step": 7, **document}), loader)

@@ -17,12 +17,12 @@ from seekable.formats.tokens.token_files import MEGATRON_SCHEME, TOKENS_SCHEME, 
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.index_location import Place, find_index
 from seekable.remote.open_addresses import mounted
-from seekable.remote.paths import status
 from seekable.remote.published import PublishedFolder
 from seekable.storage.access import Storage
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.listing import Found
 from seekable.storage.memory import bytes_in_words
+from seekable.storage.paths import status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
 from seekable.formats.shar.shar_source import DataSource
 from seekable.nodes.bases import leaves_of
-from seekable.remote.paths import exists
+from seekable.storage.paths import exists
 from seekable.viewer import figures
 from seekable.viewer.facts.as_in_files import as_in_files, sources_in_files
 from seekable.viewer.facts.file_sizes import file_sizes

@@ -52,7 +52,7 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
     """
     from seekable.cli.output import write_document
     from seekable.loader.checkpoint_files import generations_in, read_saved
-    from seekable.remote.output_files import output_path
+    from seekable.storage.local import output_path
     from seekable.viewer.facts.saved_state import state_document
 
     if (offsets := _row_offsets(path)) is not None:
@@ -95,8 +95,8 @@ def diff(
 def _row_offsets(path: str) -> list[RowOffset] | None:
     """Return the row of each source in a checkpoint with ``resume_state``; None for any other path."""
     from seekable.loader.checkpoint_files import read_json
-    from seekable.remote.paths import is_file
     from seekable.resume.row_offsets import offsets_in
+    from seekable.storage.paths import is_file
 
     document = read_json(path) if is_file(path) else {}
     is_one = "seekable" not in document and document.get("resume_state") is not None

@@ -196,7 +196,7 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         before: the number of tokens that an earlier call had written.
     """
     from seekable.formats.tokens.tokenizing.store_document import document_of
-    from seekable.remote.output_files import output_path
+    from seekable.storage.local import output_path
     from seekable.viewer.facts.documents import json_safe
 
     store = document_of(output_path(folder))
@@ -226,12 +226,12 @@ def _bytes_below(folder: str) -> int:
     """Return the bytes of all files below a folder, but for those whose names begin with a dot."""
     import os
 
-    from seekable.remote.output_files import file_sizes, list_names, output_path
-    from seekable.remote.paths import is_folder
+    from seekable.storage.local import output_of, output_path
+    from seekable.storage.paths import is_folder
 
     folder = output_path(folder)
-    sizes = file_sizes(folder)
-    below = [os.path.join(folder, name) for name in list_names(folder) if name not in sizes]
+    sizes = output_of(folder).sizes(folder)
+    below = [os.path.join(folder, name) for name in output_of(folder).names(folder) if name not in sizes]
     found = sum(size for name, size in sizes.items() if not name.startswith("."))
     return found + sum(
         _bytes_below(path) for path in below if not os.path.basename(path).startswith(".") and is_folder(path)

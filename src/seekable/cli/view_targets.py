@@ -12,7 +12,7 @@ from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
 from seekable.errors import InvalidArgument, SeekableError
 from seekable.loader.checkpoint_files import generations_in
-from seekable.remote.paths import exists
+from seekable.storage.paths import exists
 from seekable.viewer.facts.loss_log import read_loss_log
 from seekable.viewer.facts.pipelines import Batches, made_by, pipeline_of
 from seekable.viewer.opened import Opened, OpenPipeline, free_name, opened_of, safe_name

@@ -20,6 +20,7 @@ from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.slice import cut
+from seekable.storage.far import far
 from seekable.writing.methods import WriteMethods
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key as keys
     from seekable.nodes.keys import key_sequence, lookup
     from seekable.nodes.keys.key_sequence import KeySequence
-    from seekable.remote import store_reads as reads
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -46,7 +46,6 @@ else:
     columns_schema = lazy("seekable.nodes.columns.schema")
     keys = lazy("seekable.nodes.keys.key")
     row_positions = lazy("seekable.nodes.row_positions")
-    reads = lazy("seekable.remote.store_reads")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
     stream_source = lazy("seekable.stream.source")
@@ -354,7 +353,7 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
         """
         lines = explained(self._node)
         if reads_objects(self._node):
-            lines += reads.store_reads(self._node)
+            lines += far().reads.facts(self._node)
         return "\n".join(lines)
 
     def stream(self, *, lanes: int | None = None, epochs: int | None = None, start: int = 0) -> Stream:

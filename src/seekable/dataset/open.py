@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable._arguments import explains_keywords
-from seekable._lazy import lazy
 from seekable.dataset.open_source import Opening
 from seekable.dataset.source_kinds import shown_source
 from seekable.errors import WrongType
@@ -16,6 +15,7 @@ from seekable.index.index_options import Index
 from seekable.index.opening import Indexing
 from seekable.storage.access import Storage
 from seekable.storage.asked import checked_asked, has_addresses
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.decoder import Decode
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote import open_addresses
     from seekable.storage.asked import Asked
-else:
-    open_addresses = lazy("seekable.remote.open_addresses")
 
 __all__ = ["open"]
 
@@ -175,7 +172,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     opening = Opening(options, indexing, _checked_name(format), value, key, how.sampled)
     if not has_addresses(checked) and not reach.is_for_stores:
         return opening.dataset(checked)
-    with open_addresses.mounted(checked, reach, index_dir=how.folder) as renamed:
+    with far().opened(checked, reach, index_dir=how.folder) as renamed:
         return opening.dataset(renamed)
 
 

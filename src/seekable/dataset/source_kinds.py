@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from seekable._lazy import lazy
 from seekable.nodes.display import listed
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from seekable.dataset import specs
@@ -18,19 +19,15 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import SourceOptions
     from seekable.formats.tokens import token_files
     from seekable.formats.tokens.tokenizing import store_document
-    from seekable.remote import open_addresses, paths
-    from seekable.remote.listing import find
-    from seekable.storage import addresses
+    from seekable.storage import addresses, paths
     from seekable.storage.asked import Asked
 else:
-    open_addresses = lazy("seekable.remote.open_addresses")
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.formats.tokens.token_files")
-    find = lazy("seekable.remote.listing.find")
     folders = lazy("seekable.formats.folders")
     unopened = lazy("seekable.formats.unopened")
     addresses = lazy("seekable.storage.addresses")
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
     store_document = lazy("seekable.formats.tokens.tokenizing.store_document")
 
 __all__ = ["has_spec", "may_be_shar", "shown_source", "spec_of_tokens"]
@@ -107,7 +104,7 @@ def _is_folder(path: str) -> bool:
     if not _is_stored(path):
         return os.path.isdir(path)
     unopened.refuse_unopened(path)
-    return not find.is_plain(path) and paths.is_folder(path)
+    return not far().is_plain(path) and paths.is_folder(path)
 
 
 def _names_in(folder: str) -> list[str]:
@@ -130,4 +127,4 @@ def shown_source(source: Asked | Mapping[str, Asked]) -> str:
 
 
 def _shown_item(text: str) -> str:
-    return open_addresses.shown_item(text) if "://" in text else text
+    return addresses.shown_item(text) if "://" in text else text

@@ -17,6 +17,7 @@ from seekable.formats.finding import find_files
 from seekable.formats.registry import without_their_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.storage.compression import COMPRESSED
+from seekable.storage.far import far
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -34,11 +35,8 @@ if TYPE_CHECKING:
     from seekable.formats.tar.wids_files import WidsSpec
     from seekable.formats.tokens import token_files
     from seekable.formats.tokens.token_files import TokensSpec
-    from seekable.remote import hub_files
-    from seekable.remote.hub_files import HubSpec
 else:
     energon_files = lazy("seekable.formats.tar.energon_files")
-    hub_files = lazy("seekable.remote.hub_files")
     idxpack_files = lazy("seekable.formats.shar.idxpack_files")
     validation = lazy("seekable.formats.kaldi.directory.validation")
     filenames = lazy("seekable.formats.kaldi.files.filenames")
@@ -65,21 +63,11 @@ _PACK_SUFFIX = ".idxpack"
 _SHAR = "shar:"
 """The beginning of the specs of Shar, which `seekable.formats.shar.shar_spec` opens."""
 
-_HUB_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
-
 _TEXT_FORM = "txt:PATH:COLUMN"
-
-_LOCAL = ("/", "./", "../", "~")
 
 _KALDI = frozenset({"ark", "scp"})
 
 _ITEMS = re.compile("[, ]")
-
-_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
-
-_REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
-
-_ADDRESS = re.compile(rf"hf://datasets/({_NAME}/{_NAME}(?:@[^/]+)?)(?:/.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +181,8 @@ def spec_of(source: object) -> Spec | None:
     if not isinstance(source, str) or os.path.lexists(source):
         return None
     if source.startswith((_HUB, _TEXT)):
-        return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
+        spec: Spec = far().spec(source) if source.startswith(_HUB) else _text_spec(source)
+        return spec
     if source.startswith((_DIRECTORY, _ENERGON, _WIDS, *_TOKENS)):
         return _spec_of_tool(source)
     if not _KALDI.isdisjoint(_ITEMS.split(source.partition(":")[0])):
@@ -254,45 +243,6 @@ def _text_spec(text: str) -> TextSpec:
         message = f"{text!r} is not complete: {_TEXT_FORM}, where COLUMN is the name of the column of lines"
         raise InvalidArgument(message)
     return TextSpec(text, path, column)
-
-
-def _hub_spec(text: str) -> HubSpec:
-    rest = text.removeprefix(_HUB)
-    if rest.startswith(_LOCAL):
-        repo, revision, split, column = _local_parts(text, rest)
-    else:
-        name, *others = rest.split(":", 2)
-        repo, at, found = name.partition("@")
-        split, column = [*others, "", ""][:2]
-        revision = found if at else None
-        if not _REPO.fullmatch(repo) or "--" in repo or ".." in repo or revision == "":
-            message = (
-                f"{text!r} names no repository: {name!r} is not NAMESPACE/NAME or NAMESPACE/NAME@REVISION. "
-                f"The form is {_HUB_FORM}; a folder of this machine begins with '/', './' or '~'"
-            )
-            raise InvalidArgument(message)
-    config, _, split = split.rpartition("/")
-    if not split or (column == "" and text.endswith(":")):
-        message = f"{text!r} is not complete: the form is {_HUB_FORM}"
-        raise InvalidArgument(message)
-    return hub_files.HubSpec(text, repo, revision, config or None, split, column or None)
-
-
-def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
-    """Return folder, revision, split and column; the longest part that is a folder counts as the folder."""
-    parts = rest.split(":")
-    for behind in (2, 1):
-        folder = os.path.abspath(os.path.expanduser(":".join(parts[:-behind])))
-        if len(parts) > behind and os.path.isdir(folder):
-            split, column = [*parts[-behind:], ""][:2]
-            return folder, None, split, column
-    if os.path.isdir(os.path.expanduser(rest)):
-        message = f"{text!r} is not complete: name the split behind the folder, such as {f'{text}:train'!r}"
-    elif (address := _ADDRESS.match(text)) is not None:
-        message = f"{text!r} is an address; name the split of its repository: 'hf:{address.group(1)}:SPLIT'"
-    else:
-        message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_HUB_FORM}"
-    raise InvalidArgument(message)
 
 
 def refuse_specs_among(source: object) -> None:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import Bad
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote import paths
+    from seekable.storage import paths
     from seekable.storage.asked import Asked
 else:
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = ["verify", "verify_sources"]
 

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from seekable._lazy import lazy
 from seekable.storage import listing
 from seekable.storage.asked import has_addresses
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.remote.listing import find
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Arrange, Found, Inspect
-else:
-    find = lazy("seekable.remote.listing.find")
 
 __all__ = ["find_files", "sampled_files"]
 
@@ -58,7 +55,7 @@ def find_files(
         WrongType: the source is neither a path nor a list of paths.
     """
     if has_addresses(asked):
-        return find.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange, kind=kind)
+        return far().find(asked, suffixes=suffixes, inspect=inspect, arrange=arrange, kind=kind)
     return listing.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange)
 
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from seekable.formats.tar import energon
     from seekable.formats.tokens import token_folders
-    from seekable.remote import paths
+    from seekable.storage import paths
     from seekable.storage.listing import Listing
 else:
     energon = lazy("seekable.formats.tar.energon")
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
     token_folders = lazy("seekable.formats.tokens.token_folders")
 
 __all__ = ["OTHER_TOOLS", "TOKEN_LISTS", "Folder", "OtherTool", "inspect_folder", "of_one_kind"]

@@ -22,16 +22,15 @@ from seekable.storage.compression import COMPRESSED, compression_of, uncompresse
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.formats import folders, unopened
+    from seekable.formats import folders, hub_folders, unopened
     from seekable.formats.source_options import Pipes
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.remote import hub_folders
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Found, Listing
 else:
     folders = lazy("seekable.formats.folders")
-    hub_folders = lazy("seekable.remote.hub_folders")
+    hub_folders = lazy("seekable.formats.hub_folders")
     unopened = lazy("seekable.formats.unopened")
 
 __all__ = [

@@ -18,6 +18,7 @@ from seekable.errors import IndexStale
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.units import damaged_error
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far, is_far
 from seekable.storage.files import regular_only, write_atomically
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from seekable.index import object_digests
     from seekable.index.entry import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import object_ranges, placeholder
-    from seekable.remote.index import object_file, object_versions, remote_file
     from seekable.storage import addresses, compressed, seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
@@ -35,11 +34,6 @@ else:
     addresses = lazy("seekable.storage.addresses")
     compressed = lazy("seekable.storage.compressed")
     object_digests = lazy("seekable.index.object_digests")
-    object_file = lazy("seekable.remote.index.object_file")
-    object_versions = lazy("seekable.remote.index.object_versions")
-    object_ranges = lazy("seekable.remote.object_ranges")
-    placeholder = lazy("seekable.remote.placeholder")
-    remote_file = lazy("seekable.remote.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
 
 __all__ = [
@@ -77,22 +71,22 @@ def open_unmapped(
     """
     kind = compression_of(path)
     points = None if kind is None else _points(part.folder, content, path)
-    if "://" in path:
-        version = None
+    if is_far(path):
+        version: str | None = None
         if part.by_version:
-            version = object_versions.version_of(part.folder, path[len(part.root) + 1 :], mtime_ns)
+            version = far().builds.version_of(part.folder, path[len(part.root) + 1 :], mtime_ns)
         digests = object_digests.ObjectDigests(part.folder, content, size)
-        ref = object_ranges.object_ref(
+        return far().reads.open(
             path,
-            size=size,
-            identity=mtime_ns,
+            (size, mtime_ns),
+            kind=kind,
+            points=points,
             version=version,
             cache=part.cache,
             digests=digests if object_digests.has_digests(size) else None,
         )
-        return object_file.ObjectFile(ref, kind=kind, points=points)
     if remote:
-        return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+        return far().placeholders.open(path, (size, mtime_ns), kind=kind, points=points)
     assert kind is not None
     assert points is not None
     return compressed.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
@@ -110,7 +104,7 @@ def shown_path(path: str) -> str:
     """Return the name of a file in messages: its path, or its address in a store or on the Hub."""
     if "://" in path:
         return addresses.shown(path)
-    return placeholder.display_path(path) if may_hold_placeholders(path) else path
+    return far().placeholders.shown(path) if may_hold_placeholders(path) else path
 
 
 def path_of_shown(roots: Sequence[str], path: str) -> str:
@@ -127,12 +121,12 @@ def path_of_shown(roots: Sequence[str], path: str) -> str:
         shown = f"{addresses.shown(root)}/" if "://" in root else ""
         if shown and path.startswith(shown):
             return f"{root}/{path[len(shown) :]}"
-    return placeholder.path_of_display(roots, path) if any(map(is_remote, roots)) else path
+    return far().placeholders.path_of_shown(roots, path) if any(map(is_remote, roots)) else path
 
 
 def is_remote(root: str) -> bool:
     """Return True if a root is a folder of placeholders."""
-    return may_hold_placeholders(root) and placeholder.is_placeholder_folder(root)
+    return may_hold_placeholders(root) and far().placeholders.is_folder(root)
 
 
 def has_points(folder: str, content: int) -> bool:

@@ -21,8 +21,8 @@ from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import each_file, refreshed, row_numbers
 from seekable.index.units import UNIT_SHIFT
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use
-from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,17 +33,12 @@ if TYPE_CHECKING:
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
-    from seekable.remote import mounts
-    from seekable.remote.index import object_file, remote_file
     from seekable.storage import addresses
     from seekable.storage.cache_choice import CacheChoice
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")
     companions = lazy("seekable.index.companions")
-    mounts = lazy("seekable.remote.mounts")
-    object_file = lazy("seekable.remote.index.object_file")
-    remote_file = lazy("seekable.remote.index.remote_file")
 
 __all__ = ["FileSet", "combine"]
 
@@ -85,7 +80,7 @@ class FileSet:
     def __reduce__(self) -> tuple[Any, ...]:
         opened = self._opened
         parts = self._parts if opened is None else tuple(refreshed(part) for part in opened.parts)
-        mounted = (mounts.mounts_of(part.root for part in parts),) if self.has_objects else ()
+        mounted = (far().passport(part.root for part in parts),) if self.has_objects else ()
         return FileSet, (parts, self._kept_open, *mounted)
 
     @property
@@ -144,7 +139,7 @@ class FileSet:
         """True if a file is an object of a store, or of the Hub without a copy on this machine."""
         if self._has_objects is None:
             self._has_objects = any("://" in part.root for part in self._parts) or (
-                self.has_placeholders and remote_file.are_on_hub(map(self.path, range(len(self))))
+                self.has_placeholders and far().placeholders.are_elsewhere(map(self.path, range(len(self))))
             )
         return self._has_objects
 
@@ -183,7 +178,7 @@ class FileSet:
     def data_size(self, file: int) -> int:
         """Return the number of bytes of a file; of a placeholder, of the file that it stands for."""
         path = self.path(file)
-        size = remote_file.read_remote_size(path) if may_hold_placeholders(path) else None
+        size = far().placeholders.size(path) if may_hold_placeholders(path) else None
         return int(self.sizes[file]) if size is None else size
 
     def path(self, file: int) -> str:
@@ -284,9 +279,7 @@ class FileSet:
         """
         mapped = self.mapped(file)
         mapped.check()
-        if self.has_remote and isinstance(mapped, object_file.ObjectFile):
-            return mapped.source
-        return MappedRanges(mapped, path=mapped.name)
+        return mapped.source
 
     def bytes_of(self, file: int, row: int) -> memoryview:
         """Return the bytes from a record to the next one, after a check of the file.

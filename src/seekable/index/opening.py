@@ -25,6 +25,7 @@ from seekable.index.status import RACY_NS, FileStatus, file_status
 from seekable.index.surveyor import ReadsSideFiles
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 from seekable.storage.files import stat_file, stat_files
 
 if TYPE_CHECKING:
@@ -39,19 +40,13 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote.index import object_versions, publishing, remote_file
-    from seekable.remote.listing import find
     from seekable.storage import cache_choice as choice
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
     choice = lazy("seekable.storage.cache_choice")
     cluster = lazy("seekable.parallel.cluster")
-    find = lazy("seekable.remote.listing.find")
-    object_versions = lazy("seekable.remote.index.object_versions")
-    remote_file = lazy("seekable.remote.index.remote_file")
     parts = lazy("seekable.index.build.parts")
-    publishing = lazy("seekable.remote.index.publishing")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["Indexing", "find_indexed", "open_files"]
@@ -99,7 +94,7 @@ class Indexing:
     def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
         """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
         if self.publish:
-            publishing.check_roots(run.root for run in found)
+            far().builds.check_publishable(run.root for run in found)
         files = open_files(
             found,
             scanner,
@@ -110,9 +105,11 @@ class Indexing:
             most_bytes=self.most_bytes,
         )
         if self.publish:
-            for published in publishing.publish(files):
-                LOG.info(published.in_words())
-        return object_versions.pinned(files) if self.by_version else files
+            for published in far().builds.publish(files):
+                LOG.info(published)
+        if self.by_version:
+            files = far().builds.by_version(files)
+        return files
 
 
 def open_files(
@@ -227,7 +224,7 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
 
 def _stat(root: str, numbers: dict[str, int]) -> _Files:
     if "://" in root:
-        return _Files(root, numbers, *find.status_columns(root, list(numbers)))
+        return _Files(root, numbers, *far().looks(root, list(numbers)))
     pairs = ((status.st_size, status.st_mtime_ns) for status in stat_files(root, numbers))
     found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
     return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
@@ -369,7 +366,7 @@ def _tasks(index: _Index, scanner: Finder) -> Iterator[parts.FileToIndex]:
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
         remote = None
         if not is_table_indexer(scanner) and may_hold_placeholders(paths[file]):
-            remote = remote_file.read_remote_size(paths[file])
+            remote = far().placeholders.size(paths[file])
         yield parts.FileToIndex(
             index.folder, index.files.root, names[file], paths[file], size, mtime_ns, remote
         )

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.index.surveyor import SideFile
-    from seekable.remote import paths
+    from seekable.storage import paths
 else:
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = ["changed_beside"]
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable._lazy import lazy
-from seekable.loader.batches import dataset_batches, fetched_ahead, is_cache_shared
+from seekable.loader.batches import dataset_batches, fetched_ahead
+from seekable.nodes.bases import caches_of
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -132,7 +134,7 @@ class DatasetSource:
     @property
     def _fetches_for_workers(self) -> bool:
         """True if this process fetches what the jobs read of object stores in other processes."""
-        return is_cache_shared(self.pipeline)
+        return any(far().reads.is_cache_shared(cache) for cache in caches_of(self.pipeline))
 
 
 @final

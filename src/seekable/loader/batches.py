@@ -11,9 +11,9 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.collate import takes_columns
-from seekable.nodes.bases import caches_of
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import reads_ahead
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,14 +25,10 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import record_batches as tables
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
-    from seekable.remote import object_bytes
-    from seekable.remote.cache import disk_cache
 
     Int64s = NDArray[np.int64]
     Collate = Callable[[list[Any]], Any] | None
 else:
-    object_bytes = lazy("seekable.remote.object_bytes")
-    disk_cache = lazy("seekable.remote.cache.disk_cache")
     tables = lazy("seekable.nodes.columns.record_batches")
 
 __all__ = [
@@ -40,7 +36,6 @@ __all__ = [
     "Stretch",
     "dataset_batches",
     "fetched_ahead",
-    "is_cache_shared",
     "stretches",
 ]
 
@@ -171,11 +166,6 @@ def _only_holes(here: Cursor, records: int) -> str:
     )
 
 
-def is_cache_shared(dataset: Node) -> bool:
-    """Return True if the processes of this machine share what they fetch of a dataset, in a cache on disk."""
-    return any(disk_cache.disk_cache(choice) is not None for choice in caches_of(dataset))
-
-
 def fetched_ahead(batches: Iterator[Batch], dataset: Node, steps: Steps, cursor: Cursor) -> Iterator[Batch]:
     """Yield batches that other processes make, and fetch meanwhile what the next of them are read from.
 
@@ -188,7 +178,7 @@ def fetched_ahead(batches: Iterator[Batch], dataset: Node, steps: Steps, cursor:
         steps: the division of its positions into batches.
         cursor: the place of the first batch.
     """
-    plans = object_bytes.PlansAhead(_planned_stretches(dataset, steps, cursor))
+    plans = far().reads.ahead(_planned_stretches(dataset, steps, cursor))
     for stretch, _ in plans:
         for _, stop, _, _ in stretch.batches(steps):
             plans.read_to(stop)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
-from seekable.remote.output_files import file_size, folder_exists, list_names, output_path, read_file
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
 from seekable.state.stream_document import State, StreamState, merged, parse_state
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import TEMPORARY_SUFFIX
+from seekable.storage.local import output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -220,8 +220,8 @@ def read_saved(path: str | os.PathLike[str], storage_options: Mapping[str, Any] 
 def read_state(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Saved:
     """Return what `read_saved` does, but for what lies beside the state, which is large for many files."""
     path = output_path(path, storage_options)
-    is_file = file_size(path) is not None and not os.path.isdir(path)
-    if not is_file and folder_exists(path):
+    is_file = output_of(path).size(path) is not None and not os.path.isdir(path)
+    if not is_file and output_of(path).has_folder(path):
         found = resumable(generations_in(path))
         if not found:
             message = f"there is no saved state in {shown(path)!r}: sk.save_state writes them"
@@ -238,7 +238,7 @@ def read_state(path: str | os.PathLike[str], storage_options: Mapping[str, Any] 
 
 def generations_in(folder: str) -> list[Generation]:
     """Return the generations of states in a folder, oldest first; none if there is no such folder."""
-    return generations(list_names(folder)) if folder_exists(folder) else []
+    return generations(output_of(folder).names(folder)) if output_of(folder).has_folder(folder) else []
 
 
 def read_generation(folder: str, generation: Generation) -> State:
@@ -319,7 +319,7 @@ def read_json(path: str) -> dict[str, Any]:
         CorruptState: the file holds something else.
     """
     try:
-        document = json.loads(read_file(path))
+        document = json.loads(output_of(path).read(path))
     except IsADirectoryError:
         message = f"{shown(path)} is a folder, and a state is a file: remove it, or name another one"
         raise CorruptState(message) from None
@@ -370,7 +370,7 @@ def with_files_beside(saved: Saved) -> Saved:
 
 def _read_if_there(folder: str, name: str) -> dict[str, Any] | None:
     path = os.path.join(folder, name)
-    return read_json(path) if file_size(path) is not None else None
+    return read_json(path) if output_of(path).size(path) is not None else None
 
 
 def _parsed(document: Mapping[str, Any], path: str) -> State:

@@ -35,20 +35,12 @@ from seekable.loader.compatibility import described
 from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.remote.output_files import (
-    delete_file,
-    file_size,
-    list_names,
-    make_folder,
-    output_path,
-    read_file,
-    write_file,
-)
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
 from seekable.state.stream_document import parse_state
 from seekable.storage.addresses import is_address, shown
+from seekable.storage.local import output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -155,16 +147,18 @@ def save_state(
     keep = checked_count("keep", keep, least=1)
     _check_loader(loader)
     folder = output_path(folder, storage_options)
-    make_folder(folder)
+    output_of(folder).make_folder(folder)
     # The description lies beside the states, once for all of them.
     state = loader.state_dict(partial=True, rows=False)
     description = os.path.join(folder, description_name(state["fingerprint"]))
-    if file_size(description) is None:
-        write_file(description, canonical_json(described(_pipeline_of(loader), parse_state(state))))
+    if output_of(description).size(description) is None:
+        output_of(description).write(
+            description, canonical_json(described(_pipeline_of(loader), parse_state(state)))
+        )
     if loader.rank == 0:
         _write_source_paths(os.path.join(folder, source_paths_name(state["fingerprint"])), loader)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
-    write_file(path, canonical_json(state))
+    output_of(path).write(path, canonical_json(state))
     if not is_address(folder):
         _remove_torn(folder, written=path)
     _remove_old(folder, state, rank=loader.rank, ranks=loader.world_size, keep=keep)
@@ -209,7 +203,7 @@ def load_state(
     resume = checked_resume(resume)
     _check_loader(loader)
     folder = output_path(folder, storage_options)
-    is_file = file_size(folder) is not None and not os.path.isdir(folder)
+    is_file = output_of(folder).size(folder) is not None and not os.path.isdir(folder)
     if not is_file and not has_state(folder):
         log_anew(f"no saved state in {shown(folder)}")
         return False
@@ -263,9 +257,9 @@ def _write_source_paths(path: str, loader: Stateful) -> None:
     """Write the paths of the files of the sources, unless the file has them already."""
     noted = canonical_json(source_paths_of(_pipeline_of(loader)))
     with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # writing says that it is a folder
-        if read_file(path) == noted:
+        if output_of(path).read(path) == noted:
             return
-    write_file(path, noted)
+    output_of(path).write(path, noted)
 
 
 def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int, keep: int) -> None:
@@ -275,7 +269,7 @@ def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int,
     files of other pipelines. It stays while no generation up to this step is usable. Where no generation is
     complete, those of a dataset with a file of this rank are usable, and of old ones only this file goes.
     """
-    step, names = state["step"], list_names(folder)
+    step, names = state["step"], output_of(folder).names(folder)
     found = generations(names)
     alone = "lanes" not in state and not any(each.complete for each in found)
     usable = [each for each in found if each.step <= step and (each.complete or (alone and each.has(rank)))]
@@ -292,7 +286,9 @@ def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int,
                 removed.update(_of_other_pipelines(folder, generation, state["fingerprint"]))
             if usable and generation.step > step:
                 removed.add(generation.name_of(rank))
-        each_at_once(delete_file, [os.path.join(folder, name) for name in removed & {*generation.names}])
+        each_at_once(
+            output_of(folder).delete, [os.path.join(folder, name) for name in removed & {*generation.names}]
+        )
 
 
 def _is_left(generation: Generation, step: int, usable: Sequence[Generation]) -> bool:
@@ -328,7 +324,7 @@ def _remove_torn(folder: str, *, written: str) -> None:
             path = os.path.join(folder, name)
             with contextlib.suppress(FileNotFoundError):
                 if os.stat(path).st_mtime < youngest:
-                    delete_file(path)
+                    output_of(path).delete(path)
 
 
 def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:

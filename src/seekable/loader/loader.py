@@ -24,6 +24,7 @@ from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     import os
@@ -36,11 +37,9 @@ if TYPE_CHECKING:
     from seekable.loader.steps import End
     from seekable.loader.when import Coming
     from seekable.nodes import row_positions
-    from seekable.remote.fetching import fetcher as fetching
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
-    fetching = lazy("seekable.remote.fetching.fetcher")
     row_positions = lazy("seekable.nodes.row_positions")
     step_plan = lazy("seekable.loader.step_plan")
     when = lazy("seekable.loader.when")
@@ -330,7 +329,7 @@ class Loader(Positioned):
             "wait_seconds": progress.waited_seconds,
         }
         if progress.state.reads_objects:
-            return {**counts, "remote": fetching.fetcher().report()}
+            return {**counts, "remote": far().reads.report()}
         return counts
 
     def close(self) -> None:

@@ -19,9 +19,9 @@ from contextlib import nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from seekable._lazy import lazy
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.nodes.provenance import of_places
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
-    from seekable.remote import object_bytes
-else:
-    object_bytes = lazy("seekable.remote.object_bytes")
 
 
 __all__ = [
@@ -183,7 +180,7 @@ def held(plan: Plan, ranges: Iterator[FileRanges] | None = None) -> AbstractCont
     """
     if not plan.from_stores:
         return _NOTHING
-    return object_bytes.Holding(plan.ranges() if ranges is None else ranges)
+    return far().reads.holding(plan.ranges() if ranges is None else ranges)
 
 
 _NOTHING = nullcontext()

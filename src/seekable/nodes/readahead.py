@@ -9,7 +9,7 @@ import itertools
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from seekable._lazy import lazy
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
-    from seekable.remote import object_bytes
-else:
-    object_bytes = lazy("seekable.remote.object_bytes")
+    from seekable.storage.far import PlansAhead
 
 __all__ = [
     "ReadAhead",
@@ -49,7 +47,7 @@ _TIMED_SECONDS = 0.5
 class ReadAhead:
     """Announces the reads of a plan ahead of a reader that goes from its start to its end."""
 
-    def __init__(self, plan: Plan, fetching: object_bytes.PlansAhead[Any, Plan] | None = None) -> None:
+    def __init__(self, plan: Plan, fetching: PlansAhead[Any, Plan] | None = None) -> None:
         """Start at the beginning of the plan.
 
         Args:
@@ -82,7 +80,7 @@ def reads_ahead(
     """
     for item, plan in planned:
         if fetches and plan.from_stores:
-            fetching = object_bytes.PlansAhead(itertools.chain([(item, plan)], planned))
+            fetching = far().reads.ahead(itertools.chain([(item, plan)], planned))
             yield from ((each, made, ReadAhead(made, fetching)) for each, made in fetching)
             return
         yield item, plan, ReadAhead(plan)

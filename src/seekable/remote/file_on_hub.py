@@ -9,8 +9,7 @@ from seekable.errors import MissingDependency
 from seekable.remote.hub import hub
 from seekable.remote.object_ranges import ObjectRanges, object_ref
 from seekable.remote.stores.store import identity_of
-from seekable.storage.mapped import MappedFile
-from seekable.storage.ranges import MappedRanges
+from seekable.storage.mapped import MappedFile, MappedRanges
 
 if TYPE_CHECKING:
     from seekable.remote.fetching.wants import ObjectRef

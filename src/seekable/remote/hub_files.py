@@ -1,8 +1,9 @@
-"""The files of a Hub spec, ready to be indexed: files of a local folder, or placeholders."""
+"""Specs of the Hub, and their files, ready to be indexed: files of a local folder, or placeholders."""
 
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,7 +32,18 @@ if TYPE_CHECKING:
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["HubSpec", "hub_files"]
+__all__ = ["HubSpec", "hub_files", "hub_spec"]
+
+_HUB = "hf:"
+_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
+
+_LOCAL = ("/", "./", "../", "~")
+
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
+
+_REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
+
+_ADDRESS = re.compile(rf"hf://datasets/({_NAME}/{_NAME}(?:@[^/]+)?)(?:/.*)?")
 
 _TEXT_COLUMN = "text"
 """The column of lines of text, as the package ``datasets`` names it."""
@@ -144,6 +156,54 @@ class HubSpec(Spec):
     def is_local(self) -> bool:
         """True if the repository is a folder of this machine."""
         return self.repo.startswith("/")
+
+
+def hub_spec(text: str) -> HubSpec:
+    """Return a spec ``hf:...``, parsed.
+
+    Raises:
+        InvalidArgument: it is incomplete, or names no repository and no folder.
+
+    Example:
+        >>> hub_spec("hf:me/web@v1:train:text").revision
+        'v1'
+    """
+    rest = text.removeprefix(_HUB)
+    if rest.startswith(_LOCAL):
+        repo, revision, split, column = _local_parts(text, rest)
+    else:
+        name, *others = rest.split(":", 2)
+        repo, at, found = name.partition("@")
+        split, column = [*others, "", ""][:2]
+        revision = found if at else None
+        if not _REPO.fullmatch(repo) or "--" in repo or ".." in repo or revision == "":
+            message = (
+                f"{text!r} names no repository: {name!r} is not NAMESPACE/NAME or NAMESPACE/NAME@REVISION. "
+                f"The form is {_FORM}; a folder of this machine begins with '/', './' or '~'"
+            )
+            raise InvalidArgument(message)
+    config, _, split = split.rpartition("/")
+    if not split or (column == "" and text.endswith(":")):
+        message = f"{text!r} is not complete: the form is {_FORM}"
+        raise InvalidArgument(message)
+    return HubSpec(text, repo, revision, config or None, split, column or None)
+
+
+def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
+    """Return folder, revision, split and column; the longest part that is a folder counts as the folder."""
+    parts = rest.split(":")
+    for behind in (2, 1):
+        folder = os.path.abspath(os.path.expanduser(":".join(parts[:-behind])))
+        if len(parts) > behind and os.path.isdir(folder):
+            split, column = [*parts[-behind:], ""][:2]
+            return folder, None, split, column
+    if os.path.isdir(os.path.expanduser(rest)):
+        message = f"{text!r} is not complete: name the split behind the folder, such as {f'{text}:train'!r}"
+    elif (address := _ADDRESS.match(text)) is not None:
+        message = f"{text!r} is an address; name the split of its repository: 'hf:{address.group(1)}:SPLIT'"
+    else:
+        message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_FORM}"
+    raise InvalidArgument(message)
 
 
 def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tuple[tuple[Found, ...], Format]:

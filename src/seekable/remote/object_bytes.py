@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Generic, final
 
 import numpy as np
 
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants, by_place
 from seekable.remote.index.object_file import wants_of
+from seekable.storage.far import Item, Planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seekable._typing import Int64s
-    from seekable.nodes.file_ranges import FileRanges
     from seekable.remote.cache.held_ranges import Held
+    from seekable.storage.far import Ranges
 
 __all__ = [
     "BUDGETS",
@@ -32,23 +33,6 @@ __all__ = [
     "wants",
 ]
 
-Item = TypeVar("Item")
-
-
-class _Plan(Protocol):
-    """A plan, as far as its bytes are concerned."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def bytes(self) -> int: ...
-
-    def slice(self, start: int, stop: int) -> _Plan: ...
-
-    def ranges(self) -> Iterator[FileRanges]: ...
-
-
-Read = TypeVar("Read", bound=_Plan)
 
 _FEWEST_CHUNK_ROWS, _MOST_CHUNK_ROWS, _CHUNK_BYTES = 64, 4096, 8 << 20
 """The records whose ranges are found together; the bytes of a chunk are wanted until all of it was read."""
@@ -74,12 +58,12 @@ _NEAR_BYTES, _TOGETHER_BYTES = 16 << 10, 256 << 10
 that begin in different pieces of so many bytes of an object, which are needed at different times."""
 
 
-def wants(ranges: Iterable[FileRanges]) -> Wants:
+def wants(ranges: Iterable[Ranges]) -> Wants:
     """Return those of some ranges that are of objects of stores and are not in memory, as one."""
     return Wants.joined([wants_of(each.files, each.which, each.starts, each.ends) for each in ranges])
 
 
-def fetched(ranges: Iterable[FileRanges]) -> Held | None:
+def fetched(ranges: Iterable[Ranges]) -> Held | None:
     """Fetch ranges of objects of stores together.
 
     Returns:
@@ -105,16 +89,16 @@ class _Chunk:
 
 
 @final
-class PlansAhead(Generic[Item, Read]):
+class PlansAhead(Generic[Item, Planned]):
     """Plans that are made ahead of their reading, so that their bytes are fetched meanwhile.
 
     Args:
         planned: the plans in the order of reading, each with something that comes back with it.
     """
 
-    def __init__(self, planned: Iterator[tuple[Item, Read]]) -> None:
+    def __init__(self, planned: Iterator[tuple[Item, Planned]]) -> None:
         self._planned = planned
-        self._plans: deque[tuple[Item, Read]] = deque()
+        self._plans: deque[tuple[Item, Planned]] = deque()
         self._chunks: deque[_Chunk] = deque()
         self._fetcher = fetcher()
         self._look = self._fetcher.ahead()
@@ -128,7 +112,7 @@ class PlansAhead(Generic[Item, Read]):
         self._read_bytes = self._read_ranges = 0
         """The bytes and ranges that were read since ranges were last given to the look-ahead."""
 
-    def __iter__(self) -> Iterator[tuple[Item, Read]]:
+    def __iter__(self) -> Iterator[tuple[Item, Planned]]:
         try:
             while self._plans or self._plan_one():
                 item, plan = self._plans.popleft()
@@ -258,7 +242,7 @@ class Holding:
 
     __slots__ = ("_held", "_ranges")
 
-    def __init__(self, ranges: Iterable[FileRanges]) -> None:
+    def __init__(self, ranges: Iterable[Ranges]) -> None:
         """Take ranges; entering the context fetches them."""
         self._ranges = ranges
         self._held: Held | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -13,18 +13,17 @@ from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
 from seekable.storage import addresses
-from seekable.storage.cache_choice import chosen_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.remote.cache.held_ranges import Held
-    from seekable.remote.fetching.wants import Digests
     from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.far import Digests
 
     _Key = tuple[str, int, int, str | None, CacheChoice | None, Digests | None]
 
-__all__ = ["ObjectRanges", "object_ranges", "object_ref", "places_ahead"]
+__all__ = ["ObjectRanges", "object_ref", "places_ahead"]
 
 _STRIDES = 4
 """The number of reads that show a stride: this many in about equal strides are no chance."""
@@ -34,18 +33,6 @@ _AHEAD = 12
 
 _MOST_UNEQUAL = 2
 _FAR = 4 << 20
-
-
-class _Version(Protocol):
-    """The size and the identity of an object."""
-
-    @property
-    def size(self) -> int:
-        """The number of bytes of the object."""
-
-    @property
-    def mtime_ns(self) -> int:
-        """The number made of its etag."""
 
 
 @final
@@ -147,17 +134,6 @@ def object_ref(
     if ref is None:
         ref = _refs.setdefault(key, ObjectRef(path, Pin(size, identity, version=version), cache, digests))
     return ref
-
-
-def object_ranges(path: str, version: _Version) -> ObjectRanges:
-    """Return the byte ranges of an object; they are kept in the cache of the dataset that is being opened.
-
-    Args:
-        path: its address.
-        version: the size and the identity that it must have.
-    """
-    ref = object_ref(path, size=version.size, identity=version.mtime_ns, cache=chosen_cache())
-    return ObjectRanges(ref)
 
 
 _refs: WeakValueDictionary[_Key, ObjectRef] = WeakValueDictionary()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.index.index_location import listings_folder
+from seekable.storage.addresses import ADDRESS_INSIDE
 from seekable.storage.asked import address_of_path, has_addresses
 
 if TYPE_CHECKING:
@@ -19,22 +19,16 @@ if TYPE_CHECKING:
 
     from seekable.remote import mounts
     from seekable.remote.listing import known
-    from seekable.storage import addresses
     from seekable.storage import cache_choice as choice
     from seekable.storage.access import Storage
     from seekable.storage.asked import Asked
-
-    Source = Asked | Mapping[str, Asked]
+    from seekable.storage.far import Source
 else:
     choice = lazy("seekable.storage.cache_choice")
-    addresses = lazy("seekable.storage.addresses")
     mounts = lazy("seekable.remote.mounts")
     known = lazy("seekable.remote.listing.known")
 
-__all__ = ["mounted", "shown_item"]
-
-_ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+)://")
-"""The beginning of an address, alone or behind the scheme of a spec (``shar:s3://bucket/cuts``)."""
+__all__ = ["mounted"]
 
 _OTHERS = frozenset({"hf", "file"})
 """The schemes of other readers."""
@@ -74,12 +68,6 @@ def mounted(
         yield renamed
 
 
-def shown_item(text: str) -> str:
-    """Return an item of a source as messages have it: an address without its secrets."""
-    found = _ADDRESS.search(text)
-    return text if found is None else text[: found.start()] + addresses.shown(text[found.start() :])
-
-
 def _renamed(source: Source, rename: Callable[[str], str]) -> Source:
     """Return a source whose items are renamed."""
     if isinstance(source, Mapping):
@@ -112,7 +100,7 @@ def _mount(text: str, *, storage_options: Mapping[str, Any] | None, storage: obj
 
     A path without a scheme is one of the file system, where the user gave one.
     """
-    found = _ADDRESS.search(text)
+    found = ADDRESS_INSIDE.search(text)
     if found is None and storage is not None:
         return mounts.mount(text, storage_options, storage)
     if found is None or found[1].lower() in _OTHERS:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import xxhash
 
 from seekable._lazy import lazy
-from seekable.storage.addresses import is_address, parse
+from seekable.storage.addresses import parse
 from seekable.storage.files import cache_folder, make_private_folder
 
 if TYPE_CHECKING:
@@ -39,12 +39,13 @@ _swept: set[str] = set()
 def scratch_folder(folder: str) -> str:
     """Return the local folder for what is not for readers: locks, unfinished files, states.
 
-    Of a local folder it is the folder itself. Of an address it is one in the cache folder of this user, which
-    is made if it does not exist. The first call of a process removes those that were not used for 60 days
-    and whose locks are free: no call has continued what was written there.
+    It is in the cache folder of this user, and is made if it does not exist. The first call of a process
+    removes those that were not used for 60 days and whose locks are free: no call has continued what was
+    written there.
+
+    Args:
+        folder: the address of a folder.
     """
-    if not is_address(folder):
-        return folder
     place = f"{folder} {mounts.options_of(folder).place(parse(folder).scheme)}"
     root = os.path.join(cache_folder(), "writing")
     made = os.path.join(root, xxhash.xxh3_128_hexdigest(place.encode()))

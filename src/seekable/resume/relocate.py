@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.registry import format_named
 from seekable.index.catalog import read_table, whole_segments
@@ -17,6 +16,7 @@ from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index
 from seekable.index.indexed_files import indexed_files
 from seekable.storage.addresses import is_web, plain_name
+from seekable.storage.far import far
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.nodes.files.leaf import FilesLeaf
-    from seekable.remote.listing import find
-else:
-    find = lazy("seekable.remote.listing.find")
 
 __all__ = ["FileSpan", "find_again"]
 
@@ -169,7 +166,8 @@ def _statuses(root: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
         DataNotFound: a file does not exist.
     """
     if "://" in root:
-        yield from find.statuses(root, names)
+        sizes, identities = far().looks(root, names)
+        yield from zip(sizes.tolist(), identities.tolist(), strict=True)
         return
     for name in names:
         status = stat_file(os.path.join(root, name))

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from seekable.errors import InvalidArgument
 
 __all__ = [
+    "ADDRESS_INSIDE",
     "SUFFIX_MARK",
     "Address",
     "UrlSecrets",
@@ -23,7 +24,11 @@ __all__ = [
     "plain_name",
     "secrets_of",
     "shown",
+    "shown_item",
 ]
+
+ADDRESS_INSIDE = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+)://")
+"""The beginning of an address, alone or behind the scheme of a spec (``shar:s3://bucket/cuts``)."""
 
 SUFFIX_MARK = "~"
 """The character between a bucket or host and the suffix that ``mounts`` adds; no name of either has it."""
@@ -161,6 +166,17 @@ def shown(path: str) -> str:
         scheme, _, rest = path.partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
     return str(found._replace(authority=found.authority.partition(SUFFIX_MARK)[0]))
+
+
+def shown_item(text: str) -> str:
+    """Return an item of a source as messages have it: an address, also behind a spec, without its secrets.
+
+    Example:
+        >>> shown_item("shar:https://me:pw@host/cuts")
+        'shar:https://host/cuts'
+    """
+    found = ADDRESS_INSIDE.search(text)
+    return text if found is None else text[: found.start()] + shown(text[found.start() :])
 
 
 def plain_name(root: str, name: str) -> str:

@@ -21,7 +21,7 @@ import threading
 import weakref
 from functools import partial
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable.errors import IndexStale
 from seekable.storage.files import unreadable_error
@@ -30,7 +30,9 @@ from seekable.storage.map_file import map_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MOST_OPEN_FILES", "MappedFile", "OpenFiles", "View", "most_maps", "next_use"]
+    from seekable.storage.ranges import RangeSource
+
+__all__ = ["MOST_OPEN_FILES", "MappedFile", "MappedRanges", "OpenFiles", "View", "most_maps", "next_use"]
 
 MOST_OPEN_FILES = 128
 """The number of files that a source keeps open by default; of files that were closed the maps stay longer."""
@@ -137,6 +139,11 @@ class MappedFile:
             _descriptors.discard(descriptor)
             os.close(descriptor)
 
+    @property
+    def source(self) -> RangeSource:
+        """The bytes of the file for a reader of ranges; the caller has called `check`."""
+        return MappedRanges(self, path=self.name)
+
     def advise(self, start: int, end: int) -> None:
         """Let the operating system fetch some bytes, without waiting for them."""
         if not _ADVISES:
@@ -190,6 +197,28 @@ class MappedFile:
         ):
             raise _stale(self, status)
         self._change_ns = status.st_ctime_ns
+
+
+@final
+class MappedRanges:
+    """Byte ranges of a memory-mapped file. The caller must have called ``mapped.check()``."""
+
+    __slots__ = ("_view", "path", "size")
+
+    def __init__(self, mapped: MappedFile, *, path: str | None = None) -> None:
+        """Read from a memory-mapped file.
+
+        Args:
+            mapped: the file.
+            path: its name in error messages, if not its own path.
+        """
+        self.path = mapped.path if path is None else path
+        self.size = mapped.size
+        self._view = mapped.view
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return a slice of the memory map."""
+        return self._view[start:stop]
 
 
 class OpenFiles:

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from numpy.typing import NDArray
 
-    from seekable.storage.mapped import MappedFile
 
 __all__ = [
     "DescriptorRanges",
     "HashedRanges",
-    "MappedRanges",
     "PositionedFile",
     "RangeFile",
     "RangeSource",
@@ -64,28 +62,6 @@ class RangeSource(Protocol):
         Raises:
             IndexStale: the file is not the one that was indexed.
         """
-
-
-@final
-class MappedRanges:
-    """Byte ranges of a memory-mapped file. The caller must have called ``mapped.check()``."""
-
-    __slots__ = ("_view", "path", "size")
-
-    def __init__(self, mapped: MappedFile, *, path: str | None = None) -> None:
-        """Read from a memory-mapped file.
-
-        Args:
-            mapped: the file.
-            path: its name in error messages, if not its own path.
-        """
-        self.path = mapped.path if path is None else path
-        self.size = mapped.size
-        self._view = mapped.view
-
-    def range(self, start: int, stop: int) -> memoryview:
-        """Return a slice of the memory map."""
-        return self._view[start:stop]
 
 
 @final

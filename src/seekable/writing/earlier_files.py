@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, StateMismatch
-from seekable.remote.output_files import delete_file, file_size, list_names
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
+from seekable.storage.local import output_of
 from seekable.writing.finished_files import recorded
 from seekable.writing.manifest import differences, new_manifest, read_manifest
 
@@ -94,7 +94,7 @@ def _has_files(target: Target, manifest: Manifest) -> bool:
     if manifest.finished or os.path.isdir(target.lanes):
         return True
     names = manifest.identity.names(target)
-    return target.file is None and any(names.holds(name) for name in list_names(target.folder))
+    return target.file is None and any(names.holds(name) for name in target.output.names(target.folder))
 
 
 def begun(
@@ -116,16 +116,18 @@ def begun(
     before = read_manifest(target.manifest)
     removed: list[str] = []
     if target.file is not None:
-        is_there = file_size(target.path) is not None if target.mounts else os.path.lexists(target.path)
+        is_there = (
+            target.output.size(target.path) is not None if target.mounts else os.path.lexists(target.path)
+        )
         removed = [target.path] if is_there else []
     elif before is not None:
         names = before.identity.names(target)
-        removed = [target.join(name) for name in list_names(target.folder) if names.holds(name)]
+        removed = [target.join(name) for name in target.output.names(target.folder) if names.holds(name)]
     _refuse_sources(removed, reads)
     if before is not None:
         unend(target.folder, before.identity.ending)
     for path in removed:
-        delete_file(path)
+        output_of(path).delete(path)
     target.remove_lanes()
     manifest = new_manifest(identity, settled, run=secrets.token_hex(8) if target.mounts else "")
     file.write(manifest)
@@ -135,7 +137,7 @@ def begun(
 def unend(folder: str, names: Sequence[str]) -> None:
     """Remove the files of an ending, the last one first; those that are not there do no harm."""
     for name in reversed(names):
-        delete_file(os.path.join(folder, name))
+        output_of(folder).delete(os.path.join(folder, name))
 
 
 def _refuse_sources(removed: Sequence[str], reads: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable.remote.output_files import file_size, file_sizes, list_names, local_copies
+from seekable.storage.local import output_of
 from seekable.writing.manifest import Shards
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["finished", "recorded", "rows_in", "total_size"]
 def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
     """Return the rows and bytes of the files that a manifest lists and that still have that size."""
     names = manifest.identity.names(target)
-    sizes = file_sizes(target.folder) if target.mounts else None
+    sizes = target.output.sizes(target.folder) if target.mounts else None
 
     def size_of(number: int) -> int | None:
         files = (names.name(number), *names.beside(number))
@@ -42,7 +42,7 @@ def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, 
     """
     shards, there = manifest.identity.names(target), recorded(target, manifest)
     assert isinstance(shards, Shards)
-    for name in set(list_names(target.folder)):
+    for name in set(target.output.names(target.folder)):
         number = shards.number(name)
         # A recorded file of another size was damaged after it was written.
         if number is None or number in manifest.finished:
@@ -63,12 +63,12 @@ def rows_in(form: FileFormat, path: str, beside: Sequence[str]) -> int | None:
         path: the path of the file.
         beside: the paths of the files that belong to it, which exist.
     """
-    with local_copies([path, *beside]) as (copy, *others):
+    with output_of(path).local([path, *beside]) as (copy, *others):
         return form.rows_in(copy, beside=others)
 
 
 def total_size(paths: Iterable[str]) -> int | None:
     """Return the number of bytes of some files; None if one of them is not there."""
-    sizes = [file_size(path) for path in paths]
+    sizes = [output_of(path).size(path) for path in paths]
     found = [size for size in sizes if size is not None]
     return sum(found) if len(found) == len(sizes) else None

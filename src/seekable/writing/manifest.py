@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from seekable.errors import CorruptState, IndexStale, InvalidArgument
-from seekable.remote.output_files import file_stat, read_file, replace_file, write_file
 from seekable.storage.addresses import is_address, shown
+from seekable.storage.local import output_of
 from seekable.storage.named_files_json import decode_names, encode_names
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def read_manifest(path: str) -> Manifest | None:
         OSError: the folder cannot be read.
     """
     try:
-        manifest = decode_names(read_file(path), Manifest)
+        manifest = decode_names(output_of(path).read(path), Manifest)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -283,7 +283,8 @@ class ManifestFile:
             path: the path or the address of the manifest.
         """
         self._path = path
-        self._there = file_stat(path) if is_address(path) else None
+        self._output = output_of(path)
+        self._there = self._output.seen(path)
         self._writer = secrets.token_hex(8) if is_address(path) else ""
 
     def write(self, manifest: Manifest) -> None:
@@ -295,11 +296,8 @@ class ManifestFile:
         ordered = dict(sorted(manifest.finished.items()))
         whole = msgspec.structs.replace(manifest, finished=ordered, writer=self._writer)
         data = encode_names(whole, indented=True)
-        if not is_address(self._path):
-            write_file(self._path, data)
-            return
         try:
-            self._there = replace_file(self._path, data, old=self._there)
+            self._there = self._output.replace(self._path, data, old=self._there)
         except (FileExistsError, IndexStale) as error:
             message = (
                 f"another process, perhaps on another machine, writes the files beside {shown(self._path)!r} "

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.formats.file_format import FileFormat
-    from seekable.remote.mounts import Mounts
     from seekable.writing.laned_items import LanedItems, LaneRun
 
 __all__ = ["LaneAnswer", "LaneWork", "MergeAnswer", "MergeWork", "PartWriter", "TookTooLong"]
@@ -105,7 +104,7 @@ class PartWriter:
         form: FileFormat,
         division: PartSlots,
         tally: Counter,
-        mounts: Mounts | None = None,
+        mounts: object = None,
     ) -> None:
         self._items = items
         self._form = form

@@ -8,31 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_count
-from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, WrongType
 from seekable.formats.registry import SUFFIXES
-from seekable.remote.output_files import (
-    file_size,
-    list_names,
-    output_path,
-    read_file,
-    write_file,
-)
-from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import is_address, parse, shown
+from seekable.storage.far import far
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
+from seekable.storage.local import LOCAL, output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from seekable.formats.file_format import FileFormat
-    from seekable.remote import mounts
-    from seekable.remote.mounts import Mounts
-
-else:
-    mounts = lazy("seekable.remote.mounts")
+    from seekable.storage.far import Output
 
 __all__ = ["Target", "checked_rows_per_file", "made_folder", "target_of", "unfinished_name"]
 
@@ -66,7 +55,7 @@ class Target:
     hidden_suffix: str = ""
     """The end of the names of the manifest, of the lock and of the folder of lanes, see `FileFormat`."""
 
-    mounts: Mounts | None = None
+    mounts: object = None
     """Of an address, the options of its store, which the processes that write need; None for a local path."""
 
     @property
@@ -92,7 +81,12 @@ class Target:
     @property
     def scratch(self) -> str:
         """The local folder for the lock, for unfinished files and for lanes; of a local target the folder."""
-        return scratch_folder(self.folder)
+        return self.output.scratch(self.folder)
+
+    @property
+    def output(self) -> Output:
+        """What writes the files, and reads them again."""
+        return output_of(self.folder)
 
     def join(self, name: str) -> str:
         """Return the path of a file in the folder."""
@@ -112,7 +106,7 @@ class Target:
             InvalidArgument: there is other data.
         """
         if self.file is not None:
-            is_there = file_size(self.path) is not None if self.mounts else os.path.lexists(self.path)
+            is_there = self.output.size(self.path) is not None if self.mounts else os.path.lexists(self.path)
             if is_there and not is_ours(self.file):
                 message = (
                     f"{shown(self.path)!r} exists, and was not written by such a call: name another file, or "
@@ -159,13 +153,13 @@ class Target:
             return
         path = os.path.join(self.lanes, _RUN)
         try:
-            if read_file(path) == run.encode():
+            if LOCAL.read(path) == run.encode():
                 return
         except FileNotFoundError:
             pass
         self.remove_lanes()
         os.makedirs(self.lanes)
-        write_file(path, run.encode())
+        LOCAL.write(path, run.encode())
 
     def remove_lanes(self, *, but: str | None = None) -> None:
         """Remove the folder in which lanes keep their states and unfinished parts, if there is one.
@@ -184,7 +178,7 @@ class Target:
     def _other_names(self, is_ours: Callable[[str], bool], suffix: str) -> list[str]:
         """Return the names of data files in the folder that are not ours."""
         if is_address(self.folder):
-            names = [name for name in list_names(self.folder) if not name.startswith((".", "_"))]
+            names = [name for name in self.output.names(self.folder) if not name.startswith((".", "_"))]
             return sorted(name for name in names if name.endswith((*_DATA, suffix)) and not is_ours(name))
         try:
             runs = find_files(self.folder, suffixes={*_DATA, suffix})
@@ -217,7 +211,7 @@ def target_of(
         raise WrongType(message)
     given = os.fsdecode(path)
     whole = output_path(path, storage_options)
-    used = mounts.mounts_of([whole]) if is_address(whole) else None
+    used = far().passport([whole]) if is_address(whole) else None
     is_folder = given.endswith(os.sep) or os.path.isdir(whole) or (is_address(whole) and not parse(whole).key)
     if is_folder or not whole.lower().endswith((*_DATA, form.suffix)):
         return Target(whole, None, form.hidden_suffix, used), form

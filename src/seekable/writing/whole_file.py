@@ -11,10 +11,9 @@ import xxhash
 
 from seekable.errors import WrongType
 from seekable.formats.file_format import UnwritableRecord
-from seekable.remote.output_files import place_file
-from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import is_address
 from seekable.storage.files import create_new
+from seekable.storage.local import output_of
 from seekable.writing.target import unfinished_name
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def write_whole(
             size = sum(_synced(each, lasting=to_disk) for each in (file, *others))
         for target, made in reversed(temporary.items()):
             if lasting:
-                place_file(made, target)
+                output_of(target).place(made, target)
             else:
                 os.replace(made, target)
     except OSError as error:
@@ -87,7 +86,7 @@ def write_whole(
 
 def _temporary_path(path: str, token: str) -> str:
     folder, name = os.path.split(path)
-    return os.path.join(scratch_folder(folder), unfinished_name(name, token))
+    return os.path.join(output_of(folder).scratch(folder), unfinished_name(name, token))
 
 
 def _synced(file: BinaryIO, *, lasting: bool) -> int:

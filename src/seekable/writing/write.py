@@ -10,7 +10,6 @@ from seekable.errors import InvalidArgument
 from seekable.formats.file_format import Origin
 from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
-from seekable.remote.output_files import file_size, folder_exists
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.addresses import shown
 from seekable.storage.asked import has_addresses
@@ -69,7 +68,7 @@ def _write(
     watch: Watch,
 ) -> Written:
     # Checked before the folder is made: most mistakes show here.
-    manifest = kept(target, identity, policy) if folder_exists(target.folder) else None
+    manifest = kept(target, identity, policy) if target.output.has_folder(target.folder) else None
     if manifest is not None and (before := _complete(target, manifest, form.ending)):
         if source.records is not None:
             watch(source.records)
@@ -132,7 +131,7 @@ def _identity(source: Source, form: FileFormat, rows_per_file: int | None) -> Id
 
 def _complete(target: Target, manifest: Manifest, ending: Ending | None) -> Written | None:
     """Return the description of the files if an earlier call has finished all of them, else None."""
-    if any(file_size(target.join(name)) is None for name in manifest.identity.ending):
+    if any(target.output.size(target.join(name)) is None for name in manifest.identity.ending):
         return None
     if ending is not None and ending.replaces_parts:
         return _replaced(target, manifest, ending, kept=len(ending.data))

@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, final
 
-from seekable.remote.output_files import list_names
 from seekable.writing.finished_files import rows_in, total_size
 from seekable.writing.whole_file import content_digest
 
@@ -78,7 +77,7 @@ class WrittenParts:
             damaged: the numbers of the other files that were noted.
         """
         self.finished.update(there)
-        for name in () if self.is_one_file else list_names(self._target.folder):
+        for name in () if self.is_one_file else self._target.output.names(self._target.folder):
             part = self._names.number(name)
             if part is None or part in self.finished or part in damaged:
                 continue

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.remote.listing.key_store import BUCKET, mounted_keys
 
 from seekable.errors import DataNotFound, SeekableError
-from seekable.remote import paths
 from seekable.remote.listing import find, folder, glob_keys, known
-from seekable.storage import listing
+from seekable.storage import listing, paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +155,7 @@ def test_the_folder_of_a_published_index_is_not_listed() -> None:
 
 def test_a_folder_is_listed_once_in_a_block() -> None:
     with mounted_keys({f"d{number}/x.jsonl" for number in range(4)} | {"a.jsonl"}) as store:
-        with paths.listing_once():
+        with known.listing_once():
             assert find.find_files(f"{BUCKET}/d*/*.jsonl", suffixes=SUFFIXES)[0].names == tuple(
                 f"d{number}/x.jsonl" for number in range(4)
             )
@@ -204,7 +203,7 @@ def test_many_files_of_one_folder_are_listed_and_few_are_asked_for() -> None:
 def test_a_list_of_many_objects_is_asked_for_together() -> None:
     names = [f"{number}.jsonl" for number in range(500)]
     with mounted_keys(set(names)) as store:
-        with paths.listing_once():
+        with known.listing_once():
             found = find.find_files([f"{BUCKET}/{name}" for name in names], suffixes=SUFFIXES)
         assert found[0].names == tuple(names)
         assert store.requests == ["list_folder "]
@@ -220,7 +219,7 @@ def test_objects_of_many_folders_are_asked_for_together(monkeypatch: pytest.Monk
         return stat_each(paths)
 
     monkeypatch.setattr(folder, "stat_each", counted)
-    with mounted_keys(set(names)) as store, paths.listing_once():
+    with mounted_keys(set(names)) as store, known.listing_once():
         found = find.find_files([f"{BUCKET}/{name}" for name in names], suffixes=SUFFIXES)
         assert [run.names for run in found] == [("x.jsonl",)] * 50
         assert len(store.requests) == 50

@@ -24,10 +24,10 @@ from seekable.errors import (
 )
 from seekable.parallel.processes import WorkerProcesses
 from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_of
-from seekable.remote.output_files import file_size
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.store import Pin
 from seekable.storage.addresses import parse, shown
+from seekable.storage.local import output_of
 
 if TYPE_CHECKING:
     from http.server import BaseHTTPRequestHandler
@@ -294,7 +294,7 @@ def test_a_library_that_a_file_system_lacks_is_said_at_once() -> None:
 
     fsspec.register_implementation("lacking", Lacking, clobber=True)
     with pytest.raises(MissingDependency, match=r"lacking:// needs a library .* Unable to load libjvm"):
-        file_size("lacking://host/a.bin")
+        output_of("lacking://host").size("lacking://host/a.bin")
     assert len(made) == 1
 
 

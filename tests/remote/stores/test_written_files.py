@@ -19,8 +19,7 @@ import seekable as sk
 from seekable.errors import AccessDenied
 from seekable.remote import scratch_folders
 from seekable.remote.mounts import mount, store_of
-from seekable.remote.output_files import read_file
-from seekable.remote.scratch_folders import scratch_folder
+from seekable.storage.local import output_of
 from seekable.writing.manifest import Identity, ManifestFile, new_manifest
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def objects(address: str) -> dict[str, bytes]:
 
     found = asyncio.run(names())
     root = address.removesuffix(key)
-    return {name.removeprefix(f"{key}/"): read_file(f"{root}{name}") for name in found}
+    return {name.removeprefix(f"{key}/"): output_of(root).read(f"{root}{name}") for name in found}
 
 
 def local_files(folder: Path) -> dict[str, bytes]:
@@ -193,11 +192,11 @@ def test_what_writes_left_on_this_machine_is_removed_when_it_is_old_and_not_lock
     os.utime(root / "used" / "lanes" / "piece")
     with filelock.FileLock(root / "held" / ".seekable-write.lock.idx"):
         os.utime(root / "held" / ".seekable-write.lock.idx", (long_ago, long_ago))
-        own = scratch_folder("s3://any/folder")
+        own = output_of("s3://any").scratch("s3://any/folder")
     assert {path.name for path in root.iterdir()} == {"held", "used", os.path.basename(own)}
     (root / "old").mkdir()
     os.utime(root / "old", (long_ago, long_ago))
-    assert scratch_folder("s3://any/folder") == own
+    assert output_of("s3://any").scratch("s3://any/folder") == own
     assert (root / "old").exists()
 
 

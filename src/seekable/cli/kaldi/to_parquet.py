@@ -74,7 +74,7 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
 
 def _check(out: str, *, overwrite: bool) -> None:
     from seekable.errors import InvalidArgument
-    from seekable.remote.paths import exists
+    from seekable.storage.paths import exists
 
     if exists(out) and not overwrite:
         message = f"{out!r} is there already: name another file, or replace it with --overwrite"

@@ -63,7 +63,7 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
     import os
 
     from seekable.cli.kaldi.targets import as_rspecifier, looks_like_a_table
-    from seekable.remote.paths import is_folder
+    from seekable.storage.paths import is_folder
 
     if script is not None and not repair:
         raise typer.BadParameter("--script is for --repair", param_hint="--script")

@@ -30,11 +30,11 @@ from seekable.errors import (
     UnsupportedFormat,
     WrongType,
 )
-from seekable.remote.output_files import make_folder, output_path, read_file, write_file
-from seekable.remote.paths import open_file
 from seekable.state.descriptions import difference
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
+from seekable.storage.local import output_of, output_path
+from seekable.storage.paths import open_file
 from seekable.writing.pipeline_code import paths_of
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def write_pipeline(node: Node, path: object, storage_options: Mapping[str, Any] 
         "sequences": writer.sequences,
         "nodes": writer.nodes,
     }
-    make_folder(os.path.dirname(whole))
+    output_of(whole).make_folder(os.path.dirname(whole))
     rows.write()
-    write_file(whole, indented(document))
+    output_of(whole).write(whole, indented(document))
 
 
 def _check_place(path: str, node: Node) -> None:
@@ -171,7 +171,7 @@ def _document(path: object, stores: Stores) -> tuple[str, dict[str, Any]]:
     place = stores.mounted(place) if is_address(place) else place
     named = shown(place)
     try:
-        text = read_file(place)
+        text = output_of(place).read(place)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         message = f"there is no file {named!r}: ds.save(path) writes one"
         raise DataNotFound(message) from None

@@ -17,8 +17,8 @@ import xxhash
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound
 from seekable.nodes.saved_rows import ROW_BYTES, KeptRows
-from seekable.remote.output_files import file_size, local_copy, make_folder, write_file
-from seekable.storage.addresses import is_address, shown
+from seekable.storage.addresses import shown
+from seekable.storage.local import output_of
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
@@ -70,9 +70,9 @@ class RowFiles:
             OSError: the folder cannot be written, or the disk is full.
         """
         if self._rows:
-            make_folder(self._folder)
+            output_of(self._folder).make_folder(self._folder)
         for digest, data in self._rows.items():
-            write_file(os.path.join(self._folder, f"{digest}{_SUFFIX}"), data)
+            output_of(self._folder).write(os.path.join(self._folder, f"{digest}{_SUFFIX}"), data)
 
 
 class _RowFile(msgspec.Struct):
@@ -99,7 +99,7 @@ def kept_rows(document: Any, folder: str, where: str) -> KeptRows:
         message = f"{where}.file: expected a path below the folder of the pipeline file (got {said.file!r})"
         raise CorruptState(message)
     path = os.path.join(folder, said.file)
-    size = file_size(path)
+    size = output_of(path).size(path)
     if size is None:
         message = (
             f"{where}: there is no {shown(path)!r}, which holds the {said.count:,} rows that were chosen: "
@@ -112,9 +112,7 @@ def kept_rows(document: Any, folder: str, where: str) -> KeptRows:
             f"{said.count * ROW_BYTES:,}: it was cut or replaced; copy it again, or save the pipeline again"
         )
         raise CorruptState(message)
-    if is_address(path):
-        path = local_copy(path, size)
-    rows = KeptRows(path, said.count, said.digest, named=True)
+    rows = KeptRows(output_of(path).kept_local(path, size), said.count, said.digest, named=True)
     _check_digest(rows, where)
     return rows
 

@@ -17,10 +17,9 @@ import msgspec
 from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
-from seekable.index.companions import shown_path
+from seekable.index.companions import is_remote, shown_path
 from seekable.index.index_location import hub_folder
-from seekable.remote import placeholder
-from seekable.storage.files import regular_only
+from seekable.storage.far import far
 from seekable.storage.listing import Found
 from seekable.storage.trust import is_below
 
@@ -28,13 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.index.fileset import FileSet
-    from seekable.remote import mounts
-    from seekable.remote.listing import find
     from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
-    find = lazy("seekable.remote.listing.find")
-    mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["Roots", "Stores", "files_as_json", "found_files", "saved_entries"]
 
@@ -54,7 +49,7 @@ class Stores:
         """Return the address under which the files of a folder are named."""
         if self.storage_options is None and self.storage is None:
             return address
-        return mounts.mount(address, self.storage_options, self.storage)
+        return far().mount(address, self.storage_options, self.storage)
 
 
 class _File(msgspec.Struct, omit_defaults=True):
@@ -144,7 +139,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
     first = 0
     for root, _, count in files.runs:
         own = [_File(**next(entries)) for _ in range(count)]
-        if placeholder.is_placeholder_folder(root):
+        if is_remote(root):
             folders.append(_hub_files(files, first, own))
         else:
             is_address = "://" in root
@@ -164,11 +159,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
 def _hub_files(files: FileSet, first: int, own: list[_File]) -> _Folder:
     hub, revision = "", ""
     for number, entry in enumerate(own, start=first):
-        path = files.path(number)
-        with open(path, "rb", opener=regular_only) as file:
-            meant = placeholder.read_placeholder(path, file.read())
-        hub, revision = meant.repo, meant.revision
-        entry.hub_size, entry.etag = meant.size, meant.etag
+        hub, revision, entry.hub_size, entry.etag = far().placeholders.original(files.path(number))
     return _Folder(own, hub=hub, revision=revision)
 
 
@@ -227,7 +218,7 @@ def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
 def _sizes(root: str, names: Sequence[str]) -> list[int | None]:
     """Return the number of bytes of each file below a folder, None where there is no file."""
     if "://" in root:
-        return find.sizes(root, names)
+        return far().sizes(root, names)
     paths = [os.path.join(root, name) for name in names]
     return [os.stat(path).st_size if os.path.isfile(path) else None for path in paths]
 
@@ -243,21 +234,10 @@ def _from_hub(folder: _Folder, roots: Roots, where: str) -> Found:
     if not _REPO.fullmatch(repo) or not _COMMIT.fullmatch(revision) or "--" in repo or ".." in repo:
         message = f"{where}: expected a repository of the Hub and a commit (got {repo!r} and {revision!r})"
         raise CorruptState(message)
-    hub = hub_folder(roots.index_dir)
-    files = [
-        placeholder.HubFile(
-            hub,
-            repo,
-            revision,
-            _checked_name(file.name, where),
-            file.hub_size or 0,
-            file.etag or "",
-        )
-        for file in folder.files
-    ]
-    placeholder.write_placeholders(files)
-    root = os.path.join(placeholder.repo_folder(hub, repo), revision)
-    return Found(root, tuple(file.path for file in files))
+    names = tuple(_checked_name(file.name, where) for file in folder.files)
+    sizes = [(file.hub_size or 0, file.etag or "") for file in folder.files]
+    files = [(name, *facts) for name, facts in zip(names, sizes, strict=True)]
+    return Found(far().placeholders.write(hub_folder(roots.index_dir), repo, revision, files), names)
 
 
 def _checked_name(name: str, where: str) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, IndexStale, InvalidArgument
 from seekable.formats.kaldi.files.local_files import coding_by_name, missing_error
 from seekable.formats.kaldi.files.opening import open_named
@@ -33,10 +32,7 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.object_files import ObjectFiles
     from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.kaldi.script_lines import ScriptLine
-    from seekable.remote.index import object_file
     from seekable.storage.mapped import MappedFile, View
-else:
-    object_file = lazy("seekable.remote.index.object_file")
 
 __all__ = ["ENTRY", "EntryReader", "Wanted", "entry_keys", "owned"]
 
@@ -206,7 +202,7 @@ class EntryReader:
     def _of_version(self, line: ScriptLine, path: str) -> Any:
         """Return the object of a file of a store, of the version that was there when it was used first."""
         stored = self.files.mapped(path)
-        assert isinstance(stored, object_file.ObjectFile)
+        assert stored is not None  # A file of a store can always be read anywhere.
         first_bytes = self.files.first_bytes(whole=line.kind == "file")
         ranges = GrowingRanges(stored.source, first_bytes=first_bytes)
         if coding_by_name(path) if line.offset else ranges.coding(path):

@@ -18,7 +18,7 @@ from seekable.formats.kaldi.holders.registry import find_holder
 from seekable.formats.kaldi.objects.header import BINARY_HEADER
 from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE
 from seekable.formats.kaldi.script_lines import parse_line
-from seekable.remote import paths
+from seekable.storage import paths
 from seekable.storage.files import refuse_lfs_pointer
 
 if TYPE_CHECKING:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, SeekableError
 from seekable.formats.kaldi.files.local_files import coding_by_name
 from seekable.formats.kaldi.files.stored_file import is_stored
 from seekable.formats.kaldi.script_lines import parse_line
+from seekable.nodes.file_ranges import FileRanges
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.formats.kaldi.entry_reader import EntryReader
-    from seekable.remote.fetching import fetcher, wants
-    from seekable.remote.index import object_file
-else:
-    fetcher = lazy("seekable.remote.fetching.fetcher")
-    object_file = lazy("seekable.remote.index.object_file")
-    wants = lazy("seekable.remote.fetching.wants")
+    from seekable.storage.mapped import MappedFile
 
 __all__ = ["fetch_named"]
 
@@ -55,12 +52,24 @@ def fetch_named(reader: EntryReader, lines: Iterable[bytes]) -> list[object]:
     files = reader.files.stored(places)
     parts = []
     for path, stored in files.items():
-        assert isinstance(stored, object_file.ObjectFile)
         starts, counts = np.array(places[path], np.int64).T
         starts = np.minimum(starts, stored.size)
         stops = np.minimum(starts + counts, stored.size)
-        parts.append(wants.Wants((stored.ref,), np.zeros_like(starts), starts, stops))
+        parts.append(FileRanges.of(_OneFile(stored), np.zeros_like(starts), starts, stops))
     kept: list[object] = [files]
     with suppress(IndexStale, DataNotFound, AccessDenied):
-        kept.append(fetcher.fetcher().need(wants.Wants.joined(parts)))
+        kept.append(far().reads.fetched(parts))
     return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _OneFile:
+    """A file whose number is 0."""
+
+    file: MappedFile
+
+    def mapped(self, _: int, /) -> MappedFile:
+        return self.file
+
+    def path(self, _: int, /) -> str:
+        return self.file.path

@@ -15,23 +15,17 @@ from seekable.errors import AccessDenied, IndexStale
 from seekable.formats.kaldi.files.local_files import local_errors, missing_error
 from seekable.formats.kaldi.files.stored_file import mounted_beside
 from seekable.storage.cache_choice import chosen_cache
+from seekable.storage.far import far
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from seekable.remote import object_ranges, paths
-    from seekable.remote.index import object_file
-    from seekable.remote.listing import folder
-    from seekable.remote.stores.store import Stat
     from seekable.storage import addresses
     from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.far import Look
 else:
     addresses = lazy("seekable.storage.addresses")
-    folder = lazy("seekable.remote.listing.folder")
-    object_file = lazy("seekable.remote.index.object_file")
-    object_ranges = lazy("seekable.remote.object_ranges")
-    paths = lazy("seekable.remote.paths")
 
 __all__ = ["ObjectFiles"]
 
@@ -112,11 +106,11 @@ class ObjectFiles:
             missing.setdefault(addresses.parse(stored).mount, []).append((path, stored))
         for some in missing.values():
             with suppress(AccessDenied):
-                for (path, stored), each in zip(some, _statuses([name for _, name in some]), strict=True):
+                for (path, stored), each in zip(
+                    some, far().look_each([name for _, name in some]), strict=True
+                ):
                     if each is not None:
-                        found[path] = self._kept(
-                            path, partial(self._stored, stored, each.size, each.identity)
-                        )
+                        found[path] = self._kept(path, partial(self._stored, stored, each))
         return found
 
     def first_bytes(self, *, whole: bool) -> int:
@@ -144,8 +138,7 @@ class ObjectFiles:
     def _opened(self, path: str) -> MappedFile | None:
         if "://" in path:
             stored = mounted_beside(path, self._beside) if self._beside else path
-            version = paths.status(stored)
-            return self._kept(path, lambda: self._stored(stored, version.size, version.mtime_ns))
+            return self._kept(path, partial(self._stored, stored, far().look(stored)))
         for attempt in range(_MOST_ATTEMPTS):
             with local_errors(path, writing=False):
                 status = os.stat(path)
@@ -161,9 +154,8 @@ class ObjectFiles:
                     raise
         raise AssertionError
 
-    def _stored(self, path: str, size: int, identity: int) -> MappedFile:
-        ref = object_ranges.object_ref(path, size=size, identity=identity, cache=self._cache)
-        return object_file.ObjectFile(ref, kind=None, points=None)
+    def _stored(self, path: str, look: Look) -> MappedFile:
+        return far().reads.open(path, look, cache=self._cache)
 
     def _kept(self, path: str, make: Callable[[], MappedFile]) -> MappedFile:
         # A file that was changed gets a new number: the old one stays open until it is the oldest.
@@ -172,12 +164,6 @@ class ObjectFiles:
             self._known = {name: known for name, known in list(self._known.items()) if known()}
         self._known[path] = weakref.ref(mapped)
         return mapped
-
-
-def _statuses(names: list[str]) -> list[Stat | None]:
-    """Return the status of each of some files of one store, None of those that do not exist."""
-    found = folder.stat_each(names)
-    return [found[name] for name in names]
 
 
 def _map(path: str, size: int, mtime_ns: int) -> MappedFile:

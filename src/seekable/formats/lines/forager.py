@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.remote import paths
-    from seekable.remote.paths import PathStatus
+    from seekable.storage import paths
+    from seekable.storage.paths import PathStatus
 else:
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = ["INDEX", "NAMES", "NEEDED", "SAMPLES_PATH", "ForagerIndex", "is_of_tokens", "read_index"]
 

@@ -11,6 +11,7 @@ from seekable.errors import UnsupportedFormat
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
 from seekable.formats.sniff import check_is_text
 from seekable.index.digest import END_BYTES
+from seekable.storage.far import far
 from seekable.storage.files import shell_path
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from seekable.formats.lines import forager
     from seekable.formats.shar import idxpack, lhotse_index
     from seekable.index.scanner import ByteSource, OtherIndex
-    from seekable.remote.listing import find
 else:
-    find = lazy("seekable.remote.listing.find")
     forager = lazy("seekable.formats.lines.forager")
     idxpack = lazy("seekable.formats.shar.idxpack")
     pipeline = lazy("seekable.dataset.pipeline")
@@ -92,7 +91,7 @@ def _has_others(folder: str, names: Sequence[str]) -> tuple[bool, bool]:
     Those of Lhotse are looked for beside a few files alone, since each is a request: it makes them of all.
     """
     few = names[:: -(-len(names) // _FEW) or 1]
-    of_forager, *of_lhotse = find.sizes(folder, [forager.SAMPLES_PATH, *map(lhotse_index.index_path, few)])
+    of_forager, *of_lhotse = far().sizes(folder, [forager.SAMPLES_PATH, *map(lhotse_index.index_path, few)])
     return of_forager is not None, any(size is not None for size in of_lhotse)
 
 

@@ -22,10 +22,10 @@ from seekable.storage.natural_order import natural_key, natural_sorted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seekable.remote import paths
+    from seekable.storage import paths
     from seekable.storage.asked import Asked
 else:
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = [
     "CUTS",

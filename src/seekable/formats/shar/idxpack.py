@@ -13,7 +13,7 @@ from seekable._cached import cached
 from seekable.formats.shar.idxpack_tables import Collection, read_tables, refuse
 from seekable.formats.shar.lhotse_index import NUMBERS, consecutive_ranges
 from seekable.index.scanner import ALWAYS_NS, OtherOffsets
-from seekable.remote import paths
+from seekable.storage import paths
 from seekable.storage.files import read_or_map, unreadable_error
 
 if TYPE_CHECKING:

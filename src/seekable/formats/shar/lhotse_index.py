@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.remote import paths
+    from seekable.storage import paths
 else:
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = ["NUMBERS", "LhotseIndexes", "consecutive_ranges", "index_path"]
 

@@ -11,7 +11,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
 from seekable.formats.shar.shar_opening import open_shar
 from seekable.parallel.progress import progress_or_bar
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

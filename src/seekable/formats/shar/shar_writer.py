@@ -14,10 +14,9 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.shar.shar_cuts import UnwritableCut, encoded_cut
 from seekable.formats.shar.shar_layout import checked_layout
 from seekable.formats.shar.shar_shard import SharShard
-from seekable.remote.output_files import delete_file, list_names, output_path, place_file
-from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import shown
 from seekable.storage.files import create_new
+from seekable.storage.local import output_of, output_path
 from seekable.writing.target import made_folder, unfinished_name
 
 if TYPE_CHECKING:
@@ -211,7 +210,7 @@ class SharWriter:
 
     def _clear(self) -> None:
         """Remove the shards that are in the way, the cuts first, or refuse them."""
-        there = set(list_names(self._folder))
+        there = set(output_of(self._folder).names(self._folder))
         for pattern in self._layout.patterns:
             ending = r"(?:\.(?P<number>\d+))?" if self._suffix is None else re.escape(self._suffix)
             field, suffix = pattern.split(".%06d")
@@ -229,7 +228,7 @@ class SharWriter:
                         f"with overwrite=True, or begin behind its shards with shard_offset="
                     )
                     raise InvalidArgument(message)
-                delete_file(os.path.join(self._folder, name))
+                output_of(self._folder).delete(os.path.join(self._folder, name))
 
 
 def shard_name(pattern: str, ending: str) -> str:
@@ -268,7 +267,7 @@ class _WholeShard:
 
     def __init__(self, folder: str, layout: SharLayout, ending: str) -> None:
         token = secrets.token_hex(8)
-        scratch = scratch_folder(folder)
+        scratch = output_of(folder).scratch(folder)
         self._paths: list[tuple[str, str]] = []
         """For each file its temporary path and its path."""
         self._files: list[BinaryIO] = []
@@ -295,7 +294,7 @@ class _WholeShard:
             os.fsync(file.fileno())
             file.close()
         for temporary, path in reversed(self._paths):
-            place_file(temporary, path)
+            output_of(path).place(temporary, path)
 
     def drop(self) -> None:
         """Remove the files that have no name yet."""

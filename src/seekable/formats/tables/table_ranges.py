@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import CorruptRecord
 from seekable.formats.tables.table_plan import DecodeBlock, steps
 from seekable.nodes.file_ranges import FileRanges
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.tables.table_files import RowPlaces
     from seekable.formats.tables.table_rows import RowReader
-    from seekable.remote import object_bytes
-else:
-    object_bytes = lazy("seekable.remote.object_bytes")
 
 __all__ = ["table_ranges"]
 
@@ -59,9 +56,9 @@ def table_ranges(
     if not places.files.has_objects:
         yield _rows(places, single, rows, dense)
         return
-    with object_bytes.Holding([_tails(places, rows)]):
+    with far().reads.holding([_tails(places, rows)]):
         indexes = _indexes(places, single, rows)
-    with object_bytes.Holding([indexes]):
+    with far().reads.holding([indexes]):
         found = _rows(places, single, rows, dense)
     yield found
 

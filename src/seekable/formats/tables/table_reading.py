@@ -12,13 +12,13 @@ import numpy as np
 import xxhash
 
 from seekable._cached import cached
-from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.tables.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
 from seekable.formats.tables.table_ranges import table_ranges
 from seekable.nodes.columns.decode_column import DECODED, DECODERS, Unconvertible, cast_column, in_threads
 from seekable.nodes.columns.take_rows import take_pieces
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from seekable.formats.tables.table_rows import RowReader
     from seekable.nodes.columns.decode_column import DecodedRows, DecodeTable
     from seekable.nodes.conditions import Bounds, Where
-    from seekable.remote import object_bytes
 
 else:
-    object_bytes = lazy("seekable.remote.object_bytes")
     pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["UNPACKED", "Tables"]
@@ -207,7 +205,7 @@ class Tables:
             return nullcontext()
         missing = np.array([block for block, found in kept.items() if found is None], np.int64)
         lacking = rows[np.isin(self._blocks.blocks(rows), missing)]
-        return object_bytes.Holding(table_ranges(self.places, self.single, lacking, whole))
+        return far().reads.holding(table_ranges(self.places, self.single, lacking, whole))
 
     def _decode_block(self, block: int, decode: DecodeTable) -> DecodedRows | None:
         """Decode a block and keep it; None if a row of it is bad.

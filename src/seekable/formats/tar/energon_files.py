@@ -15,7 +15,7 @@ from seekable.formats.tar.energon import META, NOT_READ, read_energon, splits_in
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.select import Select
-from seekable.remote import paths
+from seekable.storage import paths
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from seekable.errors import IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.finding import find_files
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.unopened import refuse_unopened
-from seekable.remote import paths
-from seekable.storage import addresses, trust
+from seekable.storage import addresses, paths, trust
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format

@@ -13,7 +13,7 @@ import xxhash
 
 from seekable.errors import CorruptTokens, IndexStale, InvalidArgument
 from seekable.formats.tokens.words import SideFile
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from seekable.formats.tokens.token_folders import (
     token_names,
 )
 from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, FACTS, read_document
-from seekable.remote import paths
+from seekable.storage import paths
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:

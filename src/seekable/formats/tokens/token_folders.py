@@ -22,7 +22,7 @@ from seekable.formats.tokens.families.olmo import CSV_SUFFIX, is_mask
 from seekable.formats.tokens.families.safetensors import survey_safetensors
 from seekable.formats.tokens.families.tntidx import MAGIC as OLD_MAGIC
 from seekable.formats.tokens.token_file import head_of
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

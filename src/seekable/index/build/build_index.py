@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import IndexStale
 from seekable.index.build.build_progress import BuildProgress
@@ -34,23 +33,19 @@ from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage import addresses
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
+    from seekable.index.build.far_builds import FarBuilds
     from seekable.index.build.kept_parts import Answer
     from seekable.index.build.other_index import OtherIndexes
     from seekable.index.build.scan import PartScan, PartSummary
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote.index import adopt_published, early_fetch, pinned_object, transfer
-else:
-    adopt_published = lazy("seekable.remote.index.adopt_published")
-    early_fetch = lazy("seekable.remote.index.early_fetch")
-    pinned_object = lazy("seekable.remote.index.pinned_object")
-    transfer = lazy("seekable.remote.index.transfer")
 
 __all__ = []
 
@@ -131,8 +126,7 @@ def build(
         make_folder(folder, private=private)
     if any(task.is_object for task in tasks):
         tasks, found, others = _indexed_elsewhere(tasks, scanner, most_bytes=most_bytes)
-        announcement = transfer.check_transfer(transfer.transfer_of(tasks, scanner), most_bytes=most_bytes)
-        notices = (*notices, *found, *filter(None, [announcement]))
+        notices = (*notices, *found)
     else:
         others = find_others(tasks, scanner)
     size = sum(task.bytes for task in tasks)
@@ -172,7 +166,7 @@ def _indexed_elsewhere(
     with abandoned_at_errors(1, "seekable-look") as thread:
         # Each is a round trip to the store.
         looking = thread.submit(copy_context().run, find_others, tasks, scanner)
-        left, notices = adopt_published.adopt_published(tasks, scanner, most_bytes=most_bytes)
+        left, notices = far().builds.before(tasks, scanner, most_bytes=most_bytes)
         return left, notices, looking.result() if left else {}
 
 
@@ -219,7 +213,8 @@ class _Scans:
             self._progress.count(job, size)
 
         def submit(executor: Executor, request: _Request) -> Future[Answer]:
-            return early_fetch.submit(executor, request.batch, read)
+            builds: FarBuilds = far().builds
+            return builds.submit(executor, request.batch, read)
 
         threads = ThreadPoolExecutor(count, thread_name_prefix="seekable-scan")
         try:
@@ -390,7 +385,7 @@ def _once_more(task: FileToIndex) -> FileToIndex:
             f"index it when nothing writes to it"
         )
     if task.is_object:
-        size, version = pinned_object.newest_version(task.path)
+        size, version = far().builds.newest(task.path)
     else:
         status = stat_file(task.path)
         size, version = status.st_size, status.st_mtime_ns

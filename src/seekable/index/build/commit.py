@@ -36,8 +36,8 @@ from seekable.index.file_table import encode_table, in_order, table_name
 from seekable.index.object_digests import digests_name, encode_digests, has_digests
 from seekable.index.offsets import open_offsets
 from seekable.index.units import UnitHasher, complete_units, keep_units, units_name
-from seekable.remote.listing.known import known_listings
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 from seekable.storage.files import (
     TEMPORARY_SUFFIX,
     cache_folder,
@@ -100,7 +100,7 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         fresh = _fresh_entries(folder, scans, known, format_name=format_name, generation=generation)
         others = (name for name, form in known if (name, form) not in fresh)
         # What is gone from a store is known where a listing of this call lacks it.
-        gone = known_listings().lost(root, others) if "://" in root else missing(root, others)
+        gone = far().lost(root, others) if "://" in root else missing(root, others)
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
         _write_companions(folder, scans.values())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol, final
 
-from seekable._lazy import lazy
-from seekable.index.build.data_bytes import Data, data_of
+from seekable.index.build.data_bytes import Data
 from seekable.index.digest import END_BYTES, head_tail_digest
+from seekable.storage.far import far, is_far
 from seekable.storage.files import PLACEHOLDER_HEAD, stat_file, unreadable_error
 from seekable.storage.ranges import DescriptorRanges, HashedRanges
 
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from io import FileIO
 
-    from seekable.remote.index import remote_file, stored_file
-else:
-    remote_file = lazy("seekable.remote.index.remote_file")
-    stored_file = lazy("seekable.remote.index.stored_file")
 
 __all__ = ["DataFile", "LocalFile", "opened_file"]
 
@@ -77,8 +73,10 @@ def opened_file(
         DataNotFound: the file does not exist, or is no regular file.
         AccessDenied: this user may not read it.
     """
-    if "://" in path:
-        yield stored_file.StoredFile(path, version, on_wait)
+    found: DataFile
+    if is_far(path):
+        found = far().builds.file(path, version, on_wait)
+        yield found
         return
     status = stat_file(path)
     try:
@@ -86,7 +84,10 @@ def opened_file(
     except PermissionError:
         raise unreadable_error(path) from None
     with opened:
-        yield LocalFile(opened, path, status)
+        found = LocalFile(opened, path, status)
+        if os.pread(opened.fileno(), len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
+            found = far().builds.file_behind(found, opened.fileno(), path)
+        yield found
 
 
 @final
@@ -124,12 +125,7 @@ class LocalFile:
 
     def ranges(self) -> HashedRanges:
         """Return the bytes for a reader of a footer, hashed as they are read."""
-        source = None
-        if os.pread(self._descriptor, len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
-            source = remote_file.remote_ranges_of(self._descriptor, self._path)
-        return HashedRanges(
-            source or DescriptorRanges(self._descriptor, path=self._path, size=self._status.st_size)
-        )
+        return HashedRanges(DescriptorRanges(self._descriptor, path=self._path, size=self._status.st_size))
 
     def data(
         self,
@@ -138,8 +134,8 @@ class LocalFile:
         *,
         headers: bool,
     ) -> AbstractContextManager[Data]:
-        """Yield the bytes for a scanner; those of a placeholder are the bytes that it stands for."""
-        return data_of(self._opened, self._path, self._status.st_size, head=self._head())
+        """Yield the bytes for a scanner."""
+        return nullcontext(Data(self._opened, self._status.st_size, self._head(), self._path))
 
     def is_unchanged(self) -> bool:
         """Return True if the path still has this file, with its size and modification time."""

@@ -23,17 +23,14 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import xxhash
 
-from seekable._lazy import lazy
 from seekable.index.build.scan import PartScan, PartSummary, ScanBatch, scan_batch
 from seekable.parallel.pickling import deserialized, serialized
+from seekable.storage.far import far
 from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.remote import mounts
-else:
-    mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["Answer", "KeptParts", "SharedBatch", "StoredParts", "scan_sent", "scan_shared", "sent_batch"]
 
@@ -198,7 +195,7 @@ def _is_small(batch: ScanBatch, scans: Sequence[PartScan]) -> bool:
 
 def sent_batch(shared: SharedBatch) -> bytes:
     """Return a batch of objects as bytes for another process, with their stores and the secrets of those."""
-    stores = mounts.mounts_of(job.path for job in shared.batch.jobs)
+    stores = far().passport(job.path for job in shared.batch.jobs)
     return serialized((stores, shared), way_out="index with jobs=1, in this process")
 
 

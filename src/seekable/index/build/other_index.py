@@ -17,11 +17,10 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.index.build.data_file import opened_file
 from seekable.index.build.file_scan import FileScan, OffsetBuffer
 from seekable.index.build.scan import ScanJob
@@ -29,6 +28,7 @@ from seekable.index.digest import END_BYTES, unread_content_digest
 from seekable.index.scanner import ReadsOtherIndexes
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from seekable.index.build.parts import FileToIndex
     from seekable.index.scanner import OtherIndex, OtherOffsets, Scanner
     from seekable.index.surveyor import Finder
-    from seekable.remote.index import pinned_object
-else:
-    pinned_object = lazy("seekable.remote.index.pinned_object")
 
 __all__: list[str] = []
 
@@ -176,7 +173,9 @@ def _scan_of(task: FileToIndex, found: OtherOffsets, scanner: Scanner) -> FileSc
     offsets = OffsetBuffer(task.folder)
     version = task.size, task.mtime_ns
     with opened_file(task.path, version=version) as file:
-        source = _Pieces(task) if is_stored else file.ranges()
+        source: _Bytes = file.ranges()
+        if is_stored:
+            source = far().builds.pieces(task.path, version, _pieces(task.size))
         most_short = _MOST_SHORT_STORED if is_stored else _MOST_SHORT
         head = bytes(source.range(0, min(END_BYTES, task.size)))
         scanner.check_head(head, task.path)
@@ -271,30 +270,3 @@ class _Bytes(Protocol):
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return the bytes of a range."""
-
-
-@final
-class _Pieces:
-    """The pieces of an object that are compared with its index; all are fetched at once."""
-
-    __slots__ = ("_answers", "_object")
-
-    def __init__(self, task: FileToIndex) -> None:
-        self._object = pinned_object.PinnedObject(task.path, size=task.size, identity=task.mtime_ns)
-        self._answers = {
-            (start, stop): self._object.begin(start, stop)
-            for start, stop in _pieces(task.size)
-            if start < stop
-        }
-
-    def range(self, start: int, stop: int) -> memoryview:
-        """Return some bytes, of a piece or, in a request of their own, of what lies between.
-
-        Raises:
-            IndexStale: the object is of another version now.
-            DataNotFound, AccessDenied, Unreachable: it cannot be read.
-        """
-        for (first, last), answer in self._answers.items():
-            if first <= start and stop <= last:
-                return self._object.wait(answer)[start - first : stop - first]
-        return self._object.range(start, stop)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, UnsupportedFormat
 from seekable.index.build.data_file import opened_file
 from seekable.index.build.decompressing import DecompressingSource
@@ -18,6 +17,7 @@ from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.pickling import deserialized, serialized
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from seekable.index.build.data_bytes import Data
     from seekable.index.entry import Entry
     from seekable.index.surveyor import Finder
-    from seekable.remote import mounts
-else:
-    mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["Boundary", "Compared", "PartJob", "compare_part", "compare_parts", "compare_sent", "sent_jobs"]
 
@@ -88,7 +85,7 @@ def compare_parts(jobs: Sequence[PartJob], scanner: Finder) -> list[Compared]:
 
 def sent_jobs(jobs: Sequence[PartJob], scanner: Finder) -> bytes:
     """Return parts of objects as bytes for another process, with their stores and the secrets of those."""
-    stores = mounts.mounts_of(job.path for job in jobs)
+    stores = far().passport(job.path for job in jobs)
     return serialized((stores, jobs, scanner), way_out="verify with jobs=1, in this process")
 
 

@@ -32,6 +32,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.deep import compare_all, has_same_ends, looked_at
 from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
 from seekable.parallel.progress import Progress, Throttle
+from seekable.storage.far import far
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
@@ -43,15 +44,11 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote import paths
-    from seekable.remote.index import remote_file
-    from seekable.remote.listing import find
+    from seekable.storage import paths
     from seekable.storage.listing import Found
 else:
     cluster = lazy("seekable.parallel.cluster")
-    find = lazy("seekable.remote.listing.find")
-    paths = lazy("seekable.remote.paths")
-    remote_file = lazy("seekable.remote.index.remote_file")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = ["Verification", "verify_files"]
 
@@ -229,7 +226,8 @@ def _survey(run: Found, folder: str, table: Table | None, scanner: Finder) -> li
 def _versions(run: Found) -> Iterable[tuple[int, int]]:
     """Return the number of bytes and the modification time of each file; of an object, of its version."""
     if "://" in run.root:
-        return find.statuses(run.root, run.names)
+        sizes, identities = far().looks(run.root, run.names)
+        return zip(sizes.tolist(), identities.tolist(), strict=True)
     statuses = (stat_file(os.path.join(run.root, name)) for name in run.names)
     return ((status.st_size, status.st_mtime_ns) for status in statuses)
 
@@ -238,7 +236,7 @@ def _remote_size(path: str, scanner: Finder) -> int | None:
     """Return the number of bytes of the file that a placeholder stands for; None for any other file."""
     if is_table_indexer(scanner) or not may_hold_placeholders(path):
         return None
-    return remote_file.read_remote_size(path)
+    return far().placeholders.size(path)
 
 
 def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[Problem]:

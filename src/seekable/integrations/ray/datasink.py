@@ -14,7 +14,6 @@ from seekable.errors import DataNotFound
 from seekable.formats.tables.arrow_table import Columns
 from seekable.formats.tables.parquet_writer import Parquet
 from seekable.integrations.ray.carried import Carried
-from seekable.remote.output_files import delete_file, file_size, list_names
 from seekable.storage.addresses import shown
 from seekable.writing.manifest import Written
 from seekable.writing.target import made_folder
@@ -107,7 +106,7 @@ class FileSink(Datasink[_File | None]):
         files = sorted(filter(None, write_result.write_returns), key=lambda file: file.task)
         for file in files:
             path = self._target.join(file.name)
-            if (size := file_size(path)) != file.bytes:
+            if (size := self._target.output.size(path)) != file.bytes:
                 found = "there is none" if size is None else f"there is one of {size:,} bytes"
                 message = (
                     f"a worker of Ray wrote {file.bytes:,} bytes to {shown(path)!r}, and on this machine "
@@ -127,8 +126,8 @@ class FileSink(Datasink[_File | None]):
         if not self._has_begun:
             return
         ours = re.compile(rf"part-\d{{5,}}{re.escape(self._form.suffix)}")
-        for name in filter(ours.fullmatch, list_names(self._target.folder)):
-            delete_file(self._target.join(name))
+        for name in filter(ours.fullmatch, self._target.output.names(self._target.folder)):
+            self._target.output.delete(self._target.join(name))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state; the options of a store are in it for processes of the cluster alone."""

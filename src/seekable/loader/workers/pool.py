@@ -7,21 +7,18 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, final
 
-from seekable._lazy import lazy
 from seekable.errors import WorkerHung
 from seekable.loader.workers.messages import Closed
 from seekable.loader.workers.process import WorkerProcess
 from seekable.loader.workers.worker import Delivered, Failed, RunStart, Work
 from seekable.parallel.pickling import serialized
 from seekable.storage.addresses import is_address
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.loader.batch_sources import Job, JobStart
-    from seekable.remote.fetching import fetcher as fetching
-else:
-    fetching = lazy("seekable.remote.fetching.fetcher")
 
 __all__ = ["WorkerPool"]
 
@@ -127,7 +124,7 @@ class WorkerPool:
             if paths:
                 more = f" and {len(paths) - _MOST_PATHS:,} more" if len(paths) > _MOST_PATHS else ""
                 error.add_note(f"the batch reads from {', '.join(paths[:_MOST_PATHS])}{more}")
-            if any(is_address(path) for path in paths) and (oldest := fetching.fetcher().report().oldest):
+            if any(is_address(path) for path in paths) and (oldest := far().reads.report().oldest):
                 error.add_note(f"this process waits for the answer to its oldest request: {oldest}")
             raise
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
@@ -19,6 +18,7 @@ from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
 from seekable.order.blocks import BLOCK_ROWS
 from seekable.state.functions import describe_function
+from seekable.storage.far import far
 from seekable.storage.mapped import next_use
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from seekable.nodes.files.decoder import Decoder
     from seekable.nodes.files.leaf import OwnKeys, Shapes
     from seekable.nodes.keys.key import Keys
-    from seekable.remote.index import object_file
-else:
-    object_file = lazy("seekable.remote.index.object_file")
 
 __all__ = ["FileSource"]
 
@@ -167,7 +164,7 @@ class _FilesReader(Reader):
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
         self.names_objects = any(node.decoder.names_objects for node in nodes)
-        self.slices = object_file.ObjectSlices(self.files, len(self.decoders)) if self.from_stores else None
+        self.slices = far().reads.slices(self.files, len(self.decoders)) if self.from_stores else None
         self.reads_more = self.from_stores and (
             self.names_objects or any(node.decoder.headed for node in nodes)
         )

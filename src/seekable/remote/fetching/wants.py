@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -16,19 +16,11 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.remote.stores.store import Pin
     from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.far import Digests
 
-__all__ = ["Digests", "ObjectRef", "Wants", "by_place"]
+__all__ = ["ObjectRef", "Wants", "by_place"]
 
 _MOST_KEY = 1 << 62
-
-
-class Digests(Protocol):
-    """The digests of the units of an object. It is a value: two of the same digests are equal."""
-
-    def __hash__(self) -> int: ...
-
-    def difference(self, start: int, data: memoryview, /) -> str | None:
-        """Return in what some bytes from an offset on differ from the indexed ones; None if they do not."""
 
 
 @final

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from seekable.remote.cache.held_ranges import Held, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.storage.compression import Compression
+    from seekable.storage.far import FilesByNumber
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
 
     Numbers = NDArray[np.int64] | NDArray[np.uint64]
 
-__all__ = ["MappedFiles", "ObjectFile", "ObjectSlices", "fetch_objects", "wants_of"]
+__all__ = ["ObjectFile", "ObjectSlices", "fetch_objects", "wants_of"]
 
 _NO_DESCRIPTOR = -1
 
@@ -110,14 +111,7 @@ class ObjectFile(MappedFile):
         return self._content.span_to_read(start, end) or (0, 0)
 
 
-class MappedFiles(Protocol):
-    """Files by number, such as those of a `FileSet`."""
-
-    def mapped(self, file: int, /) -> MappedFile:
-        """Return a file by its number, open."""
-
-
-def wants_of(files: MappedFiles, which: Int64s, starts: Numbers, ends: Numbers) -> Wants:
+def wants_of(files: FilesByNumber, which: Int64s, starts: Numbers, ends: Numbers) -> Wants:
     """Return the ranges of objects that hold some content; content in memory, and local files, are left out.
 
     Args:
@@ -145,7 +139,7 @@ def wants_of(files: MappedFiles, which: Int64s, starts: Numbers, ends: Numbers) 
     return Wants(refs, among, first, last)
 
 
-def fetch_objects(files: MappedFiles, which: Int64s, starts: Numbers, ends: Numbers) -> Held | None:
+def fetch_objects(files: FilesByNumber, which: Int64s, starts: Numbers, ends: Numbers) -> Held | None:
     """Fetch the bytes of records of objects, many at once; see `wants_of` for the arguments.
 
     Returns:
@@ -166,7 +160,7 @@ class ObjectSlices:
 
     __slots__ = ("_files", "_firsts", "_memory")
 
-    def __init__(self, files: MappedFiles, count: int) -> None:
+    def __init__(self, files: FilesByNumber, count: int) -> None:
         """Open no file yet.
 
         Args:

@@ -15,14 +15,14 @@ from seekable.storage.abandoned import awaited, check_not_abandoned
 from seekable.storage.addresses import parse, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from concurrent.futures import Future
 
     from typing_extensions import Buffer
 
     from seekable.remote.stores.store import Store
 
-__all__ = ["Ends", "PinnedObject", "begin_early", "newest_version"]
+__all__ = ["Ends", "FetchedPieces", "PinnedObject", "begin_early", "newest_version"]
 
 _MOST_ENDS = 64
 """The objects whose ends are remembered, 128 KiB each: the parts of one object follow each other."""
@@ -116,6 +116,30 @@ class PinnedObject:
         check_not_abandoned()
         if self._on_wait is not None:
             self._on_wait(0)
+
+
+@final
+class FetchedPieces:
+    """Pieces of an object, all fetched at once."""
+
+    __slots__ = ("_answers", "_object")
+
+    def __init__(self, source: PinnedObject, pieces: Iterable[tuple[int, int]]) -> None:
+        """Begin to fetch pieces, each given by its first byte and the byte behind its last."""
+        self._object = source
+        self._answers = {(start, stop): source.begin(start, stop) for start, stop in pieces if start < stop}
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return some bytes, of a piece or, in a request of their own, of what lies between.
+
+        Raises:
+            IndexStale: the object is of another version now.
+            DataNotFound, AccessDenied, Unreachable: it cannot be read.
+        """
+        for (first, last), answer in self._answers.items():
+            if first <= start and stop <= last:
+                return self._object.wait(answer)[start - first : stop - first]
+        return self._object.range(start, stop)
 
 
 def begin_early(address: str, start: int, stop: int, *, size: int, identity: int) -> Future[Buffer]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from seekable.index.build.data_bytes import Data
+from seekable.index.digest import END_BYTES
 from seekable.remote.file_on_hub import hub_object, hub_ranges, local_copy
 from seekable.remote.index.object_file import ObjectFile
 from seekable.remote.object_ranges import ObjectRanges
@@ -20,18 +23,26 @@ from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, rea
 from seekable.storage.compressed import CompressedFile
 from seekable.storage.index_names import INDEX_SUFFIX
 from seekable.storage.mapped import MappedFile
-from seekable.storage.ranges import RangeFile
+from seekable.storage.ranges import HashedRanges, RangeFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from seekable.index.build.data_file import DataFile
     from seekable.remote.cache.held_ranges import Held
     from seekable.remote.placeholder import HubFile
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
 
-__all__ = ["are_on_hub", "forward_file", "open_placeholder", "read_remote_size", "remote_ranges_of"]
+__all__ = [
+    "PlaceholderFile",
+    "are_on_hub",
+    "forward_file",
+    "open_placeholder",
+    "read_remote_size",
+    "remote_ranges_of",
+]
 
 _NUMBERS = np.dtype("<u8")
 _FEWEST_PLACES = 3
@@ -122,6 +133,60 @@ def remote_ranges_of(descriptor: int, path: str) -> RangeSource | None:
     """
     found = _remote_file_of(descriptor, path)
     return None if found is None else hub_ranges(found)
+
+
+@final
+class PlaceholderFile:
+    """An open placeholder, with the bytes of the file that it stands for."""
+
+    __slots__ = ("_descriptor", "_own", "_path")
+
+    def __init__(self, own: DataFile, descriptor: int, path: str) -> None:
+        """Read nothing yet.
+
+        Args:
+            own: the placeholder as a local file.
+            descriptor: its descriptor.
+            path: its path.
+        """
+        self._own = own
+        self._descriptor = descriptor
+        self._path = path
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The number of bytes and the modification time of the placeholder."""
+        return self._own.version
+
+    @property
+    def holder(self) -> tuple[int, int]:
+        """The numbers of the device and the inode of the placeholder."""
+        return self._own.holder
+
+    def head_tail(self) -> int:
+        """Return the digest of both ends of the placeholder."""
+        return self._own.head_tail()
+
+    def is_unchanged(self) -> bool:
+        """Return True if the path still has this placeholder."""
+        return self._own.is_unchanged()
+
+    def ranges(self) -> HashedRanges:
+        """Return the bytes that the placeholder stands for, hashed as they are read."""
+        source = remote_ranges_of(self._descriptor, self._path)
+        return self._own.ranges() if source is None else HashedRanges(source)
+
+    @contextmanager
+    def data(self, start: int, stop: int, *, headers: bool) -> Iterator[Data]:
+        """Yield the bytes that the placeholder stands for, for a scanner."""
+        source = remote_ranges_of(self._descriptor, self._path)
+        if source is None:
+            with self._own.data(start, stop, headers=headers) as own:
+                yield own
+            return
+        with forward_file(source, self._path) as remote:
+            head = bytes(source.range(0, min(END_BYTES, source.size)))
+            yield Data(remote, source.size, head, source.path)
 
 
 def forward_file(source: RangeSource, path: str) -> RangeFile:

@@ -15,9 +15,9 @@ from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
-from seekable.remote.output_files import output_path
-from seekable.remote.paths import absolute, exists
 from seekable.state.document import RunState
+from seekable.storage.local import output_path
+from seekable.storage.paths import absolute, exists
 from seekable.viewer.facts.state_batches import StateBatches, generation_at, state_batches
 
 __all__ = ["Batches", "Pipeline", "made_by", "pipeline_of"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.loader.checkpoint_files import generations_in, read_generation, resumable
-from seekable.remote.output_files import output_path
 from seekable.state.document import RunState
+from seekable.storage.local import output_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

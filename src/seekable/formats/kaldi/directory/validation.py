@@ -35,7 +35,7 @@ from seekable.formats.kaldi.directory.scan_table import (
     shown,
 )
 from seekable.formats.kaldi.directory.text_tables import TABLES
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

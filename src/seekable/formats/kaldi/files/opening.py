@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterator, Mapping
 
+    from seekable.formats.kaldi.files import web_file
     from seekable.formats.kaldi.files.filenames import RxKind
-    from seekable.remote import web_file
     from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
-    web_file = lazy("seekable.remote.web_file")
+    web_file = lazy("seekable.formats.kaldi.files.web_file")
 
 __all__ = ["open_named", "open_rx", "open_to_append", "open_wx"]
 

@@ -11,6 +11,7 @@ from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.files.local_files import coding_by_name, coding_of, open_local
 from seekable.formats.kaldi.files.specifiers import parse_rspecifier
 from seekable.storage import trust
+from seekable.storage.far import far
 from seekable.storage.ranges import PositionedFile
 
 if TYPE_CHECKING:
@@ -21,14 +22,10 @@ if TYPE_CHECKING:
 
     from seekable.formats.kaldi.files.local_files import Coding
     from seekable.formats.kaldi.files.specifiers import Rspecifier
-    from seekable.remote import mounts, object_ranges, paths
     from seekable.storage import addresses
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")
-    mounts = lazy("seekable.remote.mounts")
-    object_ranges = lazy("seekable.remote.object_ranges")
-    paths = lazy("seekable.remote.paths")
 
 __all__ = [
     "GrowingRanges",
@@ -70,7 +67,7 @@ def is_stored(path: str) -> bool:
     found = _SCHEME.match(path) if "://" in path else None
     if found is None or found[1].lower() == "file":
         return False
-    return found[1].lower() not in _WEB or bool(mounts.options_of(path).values)
+    return found[1].lower() not in _WEB or far().has_options(path)
 
 
 def check_named(rxfilename: str, folders: Sequence[str]) -> None:
@@ -112,7 +109,7 @@ def mounted(rxfilename: str, storage_options: Mapping[str, Any] | None) -> str:
     found = _SCHEME.match(rxfilename)
     if storage_options is None or found is None or found[1].lower() == "file":
         return rxfilename
-    return mounts.mount(rxfilename, storage_options)
+    return far().mount(rxfilename, storage_options)
 
 
 def mounted_table(specifier: Rspecifier, storage_options: Mapping[str, Any] | None) -> Rspecifier:
@@ -168,13 +165,7 @@ def mounted_beside(path: str, other: str) -> str:
         path: the address of the file.
         other: the address of a file or folder whose options are known.
     """
-    if path.partition(":")[0] != other.partition(":")[0] or mounts.options_of(path).values:
-        return path
-    options = mounts.options_of(other)
-    system = options.file_system
-    if not options.values:
-        return path
-    return mounts.mount(path, None, system) if system is not None else mounts.mount(path, options.values)
+    return path if path.partition(":")[0] != other.partition(":")[0] else far().mount_beside(path, other)
 
 
 def stored_ranges(path: str) -> RangeSource:
@@ -183,7 +174,7 @@ def stored_ranges(path: str) -> RangeSource:
     Raises:
         DataNotFound, AccessDenied, Unreachable: it cannot be read.
     """
-    return object_ranges.object_ranges(path, paths.status(path))
+    return far().ranges(path, far().look(path))
 
 
 def open_readable(path: str) -> io.RawIOBase:

@@ -44,8 +44,7 @@ class ArrowFormat:
         >>> import os
         >>> import pyarrow as pa
         >>> from tempfile import NamedTemporaryFile
-        >>> from seekable.storage.mapped import MappedFile
-        >>> from seekable.storage.ranges import MappedRanges
+        >>> from seekable.storage.mapped import MappedFile, MappedRanges
         >>> with NamedTemporaryFile() as file:
         ...     with pa.ipc.new_stream(file, pa.schema({"id": pa.int64()})) as stream:
         ...         stream.write_batch(pa.record_batch({"id": [7, 8]}))

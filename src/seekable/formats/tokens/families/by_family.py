@@ -16,7 +16,7 @@ from seekable.formats.tokens.options import token_options
 from seekable.formats.tokens.token_file import MAGIC_BYTES, TokenFile, head_of
 from seekable.formats.tokens.token_folders import survey_listed
 from seekable.formats.tokens.words import TokenSchema
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class TokenSurveyor:
             InvalidArgument: an option is missing, or contradicts the file.
         """
         options = token_options(self.name)
-        with paths.listing_once():
+        with paths.listing_once(source.path):
             size = paths.status(source.path).size
             return _survey_of_family(TokenFile(source.path, size, source, options))
 

@@ -14,7 +14,7 @@ import numpy as np
 from seekable.formats.tokens.families.document_ends import ends_compared
 from seekable.formats.tokens.token_file import CHUNK_BYTES, damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

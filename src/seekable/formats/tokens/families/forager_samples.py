@@ -23,7 +23,7 @@ from seekable.formats.tokens.options import DTYPES
 from seekable.formats.tokens.token_file import damage
 from seekable.formats.tokens.tokenizing.store_document import HIDDEN_DOCUMENT, read_document
 from seekable.formats.tokens.words import SideFile, TokenSchema, token_survey
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ import numpy as np
 
 from seekable.formats.tokens.token_file import damage
 from seekable.formats.tokens.words import SideFile
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

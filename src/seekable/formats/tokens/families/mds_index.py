@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable.errors import CorruptTokens, UnsupportedFormat
 from seekable.formats.tokens.families.indexed_shards import INDEX, damaged_index, read_index
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

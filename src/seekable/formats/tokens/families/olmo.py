@@ -21,7 +21,7 @@ from seekable.formats.tokens.families.document_ends import ends_by_tokens, ends_
 from seekable.formats.tokens.families.plain import said_dtype
 from seekable.formats.tokens.token_file import damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

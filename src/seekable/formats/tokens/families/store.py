@@ -23,7 +23,7 @@ from seekable.formats.tokens.tokenizing.store_document import (
     read_document,
 )
 from seekable.formats.tokens.words import AlignedFile, TokenSchema, token_survey
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable

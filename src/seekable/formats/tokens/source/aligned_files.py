@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from seekable._lazy import lazy
+from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, next_use
 
 if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenWords
     from seekable.index.fileset import FileSet
-    from seekable.remote import object_ranges
-    from seekable.remote.index import object_file
-else:
-    object_file = lazy("seekable.remote.index.object_file")
-    object_ranges = lazy("seekable.remote.object_ranges")
 
 __all__ = ["AlignedFiles", "OneAligned"]
 
@@ -76,9 +71,7 @@ class AlignedFiles:
         path = self.path(file, array)
         size, mtime_ns = as_surveyed.size, as_surveyed.mtime_ns
         if "://" in path:
-            cache = self._files.cache(file)
-            ref = object_ranges.object_ref(path, size=size, identity=mtime_ns, cache=cache)
-            return object_file.ObjectFile(ref, kind=None, points=None)
+            return far().reads.open(path, (size, mtime_ns), cache=self._files.cache(file))
         return MappedFile(path, size=size, mtime_ns=mtime_ns)
 
 

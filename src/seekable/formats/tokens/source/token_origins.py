@@ -16,7 +16,7 @@ from seekable.formats.registry import format_of
 from seekable.formats.tokens.families.store import SOURCES, is_part, read_sources
 from seekable.index.location import Location
 from seekable.index.opening import find_indexed
-from seekable.remote import paths
+from seekable.storage import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace, h
 from seekable.formats.tokens.tokenizing.merged_ranks import merged_ranks_engine
 from seekable.formats.tokens.tokenizing.text_function import function_engine
 from seekable.formats.tokens.tokenizing.tiktoken_engine import tiktoken_engine, tiktoken_named
-from seekable.remote.paths import is_folder, read_bytes
+from seekable.storage.paths import is_folder, read_bytes
 
 __all__ = ["ENGINES", "engine_of"]
 

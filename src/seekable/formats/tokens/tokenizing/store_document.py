@@ -15,9 +15,9 @@ from seekable.storage.files import write_atomically
 from seekable.storage.named_files_json import decode_names, encode_names
 
 if TYPE_CHECKING:
-    from seekable.remote import paths
+    from seekable.storage import paths
 else:
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = [
     "DOCUMENT",

@@ -26,7 +26,7 @@ from seekable.formats.tokens.tokenizing.store_document import (
 )
 from seekable.formats.tokens.tokenizing.tiktoken_engine import Tiktoken
 from seekable.formats.tokens.writing.tokens_format import Tokens
-from seekable.remote.output_files import read_file, write_file
+from seekable.storage.local import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,10 +63,10 @@ class StoreEnding(Ending):
         """Write the tokenizer's file, then ``tokens.json``."""
         assert isinstance(form, Tokens)
         if self.tokenizer is not None:
-            write_file(os.path.join(folder, TOKENIZER), self.tokenizer.encode())
+            output_of(folder).write(os.path.join(folder, TOKENIZER), self.tokenizer.encode())
         name = None if self.tokenizer is None else TOKENIZER
         document = described(form, origin, [facts_of(path) for path in paths], tokenizer_name=name)
-        write_file(os.path.join(folder, DOCUMENT), encoded_document(document))
+        output_of(folder).write(os.path.join(folder, DOCUMENT), encoded_document(document))
 
 
 def described(
@@ -123,5 +123,5 @@ def _tokenizer(engine: Engine) -> Engine | None:
 def facts_of(path: str) -> PartFacts:
     """Return the facts of a part that was written, by the path of its tokens."""
     stem = os.path.splitext(path)[0]
-    facts = decode_facts(read_file(f"{stem}.{FACTS}"))
+    facts = decode_facts(output_of(stem).read(f"{stem}.{FACTS}"))
     return msgspec.structs.replace(facts, name=os.path.basename(stem))

@@ -20,9 +20,9 @@ from seekable.errors import DataNotFound, UnsupportedFormat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.remote import paths
+    from seekable.storage import paths
 else:
-    paths = lazy("seekable.remote.paths")
+    paths = lazy("seekable.storage.paths")
 
 __all__ = ["data_files"]
 

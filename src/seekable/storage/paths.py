@@ -7,24 +7,21 @@ A folder of a store is a prefix of keys: it exists while a key lies below it.
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from seekable._lazy import lazy
-from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
-from seekable.remote.listing.known import known_listings, listing_once
-from seekable.storage import addresses
+from seekable.errors import DataNotFound
+from seekable.storage.far import far, is_far
 from seekable.storage.files import regular_only, stat_file
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from io import RawIOBase
 
-    from seekable.remote import object_ranges
-    from seekable.remote.listing import folder
     from seekable.storage import ranges
 else:
-    folder = lazy("seekable.remote.listing.folder")
-    object_ranges = lazy("seekable.remote.object_ranges")
     ranges = lazy("seekable.storage.ranges")
 
 __all__ = [
@@ -62,7 +59,7 @@ def absolute(path: str) -> str:
         >>> absolute("s3://bucket/a"), absolute("/data/../a")
         ('s3://bucket/a', '/a')
     """
-    return path if "://" in path else os.path.abspath(path)
+    return path if is_far(path) else os.path.abspath(path)
 
 
 def exists(path: str) -> bool:
@@ -71,7 +68,7 @@ def exists(path: str) -> bool:
     Raises:
         Unreachable, AccessDenied: the store cannot be asked.
     """
-    return is_file(path) or is_folder(path) if "://" in path else os.path.exists(path)
+    return is_file(path) or is_folder(path) if is_far(path) else os.path.exists(path)
 
 
 def is_file(path: str) -> bool:
@@ -80,7 +77,7 @@ def is_file(path: str) -> bool:
     Raises:
         Unreachable, AccessDenied: the store cannot be asked.
     """
-    if "://" not in path:
+    if not is_far(path):
         return os.path.isfile(path)
     try:
         status(path)
@@ -95,15 +92,7 @@ def is_folder(path: str) -> bool:
     Raises:
         Unreachable, AccessDenied: the store cannot be asked.
     """
-    if "://" not in path:
-        return os.path.isdir(path)
-    try:
-        return folder.can_list(path) and not folder.listed(path).is_empty
-    except AccessDenied:
-        # Credentials may permit to read objects, and not to list them.
-        if not addresses.parse(path).key or not is_file(path):
-            raise
-        return False
+    return far().is_folder(path) if is_far(path) else os.path.isdir(path)
 
 
 def list_folder(path: str) -> list[str]:
@@ -115,15 +104,12 @@ def list_folder(path: str) -> list[str]:
         OSError: a local folder cannot be listed.
         Unreachable, AccessDenied: the store cannot be asked.
     """
-    if "://" not in path:
-        return os.listdir(path)
-    if not folder.can_list(path):
-        message = f"{folder.shown(path)!r} is on a web server, which lists no files: name each file"
-        raise UnsupportedFormat(message)
-    found = folder.listed(path)
-    if found.is_empty:
-        raise DataNotFound(f"there is no folder {folder.shown(path)!r}: no key begins with it and a '/'")
-    return [*found.folders, *found.files]
+    return far().list_folder(path) if is_far(path) else os.listdir(path)
+
+
+def listing_once(path: str) -> AbstractContextManager[None]:
+    """List each folder of a store at most once inside of the block, if a path is in one."""
+    return far().listing_once() if is_far(path) else nullcontext()
 
 
 def status(path: str) -> PathStatus:
@@ -134,19 +120,10 @@ def status(path: str) -> PathStatus:
         AccessDenied: this user may not read it.
         Unreachable: the store cannot be asked.
     """
-    if "://" not in path:
+    if not is_far(path):
         found = stat_file(path)
         return PathStatus(found.st_size, found.st_mtime_ns)
-    known = known_listings().status(path)
-    if known is None:
-        above, _, name = path.rpartition("/")
-        if (listed := known_listings().folder(above)) is not None and name not in listed.files:
-            message = f"there is no object {folder.shown(path)!r}: the folder was listed without it"
-            raise DataNotFound(message)
-        stat = folder.stat(path)
-        known = stat.size, stat.identity
-        known_listings().add_status(path, *known)
-    return PathStatus(*known)
+    return PathStatus(*far().look(path))
 
 
 def open_file(path: str) -> RawIOBase:
@@ -159,9 +136,9 @@ def open_file(path: str) -> RawIOBase:
         DataNotFound, AccessDenied, Unreachable: a file of a store cannot be read.
         IndexStale: when it is read, the object in the store is another one.
     """
-    if "://" not in path:
+    if not is_far(path):
         return open(path, "rb", buffering=0, opener=regular_only)
-    source = object_ranges.object_ranges(path, status(path))
+    source = far().ranges(path, far().look(path))
     return cast("RawIOBase", ranges.RangeFile(source, window_bytes=_WINDOW_BYTES))
 
 
@@ -173,8 +150,8 @@ def read_bytes(path: str) -> bytes:
         DataNotFound, AccessDenied, Unreachable: a file of a store cannot be read.
         IndexStale: the object in the store was replaced meanwhile.
     """
-    if "://" not in path:
+    if not is_far(path):
         with open(path, "rb", opener=regular_only) as file:
             return file.read()
-    source = object_ranges.object_ranges(path, status(path))
+    source = far().ranges(path, far().look(path))
     return bytes(source.range(0, source.size))
