@@ -16,7 +16,7 @@ from seekable.formats.registry import FORMATS
 from seekable.index import digest
 from seekable.index.digest import PieceHasher
 from seekable.index.scanner import ByteSource
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_splittable
 
 
 def scan_parts(data: bytes, cuts: list[int], *, keep_blank: bool, chunk_bytes: int) -> list[list[int]]:
@@ -81,5 +81,4 @@ def test_what_is_beyond_a_part_is_neither_hashed_nor_told() -> None:
 def test_formats_of_lines_are_scanned_in_parts() -> None:
     for name in ("jsonl", "text"):
         scanner = FORMATS[name].scanner
-        assert not is_table_indexer(scanner)
-        assert scanner.splittable
+        assert is_splittable(scanner)
