@@ -11,15 +11,14 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import seekable.nodes
-import seekable.stream
+import seekable
 from seekable.nodes.contract import Node
 from seekable.stream.stage import Inner, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
+ROOMS = ("seekable.nodes.", "seekable.stream.", "seekable.formats.", "seekable.packing.")
 PAGE = Path(__file__).with_name("stages.md")
 BEGIN, END = "<!-- table: python docs/tables.py -->\n", "<!-- end of table -->\n"
 HEAD = (
@@ -37,20 +36,21 @@ PROPERTIES = ("checkpointable", "indexed", "constant_time")
 def table() -> str:
     """Return the table in Markdown."""
     lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-    for stage in classes(seekable.stream, Stage):
+    for stage in classes(Stage):
         cells = [f"`{stage.kind}`", _first(stage), *_answers(stage)]
         lines.append(f"| {' | '.join(cells)} |")
-    kinds = sorted({f"`{node.kind}`" for node in classes(seekable.nodes, Node)})
+    kinds = sorted({f"`{node.kind}`" for node in classes(Node)})
     lines.append(f"| {', '.join(kinds)} | The nodes of datasets. | no | Yes. | Yes. | Yes. |")
     return "\n".join(lines)
 
 
-def classes(package: ModuleType, root: type) -> list[Any]:
-    """Return what can be made of a class, in a package, by kind."""
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
+def classes(root: type) -> list[Any]:
+    """Return what can be made of a class, by kind."""
+    for module in pkgutil.walk_packages(seekable.__path__, "seekable."):
+        if module.name.startswith(ROOMS):
+            importlib.import_module(module.name)
     found = {each for each in _below(root) if not inspect.isabstract(each) and hasattr(each, "kind")}
-    ours: list[Any] = [each for each in found if each.__module__.startswith(f"{package.__name__}.")]
+    ours: list[Any] = [each for each in found if each.__module__.startswith(ROOMS)]
     return sorted(ours, key=lambda each: (each.kind, each.__name__))
 
 

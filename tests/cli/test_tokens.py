@@ -247,7 +247,7 @@ def test_packed_samples_are_decoded(folder: Path, method: str) -> None:
         (["get", "tokens", "3", "--seed", "7"], 2, b"--seed is for packed samples"),
         (["get", "tokens", "3000", "--pack", "32"], 4, b"row 3000 is out of range"),
         (["info", "corpus", "--length", "64"], 2, b"--length is for data of tokens"),
-        (["info", "corpus", "--dtype", "uint16"], 2, b"--dtype is for files of tokens"),
+        (["info", "corpus", "--dtype", "uint16"], 2, b"--dtype is for tokens, and 'corpus' is jsonl"),
         (["info", "plain.bin"], 2, b"does not say of which type"),
         (["info", "plain.bin", "--dtype", "text"], 1, b"dtype must be the name of a type"),
         (["verify", "corpus", "--eos", "1"], 2, b"--eos is for files of tokens"),

@@ -45,7 +45,7 @@ def index_files(folder: Path) -> dict[str, bytes]:
 def _open(corpus: Path, out: Path, how: dict[str, Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ds = sk.open(corpus, key="id", **how, index=sk.Index(folder=out / "index"))
+        ds = sk.open(corpus, key="id", index=sk.Index(folder=out / "index", **how))
     return index_files(out / "index"), ds.fingerprint, ds.key("r1234")
 
 
@@ -136,6 +136,7 @@ def _verify(corpus: Path, _: Path, how: dict[str, Any]) -> Any:
 _PER_FILE: dict[str, Any] = {"rows_per_file": 500}
 
 _WRITERS: dict[str, dict[str, Any]] = {
+    "write": {**_PER_FILE, "format": "jsonl"},
     "write_jsonl": _PER_FILE,
     "write_parquet": _PER_FILE,
     "write_tar": _PER_FILE,

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 __all__ = ["in_options"]
 
+_VALUE = re.compile(r"format=\w+\(\.\.\.\)")
+"""The value of a format, which the options of the command make that only one format knows."""
+_OF_FORMATS = frozenset({"--bos", "--dtype", "--eos", "--holder", "--partitions"})
+
 _ARGUMENT = re.compile(r"(?<![\w.=-])([a-z]\w*)=(True|False)?(?=[\s,.;:)]|$)")
 
 
@@ -27,7 +31,8 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         names = options.get(found[1], {})
         return names.get(found[2] != "False", found[0])
 
-    return _ARGUMENT.sub(told, message)
+    given = [name for argument in arguments if (name := argument.partition("=")[0]) in _OF_FORMATS]
+    return _ARGUMENT.sub(told, _VALUE.sub(" and ".join(given), message) if given else message)
 
 
 def _options(command: Any, arguments: Sequence[str]) -> dict[str, dict[bool, str]]:

@@ -214,7 +214,7 @@ def _with_keys(node: Any, key: KeyOf, indexing: Indexing) -> Any:
             node, key, index_dir=indexing.index_dir, using=using, progress=indexing.progress
         )
     if keys.index.duplicates:
-        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=4)
+        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=5)
     return replace(node, keys=keys)
 
 

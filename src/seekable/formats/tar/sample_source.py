@@ -301,7 +301,7 @@ def _warn(source: SampleSource) -> None:
         for text in schemas[schema].warnings
     ]
     more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, TarWarning, stacklevel=4)
+    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, TarWarning, stacklevel=6)
 
 
 def _shown_decode(decoders: FieldDecoders) -> str:

@@ -246,7 +246,7 @@ def _warn(source: TokenSource) -> None:
         for text in schemas[schema].warnings
     ]
     more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, UserWarning, stacklevel=4)
+    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, UserWarning, stacklevel=6)
 
 
 def _check_arrays(source: TokenSource) -> None:
