@@ -99,7 +99,7 @@ def index(sources: list[str], index_dir: str) -> Plan:
     began, size, lengths = time.perf_counter(), 0, []
     for source in sources:
         seen: list[Progress] = []
-        lengths.append(len(open_source(source, index_dir=index_dir, progress=seen.append)))
+        lengths.append(len(open_source(source, index=sk.Index(folder=index_dir), progress=seen.append)))
         size += seen[-1].bytes
     seconds, records = time.perf_counter() - began, sum(lengths)
     for source, length in zip(sources, lengths, strict=True):

@@ -11,6 +11,7 @@ that is enough to count what was delivered.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
@@ -196,9 +197,11 @@ def _over_files(tree: Tree, where: str, source: MakeSource | None) -> Node:
     """
     kind = node_class(tree["kind"])
     below: list[Node | None] = [None]
-    if source is not None:
-        rebuilt = [_rebuilt(each, source, path=f"{where} > ") for each in tree["of"]]
-        below = [with_leaves(each, _found, past_records=False) for each in rebuilt]
+    # What is below may be no node at all: a stage of a stream has the name of a node.
+    with suppress(CorruptState):
+        if source is not None:
+            rebuilt = [_rebuilt(each, source, path=f"{where} > ") for each in tree["of"]]
+            below = [with_leaves(each, _found, past_records=False) for each in rebuilt]
     children = tuple(each for each in below if each is not None)
     made = kind.from_arguments(tree, children) if len(children) == len(below) else None
     if made is None:
