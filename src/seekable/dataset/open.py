@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from seekable.dataset.dataset import Dataset
     from seekable.formats.source_options import OnError
-    from seekable.formats.tar.fields.field_decoder import AskedDecoder
     from seekable.nodes.files.decoder import Decode
+    from seekable.nodes.files.payload import AskedDecoder
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.asked import Asked

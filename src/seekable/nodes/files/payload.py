@@ -6,6 +6,7 @@ A payload is the bytes of one member or object, such as an audio file in a tar f
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,10 +17,20 @@ from seekable.errors import InvalidArgument
 if TYPE_CHECKING:
     from seekable.nodes.saving import Loading, Saving
 
-__all__ = ["NamedPayload", "PayloadDecoder", "kind_of_payload", "payload_decoder", "payload_kinds"]
+__all__ = [
+    "AskedDecoder",
+    "NamedPayload",
+    "PayloadDecoder",
+    "kind_of_payload",
+    "payload_decoder",
+    "payload_kinds",
+]
 
 _HOMES = MappingProxyType({"audio": "seekable.formats.audio.decoder:audio"})
 """What makes the decoders of each kind, ``module:name``; it is imported when one is used."""
+
+AskedDecoder = str | Callable[[bytes], Any] | None
+"""A decoder as users name it for one field: a name, a function of bytes, or None for the default."""
 
 
 class PayloadDecoder(Protocol):

@@ -10,7 +10,6 @@ from seekable.errors import CorruptState, InvalidArgument, MissingDependency, Un
 from seekable.formats.tar.fields.field_decoder import (
     AUDIO_SUFFIXES,
     FIELD_DECODERS,
-    AskedDecoder,
     FieldDecoder,
     field_decoder,
     is_ranged,
@@ -20,6 +19,7 @@ from seekable.formats.tar.fields.images import IMAGE_DECODERS, IMAGE_SUFFIXES, U
 from seekable.nodes.files.payload import kind_of_payload, payload_decoder, payload_kinds
 
 if TYPE_CHECKING:
+    from seekable.nodes.files.payload import AskedDecoder
     from seekable.nodes.saving import Loading, Saving
 
 __all__ = ["FieldDecoders", "check_fields", "checked_decode"]

@@ -8,9 +8,8 @@ one runs code that it holds.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
 from seekable.formats.tar.fields.images import IMAGE_DECODERS, UPRIGHT
@@ -30,18 +29,19 @@ from seekable.formats.tar.fields.values import (
 )
 from seekable.nodes.files.payload import NamedPayload, kind_of_payload
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.nodes.files.payload import AskedDecoder
+
 __all__ = [
     "AUDIO_SUFFIXES",
     "FIELD_DECODERS",
-    "AskedDecoder",
     "FieldDecoder",
     "field_decoder",
     "is_ranged",
     "last_component",
 ]
-
-AskedDecoder = str | Callable[[bytes], Any] | None
-"""A decoder as users name it for one field: a name, a function of bytes, or None for the default."""
 
 AUDIO_SUFFIXES = frozenset(
     {
