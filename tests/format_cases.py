@@ -21,7 +21,7 @@ from tests.storage.compressing import compressed
 
 import seekable as sk
 from seekable import kaldi
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import card_named
 from seekable.storage.compression import COMPRESSED
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ CASES: dict[str, Case] = {
     **{
         f"{name}.{kind}": _compressed(case, suffix, kind)
         for name, (case, suffix) in PLAIN.items()
-        if FORMATS[name].compressible
+        if card_named(name).compressible
         for kind in COMPRESSED
     },
     **{f"tokens: {name}": _of_form(form) for name, form in FORMS.items()},

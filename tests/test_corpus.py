@@ -18,7 +18,7 @@ from tests.corpus.held import as_text, moved, read_document, relative, unpack
 
 import seekable as sk
 import seekable.stream
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import NAMES
 from seekable.resume.from_description import rebuild
 from seekable.stream.stage import Stage
 
@@ -64,7 +64,7 @@ def check_known(found: Any, recorded: Any, root: Path) -> None:
 
 
 def test_every_format_is_in_the_corpus() -> None:
-    assert FORMATS.keys() <= formats.FORMATS.keys(), ADD
+    assert formats.FORMATS.keys() >= {*NAMES}, ADD
     assert formats.FORMATS.keys() == read_document("formats").keys(), ADD
 
 

@@ -7,13 +7,15 @@ program has handlers, they alone print, and the variable sets the level. The roo
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import sys
+import warnings
 
 from seekable.errors import InvalidArgument
 
-__all__ = ["LOG"]
+__all__ = ["LOG", "warn_caller"]
 
 _VARIABLE = "SEEKABLE_LOG"
 
@@ -45,6 +47,14 @@ def _show(level: str) -> None:
         raise InvalidArgument(message)
     LOG.setLevel(_LEVELS[level.lower()])
     LOG.addHandler(_UnlessHandled())
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn with the line of the nearest caller outside of the library, however deep the warning is found."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "seekable":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 LOG = logging.getLogger("seekable")

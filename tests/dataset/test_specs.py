@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.thrift import ALL
 
 import seekable as sk
-from seekable.dataset.specs import spec_of
 from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
-from seekable.remote.hub_files import HubSpec
+from seekable.remote.hub_files import hub_spec
 from seekable.remote.splits import shards_of
 from seekable.testing import assert_resumes_exactly
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
 
 def parts(text: str) -> tuple[object, ...]:
-    spec = spec_of(text)
-    assert isinstance(spec, HubSpec)
+    spec = hub_spec(text)
     return spec.repo, spec.revision, spec.config, spec.split, spec.column
 
 

@@ -12,7 +12,7 @@ from tests.formats.splitter import BOM, split
 from tests.formats.test_lines import DATA
 
 from seekable.formats.lines.line_bounds import scan_lines
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import format_named
 from seekable.index import digest
 from seekable.index.digest import PieceHasher
 from seekable.index.scanner import ByteSource
@@ -80,5 +80,5 @@ def test_what_is_beyond_a_part_is_neither_hashed_nor_told() -> None:
 
 def test_formats_of_lines_are_scanned_in_parts() -> None:
     for name in ("jsonl", "text"):
-        scanner = FORMATS[name].scanner
+        scanner = format_named(name).finder
         assert is_splittable(scanner)

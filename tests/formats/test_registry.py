@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import seekable as sk
-from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import FORMATS, SUFFIXES, Format, format_named, format_of
-from seekable.formats.source_options import SourceOptions
+from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat
+from seekable.formats.classify import card_of_file
+from seekable.formats.contract import Reading
+from seekable.formats.table import CARDS, NAMES, SUFFIXES, card_named, format_class, format_named, plugged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_name_tells_its_format_by_suffix(name: str, form: str) -> None:
-    assert format_of(name) is FORMATS[form]
+    assert card_of_file(name).name == form
 
 
 @pytest.mark.parametrize(
@@ -45,59 +45,59 @@ def test_a_name_tells_its_format_by_suffix(name: str, form: str) -> None:
 )
 def test_other_names_are_refused_with_the_way_out(name: str, message: str) -> None:
     with pytest.raises(UnsupportedFormat, match=message):
-        format_of(name)
+        card_of_file(name)
 
 
 def test_formats_are_found_by_name() -> None:
-    assert all(format_named(name).name == name for name in FORMATS)
+    assert all(format_named(name).name == name for name in NAMES)
     with pytest.raises(InvalidArgument, match=r"format must be one of 'jsonl', 'text', .*; got 'json'"):
         format_named("json")
 
 
-def test_every_format_is_complete_and_no_suffix_is_claimed_twice() -> None:
+def test_no_suffix_no_spec_and_no_kind_of_node_is_of_two_cards() -> None:
     assert len(set(SUFFIXES)) == len(SUFFIXES)
-    for form in FORMATS.values():
-        assert form.scanner.name == form.name
-        assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in form.suffixes)
+    for field in ("suffixes", "named_suffixes", "lists", "specs", "kinds", "name"):
+        said = [getattr(card, field) for card in CARDS]
+        values = said if field == "name" else [value for some in said for value in some]
+        assert len(set(values)) == len(values), field
+    suffixes = [suffix for card in CARDS for suffix in (*card.suffixes, *card.named_suffixes)]
+    assert len(set(suffixes)) == len(suffixes)
+    assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in suffixes)
 
 
-class Odd:
-    """Finds nothing: it stands for what finds the records of a format of tests."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-def odd_source(form: Format, options: SourceOptions) -> Callable[[Any], Any]:
-    if options.strict:
-        raise sk.InvalidArgument("no strict=")
-    return lambda files: (form.name, options.shown, files)
+@pytest.mark.parametrize("card", [card for card in CARDS if ":" in card.home], ids=lambda card: card.name)
+def test_what_a_card_names_is_there(card: Any) -> None:
+    found = format_class(card)
+    assert found.card.home == card.home
+    if card.by_name:
+        form = found().with_name(card.name)
+        assert form.name == form.finder.name == card.name
 
 
-def test_a_format_is_a_line_with_what_finds_and_what_builds() -> None:
-    form = Format("odd", (".odd",), f"{__name__}:Odd", f"{__name__}:odd_source", "odd")
-    assert isinstance(form.scanner, Odd)
-    assert form.scanner.name == "odd"
-    build: Callable[[Any], Any] = form.source(SourceOptions(shown="here"))
-    assert build([1]) == ("odd", "here", [1])
-    with pytest.raises(sk.InvalidArgument, match="no strict="):
-        form.source(SourceOptions(shown="here", strict=True))
-
-
-@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
-def test_what_a_line_names_is_there(form: Format) -> None:
-    assert form.scanner.name == form.name
-    resolved = form.with_holder("int32-vector") if form.holder_finder else form
-    assert resolved.scanner.name == resolved.name
-    assert callable(resolved.source(SourceOptions(shown="here")))
-
-
-@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
-def test_options_are_refused_before_a_file_is_looked_for(form: Format) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_decoding_is_refused_before_a_file_is_indexed(name: str) -> None:
     with pytest.raises(sk.InvalidArgument, match=r"decode must be one of|decode= is for lines"):
-        form.source(SourceOptions(shown="here", decode="nonsense"))
+        format_named(name).check(Reading(shown="here", decode="nonsense"))
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow", "kaldi-directory", "tar", "tokens"])
+def test_wrong_columns_are_refused_before_a_file_is_indexed(name: str) -> None:
+    with pytest.raises(sk.WrongType, match="columns"):
+        format_named(name).check(Reading(shown="here", columns="id"))
+
+
+def test_errors_is_a_function() -> None:
     with pytest.raises(sk.WrongType, match="errors must be a function"):
-        SourceOptions(shown="here", errors="skip")  # type: ignore[arg-type]
+        Reading(shown="here", errors="skip")  # type: ignore[arg-type]
+
+
+def test_a_subject_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, card_named("tokens").home.partition(":")[0], None)
+    with pytest.raises(MissingDependency, match=r"data of the format 'tokens' is read by .*tokens.*install"):
+        format_named("tokens")
+    monkeypatch.setitem(sys.modules, "seekable.packing.methods", None)
+    with pytest.raises(MissingDependency, match=r"'packing' .* by seekable\.packing\.methods"):
+        plugged("packing")
 
 
 OPENED = """

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import seekable as sk
-from seekable.formats.registry import SUFFIXES
-from seekable.formats.unopened import NO_WAY_IN, unopened_suffix
+from seekable.formats.refusals import NO_WAY_IN, unopened_suffix
+from seekable.formats.table import SUFFIXES
 
 LINE = b'{"a": 1}\n'
 

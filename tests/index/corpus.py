@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tests.formats.splitter import lines, split
 
-from seekable.formats.registry import FORMATS, SUFFIXES
+from seekable.formats.table import SUFFIXES, format_named
 from seekable.index.opening import open_files
 from seekable.storage.listing import find_files
 
@@ -54,7 +54,7 @@ def open_data(
     """Open what a user would."""
     return open_files(
         find_files(asked, suffixes=SUFFIXES),
-        FORMATS[form].scanner,
+        format_named(form).finder,
         index_dir=index_dir,
         jobs=jobs,
         executor=executor,

@@ -24,7 +24,7 @@ from tests.storage.compressing import bgzf, compressed, zst_frame
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import format_named
 from seekable.index.build import decompressing
 from seekable.index.build.scan import ScanJob, scan_part
 from seekable.storage import seek_points
@@ -127,7 +127,7 @@ def test_lines_are_those_of_the_content(parts: list[bytes], kind: Compression, k
 def scanned(path: Path, form: str) -> PartScan:
     status = path.stat()
     job = ScanJob(str(path), status.st_size, status.st_mtime_ns, 0, status.st_size)
-    scan = scan_part(job, FORMATS[form].scanner, on_bytes=None)
+    scan = scan_part(job, format_named(form).finder, on_bytes=None)
     assert scan is not None
     return scan
 

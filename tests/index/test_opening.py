@@ -18,7 +18,7 @@ from tests.index.corpus import age, check, fill, index_files, open_data, read, w
 from tests.thrift import some
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import format_named
 from seekable.index.build import build_index
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
@@ -233,9 +233,9 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_missing_file_is_told_before_anything_is_scanned(tmp_path: Path) -> None:
     fill(tmp_path)
     with pytest.raises(DataNotFound, match=r"there is no file .*gone\.jsonl"):
-        open_files([Found(str(tmp_path), ("part-0.jsonl", "gone.jsonl"))], FORMATS["jsonl"].scanner)
+        open_files([Found(str(tmp_path), ("part-0.jsonl", "gone.jsonl"))], format_named("jsonl").finder)
     with pytest.raises(DataNotFound, match="is no regular file"):
-        open_files([Found(str(tmp_path.parent), (tmp_path.name,))], FORMATS["jsonl"].scanner)
+        open_files([Found(str(tmp_path.parent), (tmp_path.name,))], format_named("jsonl").finder)
     assert not (tmp_path / ".seekable").exists()
 
 
@@ -246,7 +246,7 @@ def test_jobs_must_be_positive(tmp_path: Path) -> None:
 
 
 def test_no_files_are_no_records() -> None:
-    files = open_files([], FORMATS["jsonl"].scanner)
+    files = open_files([], format_named("jsonl").finder)
     assert len(files) == 0
     assert files.starts.tolist() == [0]
 
@@ -289,10 +289,10 @@ def test_a_script_without_a_main_guard_may_index_in_parallel(tmp_path: Path) -> 
 
 LOADED = """
 import sys
-from seekable.formats.registry import format_named
+from seekable.formats.table import format_named
 from seekable.index.opening import open_files
 from seekable.storage.listing import find_files
-files = open_files(find_files(sys.argv[1], suffixes=[".jsonl"]), format_named("jsonl").scanner)
+files = open_files(find_files(sys.argv[1], suffixes=[".jsonl"]), format_named("jsonl").finder)
 assert len(files.bytes_of(0, 0))
 print(*(name for name in sys.modules if name.startswith("seekable.")))
 """

@@ -17,7 +17,7 @@ from tests.formats.splitter import split
 from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, write
 
 from seekable.errors import DataNotFound
-from seekable.formats.registry import FORMATS, SUFFIXES
+from seekable.formats.table import SUFFIXES, format_named
 from seekable.index.digest import END_BYTES
 from seekable.index.entry import Segment
 from seekable.index.verify.integrity import Indexed, check_offsets
@@ -38,7 +38,7 @@ def verified(
 ) -> Verification:
     return verify_files(
         find_files(folder, suffixes=SUFFIXES),
-        FORMATS[form].scanner,
+        format_named(form).finder,
         deep=deep,
         folders={str(folder)},
         jobs=jobs,
@@ -284,7 +284,7 @@ def test_the_first_record_that_moved_is_that_of_a_plain_splitter(
         size=len(new),
         version=(len(new), 0),
     )
-    compared = compare_part(job, FORMATS["text"].scanner, on_bytes=None)
+    compared = compare_part(job, format_named("text").finder, on_bytes=None)
     assert compared.refused is None
     was, now = split(old, keep_blank=True), split(new, keep_blank=True)
     wanted = next((row for row in range(99) if was[row : row + 1] != now[row : row + 1]), None)
@@ -316,7 +316,7 @@ def test_a_large_file_is_read_in_parts_and_in_processes(
     open_data(path, form="text")
     seen: list[Progress] = []
     found = find_files(path, suffixes=SUFFIXES)
-    scanner = FORMATS["text"].scanner
+    scanner = format_named("text").finder
     assert verify_files(found, scanner, deep=True, jobs=2, progress=seen.append).problems == ()
     assert (seen[-1].bytes_done, seen[-1].is_done, seen[-1].task) == (size, True, "verifying")
     rewrite(path, 400 << 20, b"\0")

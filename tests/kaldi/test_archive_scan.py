@@ -20,7 +20,7 @@ from seekable import kaldi
 from seekable.formats.kaldi.archive_scanner import ArchiveScanner
 from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.object_files import ObjectFiles
-from seekable.formats.registry import FORMATS, format_named
+from seekable.formats.table import format_named
 from seekable.index.scanner import ByteSource
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def test_a_format_may_name_the_holder(tmp_path: Path) -> None:
     for name in ("ark-none", "jsonl-matrix", "scp-"):
         with pytest.raises(sk.InvalidArgument, match="must be one of"):
             format_named(name)
-    assert FORMATS["ark"].holder is None
+    assert sk.formats.Kaldi().with_name("ark").holder is None
     lines = tmp_path / "lines"
     lines.mkdir()
     made(lines / "a.jsonl", b"{}\n")

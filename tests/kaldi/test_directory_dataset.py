@@ -25,7 +25,7 @@ import seekable as sk
 from seekable import kaldi
 from seekable.formats.kaldi.directory import validated
 from seekable.formats.kaldi.directory.sorted_table import SortedTable
-from seekable.formats.registry import format_named
+from seekable.formats.table import format_named
 from seekable.index.opening import open_files
 from seekable.kaldi import find_holder
 from seekable.storage.listing import Found
@@ -417,7 +417,7 @@ def test_windows_line_ends_are_read(own: Path) -> None:
 def sorted_table(folder: Path, lines: list[bytes]) -> SortedTable:
     (folder / "text").write_bytes(b"".join(line + b"\n" for line in lines))
     found = [Found(str(folder), ("text",))]
-    return SortedTable(open_files(found, format_named("kaldi-directory").scanner))
+    return SortedTable(open_files(found, format_named("kaldi-directory").finder))
 
 
 KEYS = st.text("ab\u00e9~!", min_size=1, max_size=4).map(str.encode)

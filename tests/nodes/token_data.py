@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import seekable as sk
-from seekable.formats.registry import Format
-from seekable.formats.source_options import SourceOptions
-from seekable.formats.tokens.source.token_source import TokenSource, token_source
+from seekable.formats.contract import Reading
+from seekable.formats.tokens.tokens import Tokens
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
 from seekable.index.opening import open_files
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
+    from seekable.formats.tokens.source.token_source import TokenSource
     from collections.abc import Sequence
 
     from seekable.index.surveyor import ForwardBytes, Survey
 
-FORM = Format("tokens", (), "", "", "")
+FORM = Tokens()
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def write_pair(path: Path, documents: Sequence[Any], dtype: str = "<u2") -> None
 def open_source(folder: Path, names: Sequence[str], **options: Any) -> TokenSource:
     """Return the source of token files of a folder."""
     files = open_files([Found(str(folder), tuple(names))], FormBeside(), jobs=1)
-    return token_source(FORM, SourceOptions(shown="'here'", **options))(files)
+    return FORM.leaf(files, Reading(shown="'here'", **options))
 
 
 def simple_source(folder: Path, lengths: Sequence[int], *, dtype: str = "<u2") -> TokenSource:

@@ -16,7 +16,7 @@ from tests.storage.test_seek_points import texts
 from tests.thrift import ALL, some
 
 from seekable.errors import IndexStale
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import format_named
 from seekable.index.build.scan import ScanJob, scan_part
 from seekable.storage import compressed as blocks
 from seekable.storage.cache import Cache
@@ -69,7 +69,7 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def points_of(path: Path) -> SeekPoints:
     status = path.stat()
     job = ScanJob(str(path), status.st_size, status.st_mtime_ns, 0, status.st_size)
-    scan = scan_part(job, FORMATS["text"].scanner, on_bytes=None)
+    scan = scan_part(job, format_named("text").finder, on_bytes=None)
     assert scan is not None
     assert scan.content_size == len(content())
     points = SeekPoints(scan.points)

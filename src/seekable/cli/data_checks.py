@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 
 from seekable.cli.machine_checks import Finding, can_be_written, graded
 from seekable.cli.store_checks import range_findings, store_findings
-from seekable.dataset.source_kinds import spec_of_tokens
 from seekable.errors import SeekableError
-from seekable.formats.registry import find_data
-from seekable.formats.source_options import SourceOptions
-from seekable.formats.tokens.token_files import MEGATRON_SCHEME, TOKENS_SCHEME, tokens_spec
+from seekable.formats.classify import classify
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.index_location import Place, find_index
 from seekable.remote.open_addresses import mounted
@@ -26,8 +23,6 @@ from seekable.storage.paths import status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from seekable.dataset.spec import Spec
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _MAGIC = re.compile(r"[*?\[{]")
@@ -62,7 +57,7 @@ def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
 
 def _without_scheme(source: str) -> str:
     """Return the address behind the scheme of a spec; of data of tokens the spec itself."""
-    is_tokens = source.startswith((MEGATRON_SCHEME, TOKENS_SCHEME))
+    is_tokens = source.startswith(("megatron:", "tokens:"))
     return source if is_tokens else _address_in(source)
 
 
@@ -88,8 +83,7 @@ def _folder(source: str) -> str:
 
 
 def _found_files(path: str, *, index_dir: str | None) -> Iterator[Finding]:
-    spec = _spec(path)
-    for found in find_data(path) if spec is None else spec.files(None, index_dir=index_dir)[0]:
+    for found in classify(path, index_dir=index_dir).found:
         place = find_index(found.root, index_dir=index_dir)
         yield _files(found)
         yield _index(place)
@@ -109,13 +103,6 @@ def _published(root: str) -> Finding:
     way = "" if root.startswith("http") else ": `seekable index --publish` writes it, for all machines"
     value = folder.shown if is_there else f"none in {folder.shown}{way}"
     return graded("data", "published index", value)
-
-
-def _spec(path: str) -> Spec | None:
-    """Return the spec of data of tokens; None of other data."""
-    if path.startswith((MEGATRON_SCHEME, TOKENS_SCHEME)):
-        return tokens_spec(path)
-    return spec_of_tokens(path, None, SourceOptions(shown=path))
 
 
 def _files(found: Found) -> Finding:

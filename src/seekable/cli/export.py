@@ -176,13 +176,13 @@ def export(  # noqa: PLR0913 - an argument for each of its options
 
 
 def _of_suffix(folder: str) -> str:
-    from seekable.formats.registry import FORMATS
+    from seekable.formats.table import card_named
     from seekable.storage.compression import uncompressed_name
 
     content = uncompressed_name(folder.lower())
     if content.endswith(".tar"):
         return "tar"
-    return "jsonl" if content.endswith(FORMATS["jsonl"].suffixes) else "parquet"
+    return "jsonl" if content.endswith(card_named("jsonl").suffixes) else "parquet"
 
 
 def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.formats.source_options import Pipes
+    from seekable.formats.contract import Pipes
     from seekable.parallel.progress import ProgressHook
 
     Path = str | os.PathLike[str]

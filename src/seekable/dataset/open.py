@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable._arguments import explains_keywords
-from seekable.dataset.open_source import Opening
-from seekable.dataset.source_kinds import shown_source
+from seekable.dataset.open_source import Opening, shown_source
 from seekable.errors import WrongType
-from seekable.formats.contract import Format
-from seekable.formats.source_options import SourceOptions
+from seekable.formats.contract import Format, Reading
 from seekable.index.index_options import Index
 from seekable.index.opening import Indexing
 from seekable.storage.access import Storage
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.dataset.dataset import Dataset
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.nodes.files.decoder import Decode
     from seekable.nodes.files.payload import AskedDecoder
     from seekable.nodes.keys.key import KeyOf
@@ -150,15 +148,16 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     )
     how = _checked("index", index, Index)
     reach = _checked("storage", storage, Storage)
-    value = format if isinstance(format, Format) else None
-    options = SourceOptions(
+    if format is not None and not isinstance(format, str | Format):
+        message = f"format must be a name, or a value such as sk.formats.Tar() (got {format!r:.200})"
+        raise WrongType(message)
+    reading = Reading(
         shown=shown_source(checked),
         decode=decode,
-        version=version,
-        errors=errors,
         columns=columns,
+        errors=errors,
+        version=version,
         most_open_files=reach.max_open_files,
-        **({} if value is None else value.record_options),
     )
     indexing = Indexing(
         how.folder,
@@ -169,7 +168,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         how.publish,
         reach.pin == "version",
     )
-    opening = Opening(options, indexing, _checked_name(format), value, key, how.sampled)
+    opening = Opening(reading, indexing, format, key, is_sampled=how.sampled)
     if not has_addresses(checked) and not reach.is_for_stores:
         return opening.dataset(checked)
     with far().opened(checked, reach, index_dir=how.folder) as renamed:
@@ -186,15 +185,3 @@ def _checked(name: str, given: T | None, kind: type[T]) -> T:
         message = f"{name} must be a sk.{kind.__name__}(...), or left out (got {given!r:.200})"
         raise WrongType(message)
     return kind() if given is None else given
-
-
-def _checked_name(given: object) -> str | None:
-    """Return the name of a format that the user gave; None for a value, and for none.
-
-    Raises:
-        WrongType: it is neither.
-    """
-    if given is None or isinstance(given, str | Format):
-        return given if isinstance(given, str) else None
-    message = f"format must be a name, or a value such as sk.formats.Tar() (got {given!r:.200})"
-    raise WrongType(message)

@@ -1,83 +1,97 @@
-"""The opening of a checked source: its files are found and indexed, and the node that reads them is built."""
+"""The opening of a checked source: its format says which files it has, and makes the node that reads them."""
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
-from seekable._log import LOG
+from seekable._log import warn_caller
 from seekable.dataset.dataset import Dataset
-from seekable.dataset.source_kinds import has_spec, may_be_shar, shown_source, spec_of_tokens
 from seekable.errors import DuplicateKeys, InvalidArgument
+from seekable.formats.classify import classify, refuse_copies
 from seekable.formats.finding import sampled_files
-from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
 from seekable.index.table_indexer import is_table_indexer
+from seekable.nodes.display import listed
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
-    from seekable.dataset import specs
-    from seekable.formats.contract import Format as FormatValue
-    from seekable.formats.registry import Format
-    from seekable.formats.shar import shar_spec
-    from seekable.formats.shar.discovery import SharFiles
-    from seekable.formats.source_options import SourceOptions
-    from seekable.formats.tar import other_fields, sibling_archives
+    from seekable.formats.contract import Claim, Format, Reading
     from seekable.index.fileset import FileSet
     from seekable.index.keys import hashes, keyed
     from seekable.index.opening import Indexing
+    from seekable.index.surveyor import Finder
     from seekable.nodes.columns import hive_folders
     from seekable.nodes.columns import partitions as partition_columns
+    from seekable.nodes.contract import Node
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
+    from seekable.parallel.progress import Progress, ProgressHook
+    from seekable.storage import addresses
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Found
 else:
-    shar_spec = lazy("seekable.formats.shar.shar_spec")
-    sibling_archives = lazy("seekable.formats.tar.sibling_archives")
-    specs = lazy("seekable.dataset.specs")
+    addresses = lazy("seekable.storage.addresses")
     hashes = lazy("seekable.index.keys.hashes")
     keyed = lazy("seekable.index.keys.keyed")
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
-    other_fields = lazy("seekable.formats.tar.other_fields")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
-__all__ = ["Opening"]
+__all__ = ["Opening", "shown_source"]
 
 
-@final
-@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A hook for the progress of several builds, whose files are counted on."""
+
+    def __init__(self, hook: ProgressHook | None) -> None:
+        self._hook = hook
+        self._before = self._done = 0
+
+    def begin(self) -> None:
+        """Count on from the files of the build that has ended."""
+        self._before += self._done
+        self._done = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Pass on the progress of a build, with the files of the builds before it."""
+        self._done, before = progress.files_done, self._before
+        if self._hook is not None:
+            files = before + progress.files
+            self._hook(replace(progress, files_done=before + progress.files_done, files=files))
+
+
 class Opening:
-    """The arguments of ``sk.open`` but the source, checked."""
+    """The arguments of ``sk.open`` but the source, checked; see `seekable.formats.contract.Opening`."""
 
-    options: SourceOptions
-    """Those that say how records are read."""
+    def __init__(
+        self,
+        reading: Reading,
+        indexing: Indexing,
+        given: str | Format | None,
+        key: KeyOf | None,
+        *,
+        is_sampled: bool,
+    ) -> None:
+        """Hold the arguments.
 
-    indexing: Indexing
-    """Those that say how files are indexed."""
-
-    format_name: str | None
-    format_value: FormatValue | None
-    """The format that the user gave as a value; then there is no name."""
-
-    key: KeyOf | None
-    is_sampled: bool
-    """True to take the sample of ``Index(sampled=True)`` instead of all files."""
-
-    @property
-    def partitions(self) -> Literal["hive"] | None:
-        """The option of formats whose records are dicts."""
-        found: Literal["hive"] | None = getattr(self.format_value, "partitions", None)
-        return found
+        Args:
+            reading: those that say how records are read.
+            indexing: those that say how files are indexed.
+            given: the format that the user gave.
+            key: the key of records that the user named.
+            is_sampled: True to take the sample of ``Index(sampled=True)`` instead of all files.
+        """
+        self.reading, self.key = reading, key
+        self._indexing, self._given, self._is_sampled = indexing, given, is_sampled
+        self._progress = _Counted(None)
 
     def dataset(self, source: Asked | Mapping[str, Asked]) -> Dataset:
         """Return a dataset over the files of a source.
@@ -88,184 +102,111 @@ class Opening:
         Raises:
             SeekableError: as ``sk.open``.
         """
-        options, indexing, index_dir = self.options, self.indexing, self.indexing.index_dir
-        value, partitions = self.format_value, self.partitions
-        is_spec = has_spec(source)
-        format_name = self.format_name if value is None or is_spec else value.name_for(source)
-        if (
-            may_be_shar(source)
-            and (found_shar := shar_spec.shar_files(source, format_name=format_name)) is not None
-        ):
-            return self._of_shar(found_shar)
-        if isinstance(source, Mapping):
-            return self._of_siblings(source)
-        spec = specs.spec_of(source) if is_spec else spec_of_tokens(source, format_name, options)
-        if spec is None:
-            found = find_data(source, format_name=format_name)
-            form = format_of_all(found) if format_name is None else format_named(format_name)
-            found = sampled_files(found) if self.is_sampled else found
-        else:
-            self._refuse_sample()
-            spec.check(options)
-            found, form = spec.files(format_name, index_dir=index_dir)
-            options = spec.narrowed(options, form)
-        form = self._resolved(form, options, found)
-        build = form.source(options)
-        key = _chosen_key(form, self.key, options.columns, partitions)
-        if partitions is not None:
-            _check_dicts(form, options)
-        refuse_copies(found)
-        with progress_or_bar(indexing.progress) as shown:
-            if spec is not None:
-                spec.prepare_index(found, form, index_dir=index_dir, progress=shown)
-            scanner = form.scanner if spec is None else spec.scanner(form)
-            files = replace(indexing, progress=shown).files(found, scanner)
-        files = files.limited(options.most_open_files, keeps_maps=not is_table_indexer(scanner))
-        node = build(files) if partitions is None else _without_keys(form, options, files)
-        if key is not None:
-            node = _with_keys(node, key, indexing)
-        if spec is not None:
-            node = spec.kept(node)
-        elif form.name == "jsonl" and len(files) > 1 and (said := other_fields.other_fields(node)):
-            LOG.warning("%s", said)
-        if partitions is not None:
-            node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
-        return Dataset(node)
+        return Dataset(self.node(source))
 
-    def _resolved(self, form: Format, options: SourceOptions, found: Sequence[Found]) -> Format:
-        """Return the format with all that decides where records start; see ``Format.resolved``.
-
-        Raises:
-            InvalidArgument: options are given that are for other data.
-        """
-        self._check_value(form.name)
-        if (suffix := getattr(self.format_value, "suffix", None)) is not None:
-            message = f"suffix= is for a dict of archives, and this is other data (got {suffix!r}): drop it"
-            raise InvalidArgument(message)
-        return form.resolved(options, found)
-
-    def _check_value(self, name: str) -> None:
-        if self.format_value is not None:
-            self.format_value.check(name, self.options.shown)
-
-    def _of_shar(self, found: SharFiles) -> Dataset:
-        self._check_value("shar")
-        self._refuse_sample()
-        opening = shar_spec.SharOpening(found, self.key, self.indexing)
-        return Dataset(opening.source(self.options, with_keys=_with_keys))
-
-    def _of_siblings(self, archives: Mapping[str, Asked]) -> Dataset:
-        self._check_value("tar")
-        self._refuse_sample()
-        suffix = getattr(self.format_value, "suffix", None)
-        return sibling_archives.open_siblings(archives, self._side, self.options, suffix=suffix, key=self.key)
-
-    def _side(self, source: Asked) -> Dataset:
-        """Return the dataset of one side of sibling archives, whose payloads are bytes."""
-        options = replace(
-            self.options, shown=shown_source(source), decode="bytes", columns=None, missing=None
+    def node(self, source: Asked | Mapping[str, Asked]) -> Node:
+        """Return the node that reads a source."""
+        claim = classify(
+            source,
+            self._given,
+            shown=self.reading.shown,
+            columns=self.reading.columns,
+            index_dir=self._indexing.index_dir,
         )
-        value: Any = self.format_value
-        value = None if value is None else replace(value, suffix=None)
-        return replace(self, options=options, format_value=value).dataset(source)
+        if self._is_sampled:
+            claim = self._sampled(claim)
+        with progress_or_bar(self._indexing.progress) as shown:
+            self._progress = _Counted(shown)
+            node: Node = claim.format.open(claim, self)
+        return node
 
-    def _refuse_sample(self) -> None:
-        """Refuse a sample of files that belong together.
+    def _sampled(self, claim: Claim) -> Claim:
+        """Return some files of a claim.
 
         Raises:
-            InvalidArgument: a sample is asked for.
+            InvalidArgument: they belong together.
         """
-        if self.is_sampled:
+        if claim.together:
             message = (
                 f"Index(sampled=True) opens some files of a folder, a glob or a list, and the files of "
-                f"{self.options.shown:.200} belong together: leave it out, or name the files"
+                f"{self.reading.shown:.200} belong together: leave it out, or name the files"
             )
             raise InvalidArgument(message)
+        return replace(claim, found=sampled_files(claim.found))
 
+    def side(self, source: Asked, given: str | Format | None) -> Node:
+        """Return the node of one of several sources that belong together, whose payloads stay bytes."""
+        reading = replace(self.reading, shown=shown_source(source), decode="bytes", columns=None)
+        indexing = replace(self._indexing, progress=self._progress)
+        return Opening(reading, indexing, given, None, is_sampled=False).node(source)
 
-def _chosen_key(
-    form: Format, key: KeyOf | None, columns: Sequence[str] | None, partitions: object
-) -> KeyOf | None:
-    """Return the definition of keys: that of the user, or of a format whose records always have one.
+    def indexed(self, found: Sequence[Found], finder: Finder) -> FileSet:
+        """Return indexed files. The progress of several calls is counted on."""
+        self._progress.begin()
+        return replace(self._indexing, progress=self._progress).files(found, finder)
 
-    Raises:
-        InvalidArgument: the keys of the format cannot be defined otherwise.
-    """
-    if form.holder is not None:
-        return _key_of_entries(key, partitions)
-    if key is None and form.key and (form.has_keys or columns is None or form.key in columns):
-        return form.key
-    return key
+    def records(self, claim: Claim) -> Any:
+        """Return the source of the files of a claim, indexed, with keys and the columns of folders.
 
+        Raises:
+            SeekableError: as ``sk.open``.
+        """
+        reading, form = self.reading, claim.format.settled(claim.found)
+        if claim.columns is not None:
+            reading = replace(reading, columns=claim.columns)
+        form.check(reading)
+        key, is_hive = form.key(self.key, reading), getattr(form, "partitions", None) is not None
+        refuse_copies(claim.found)
+        finder = form.finder
+        if claim.before_index is not None:
+            index_dir = self._indexing.index_dir
+            claim.before_index(claim.found, finder, index_dir=index_dir, progress=self._progress)
+        files = self.indexed(claim.found, finder)
+        files = files.limited(reading.most_open_files, keeps_maps=not is_table_indexer(finder))
+        node = self.keyed(_below_folders(form, reading, files) if is_hive else form.leaf(files, reading), key)
+        if is_hive:
+            node = partition_columns.partitioned(node, hive_folders.key_types(files), reading.columns)
+        return node
 
-def _with_keys(node: Any, key: KeyOf, indexing: Indexing) -> Any:
-    """Return a source with the index of its keys, which is built if it does not exist.
+    def keyed(self, leaf: Any, key: KeyOf | None) -> Any:
+        """Return a source with the index of its keys, which is built if it does not exist.
 
-    Raises:
-        BadKey: a record has no key.
+        Raises:
+            BadKey: a record has no key.
 
-    Warns:
-        DuplicateKeys: some records have the same key.
-    """
-    keys = _found_keys(node.files, key, indexing.index_dir)
-    if keys is None:
-        using = map_ranges.execution_options(indexing.jobs, indexing.executor, at_once=False)
-        keys = key_index.open_keys(
-            node, key, index_dir=indexing.index_dir, using=using, progress=indexing.progress
-        )
-    if keys.index.duplicates:
-        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=5)
-    return replace(node, keys=keys)
-
-
-def _key_of_entries(key: object, partitions: object) -> KeyOf:
-    """Return the definition of the keys of Kaldi's tables.
-
-    Raises:
-        InvalidArgument: the user defines another one, or folders are to be columns.
-    """
-    for name, given in (("key", key), ("partitions", partitions)):
-        if given is not None:
-            message = (
-                f"{name}= is for records that are dicts, and those of Kaldi's tables are pairs of a key and "
-                f"an object: leave it out (got {given!r})"
+        Warns:
+            DuplicateKeys: some records have the same key.
+        """
+        if key is None:
+            return leaf
+        indexing = self._indexing
+        keys = _found_keys(leaf.files, key, indexing.index_dir)
+        if keys is None:
+            using = map_ranges.execution_options(indexing.jobs, indexing.executor, at_once=False)
+            keys = key_index.open_keys(
+                leaf, key, index_dir=indexing.index_dir, using=using, progress=indexing.progress
             )
-            raise InvalidArgument(message)
-    return entry_key
+        if keys.index.duplicates:
+            warn_caller(key_index.duplicates_message(leaf, keys), DuplicateKeys)
+        return replace(leaf, keys=keys)
 
 
-def _check_dicts(form: Format, options: SourceOptions) -> None:
-    """Check that folders can be columns.
-
-    Raises:
-        InvalidArgument: records are no dicts.
-    """
-    decode = form.decode if options.decode is None else options.decode
-    if decode in ("text", "bytes") and options.column is None and not form.has_keys:
-        message = (
-            f"partitions= adds columns, so records must be dicts, and decode={decode!r} makes none: open "
-            f"lines of text as 'txt:PATH:COLUMN'"
-        )
-        raise InvalidArgument(message)
-
-
-def _without_keys(form: Format, options: SourceOptions, files: FileSet) -> Any:
+def _below_folders(form: Format, reading: Reading, files: FileSet) -> Any:
     """Return the source of files whose folders are columns too, for the columns that the files have.
 
     Raises:
         InvalidArgument: neither files nor folders have a column that the user named.
     """
-    whole = form.source(replace(options, columns=None))(files)
-    if options.columns is None:
+    whole = form.leaf(files, replace(reading, columns=None))
+    if reading.columns is None:
         return whole
     declared, keys = whole.declared() or {}, hive_folders.key_types(files)
-    if unknown := [name for name in options.columns if name not in declared and name not in keys]:
+    if unknown := [name for name in reading.columns if name not in declared and name not in keys]:
         there = ", ".join(map(repr, [*declared, *keys])) or "none"
         message = f"no file has a column {unknown[0]!r}, and no folder is one; there are {there}"
         raise InvalidArgument(message)
-    return form.source(replace(options, columns=[name for name in options.columns if name in declared]))(
-        files
-    )
+    own = [name for name in reading.columns if name in declared]
+    return form.leaf(files, replace(reading, columns=own))
 
 
 def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | None) -> Keys | None:
@@ -281,3 +222,17 @@ def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | 
         if index := hashes.read_keys(folder, wanted):
             return Keys(key, index)
     return None
+
+
+def shown_source(source: Asked | Mapping[str, Asked]) -> str:
+    """Return the source as the user would write it in code."""
+    if isinstance(source, Mapping):
+        return f"{{{', '.join(f'{name!r}: {shown_source(asked)}' for name, asked in source.items())}}}"
+    if isinstance(source, str | os.PathLike):
+        return repr(_shown_item(os.fspath(source)))
+    paths = [_shown_item(os.fspath(path)) for path in source]
+    return f"[{listed([repr(path) for path in paths])}]"
+
+
+def _shown_item(text: str) -> str:
+    return addresses.shown_item(text) if "://" in text else text

@@ -10,12 +10,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
-from seekable.dataset.source_kinds import spec_of_tokens
-from seekable.dataset.specs import spec_of
-from seekable.formats.registry import find_data, format_named, format_of_all
-from seekable.formats.shar.shar_opening import format_of_field, open_shar, unequal_files
-from seekable.formats.shar.shar_spec import shar_files
-from seekable.formats.source_options import SourceOptions
+from seekable.dataset.open_source import shown_source
+from seekable.errors import WrongType
+from seekable.formats.classify import classify
+from seekable.formats.contract import Format, Reading
+from seekable.formats.table import card_named, format_class
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
@@ -26,13 +25,13 @@ from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Executor
 
     from seekable.errors import CorruptRecord
-    from seekable.formats.registry import Format
-    from seekable.formats.shar.discovery import SharFiles
+    from seekable.formats.contract import Claim
     from seekable.index.fileset import FileSet
+    from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import Bad
     from seekable.parallel.progress import ProgressHook
@@ -68,7 +67,7 @@ class _Run:
 def verify(  # noqa: PLR0913 - keywords
     source: Asked,
     *,
-    format: str | None = None,  # noqa: A002 - what users call it
+    format: str | Format | None = None,  # noqa: A002 - what users call it
     deep: bool = False,
     decode: bool = False,
     index_dir: str | os.PathLike[str] | None = None,
@@ -116,31 +115,80 @@ def verify(  # noqa: PLR0913 - keywords
         >>> good.problems, good.records, bad.kind
         ((), 2, 'changed')
     """
-    shown = repr(os.fspath(source) if isinstance(source, os.PathLike) else source)
-    options = SourceOptions(shown=shown, dtype=dtype, eos=eos, bos=bos)
-    how = _Run(jobs, executor, progress)
-    check = partial(
-        verify_files, deep=deep, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress
-    )
-    if (shar := shar_files(source, format_name=format)) is not None:
-        return _verified_shar(shar, check, decode=decode, how=how)
-    spec = spec_of(source) or spec_of_tokens(source, format, options)
-    if spec is not None:
-        found, kind = spec.files(format, index_dir=index_dir)
-        options = spec.narrowed(options, kind)
-    else:
-        found = find_data(source, format_name=format)
-        kind = format_of_all(found) if format is None else format_named(format)
-    kind = kind.resolved(options, found)
+    given: str | Format | None = format
+    if any(option is not None for option in (dtype, eos, bos)):
+        given = _with_options(format, dtype=dtype, eos=eos, bos=bos)
+    claim = classify(source, given, shown=shown_source(source), index_dir=index_dir)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {_as_root(os.fsdecode(path)) for path in asked if paths.is_folder(os.fsdecode(path))}
-    verified = check(found, kind.scanner, folders=folders)
-    if deep:
-        content = _of_places(verified.good, kind).problems()
-        verified = replace(verified, problems=(*verified.problems, *content))
-    if not decode:
-        return verified
-    return _decoded(verified, _records(verified.good, kind, options), how)
+    how = _Run(jobs, executor, progress)
+    return claim.format.verified(claim, _Checking(how, deep, decode, index_dir, frozenset(folders)))
+
+
+def _with_options(given: str | Format | None, **options: Any) -> Format:
+    """Return the format of tokens with the options of the user.
+
+    Raises:
+        InvalidArgument: the user gave another format by its name.
+        WrongType: the user gave a format as a value, which has options itself.
+    """
+    if isinstance(given, Format):
+        message = f"options of the format go into format= (got {given!r} besides)"
+        raise WrongType(message)
+    form: Any = format_class(card_named("tokens"))(**options)
+    made: Format = form if given is None else form.with_name(given)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Checking:
+    """The arguments of a user for what is verified; see `seekable.formats.contract.Checking`."""
+
+    how: _Run
+    deep: bool
+    decode: bool
+    index_dir: str | os.PathLike[str] | None
+    folders: frozenset[str]
+    """The folders that the user named, whose other indexed files are looked for too."""
+
+    def files(self, found: Sequence[Found], finder: Finder) -> Verification:
+        """Return what is wrong with files and their index."""
+        return self._files(found, finder, frozenset())
+
+    def _files(self, found: Sequence[Found], finder: Finder, folders: frozenset[str]) -> Verification:
+        return verify_files(
+            found,
+            finder,
+            deep=self.deep,
+            index_dir=self.index_dir,
+            jobs=self.how.jobs,
+            executor=self.how.executor,
+            progress=self.how.progress,
+            folders=folders,
+        )
+
+    def records(self, claim: Claim) -> Verification:
+        """Return what is wrong with the files of a claim, and with their records if those are asked for."""
+        form = claim.format.settled(claim.found)
+        finder = form.finder
+        verified = self._files(claim.found, finder, self.folders)
+
+        def source(reading: Reading) -> FilesLeaf:
+            # Tables whose types do not go together are verified all the same.
+            places = is_table_indexer(finder)
+            found: FilesLeaf = (
+                _of_places(verified.good, form) if places else form.leaf(verified.good, reading)
+            )
+            return found
+
+        if self.deep:
+            content = _of_places(verified.good, form).problems()
+            verified = replace(verified, problems=(*verified.problems, *content))
+        return self.decoded(verified, source)
+
+    def decoded(self, verified: Verification, source: Callable[[Reading], Any]) -> Verification:
+        """Return a verification with the records that cannot be decoded, if those are asked for."""
+        return _decoded(verified, source(Reading(shown="")), self.how) if self.decode else verified
 
 
 def _as_root(path: str) -> str:
@@ -172,55 +220,16 @@ def verify_sources(
             verified = replace(verified, problems=(*verified.problems, *good.problems()))
         if decode:
             verified = _decoded(verified, good, how)
-        found = _together(found, verified)
+        found = found.with_those_of(verified)
         if others := [run for files in source.beside() for run in _found(files)]:
-            found = _together(found, check(others, source.finder))
+            found = found.with_those_of(check(others, source.finder))
     return found
-
-
-def _verified_shar(
-    shar: SharFiles,
-    check: Callable[..., Verification],
-    *,
-    decode: bool,
-    how: _Run,
-) -> Verification:
-    """Return the problems of the files of a Shar, of each by itself and of all together."""
-    found = Verification(0, 0, 0, (), (), ())
-    good: dict[tuple[Found, ...], FileSet] = {}
-    for field in (shar.cuts, *shar.fields):
-        verified = check(field.found, format_of_field(field).scanner)
-        good[field.found] = verified.good
-        found = _together(found, verified)
-    if found.problems:
-        return found
-    unequal = [
-        Problem("record", path, message)
-        for field in shar.fields
-        for path, message in unequal_files(good[shar.cuts.found], good[field.found], field.name)
-    ]
-    if unequal or not decode:
-        return replace(found, problems=tuple(unequal))
-    options = SourceOptions(shown="")
-    source = open_shar(shar, options, index=lambda runs, _: good[tuple(runs)], with_keys=lambda lines: lines)
-    return _decoded(found, source, how)
 
 
 def _found(files: FileSet) -> Iterator[Found]:
     names = iter(files.names())
     for root, _, count in files.runs:
         yield Found(root, tuple(islice(names, count)))
-
-
-def _together(one: Verification, other: Verification) -> Verification:
-    return Verification(
-        one.files + other.files,
-        one.records + other.records,
-        one.bytes + other.bytes,
-        tuple(dict.fromkeys((*one.folders, *other.folders))),
-        tuple(dict.fromkeys((*one.problems, *other.problems))),
-        (*one.indexed, *other.indexed),
-    )
 
 
 def _decoded(verified: Verification, records: _Decodable, how: _Run) -> Verification:
@@ -230,16 +239,9 @@ def _decoded(verified: Verification, records: _Decodable, how: _Run) -> Verifica
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _records(files: FileSet, kind: Format, options: SourceOptions) -> FilesLeaf:
-    if is_table_indexer(kind.scanner):
-        return _of_places(files, kind)  # Tables whose types do not go together are verified all the same.
-    records: FilesLeaf = kind.source(options)(files)
-    return records
-
-
-def _of_places(files: FileSet, kind: Format) -> FilesLeaf:
+def _of_places(files: FileSet, form: Format) -> FilesLeaf:
     """Return the source of files, without the checks of how records are decoded."""
-    found: FilesLeaf = kind.found_again(files, {"format": kind.name}, "")
+    found: FilesLeaf = form.found_again(files, {"format": form.name}, "")
     return found
 
 

@@ -1,4 +1,7 @@
-"""Formats as values, for ``sk.open(format=)``; their code lies in the folders of the subjects."""
+"""Formats as values, for ``sk.open(format=)``, and what a format of one's own is made of.
+
+The code of the formats lies in the folders of the subjects.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,55 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seekable.formats.contract import Format
-    from seekable.formats.kaldi.options import Kaldi
-    from seekable.formats.lines.options import Csv, Jsonl, Text
-    from seekable.formats.tables.options import Tables
-    from seekable.formats.tar.options import Tar
+    from seekable.formats.contract import Card, Claim, Format, Reading
+    from seekable.formats.kaldi.kaldi import Kaldi
+    from seekable.formats.lines.csv_format import Csv
+    from seekable.formats.lines.jsonl import Jsonl
+    from seekable.formats.lines.line_source import Lines
+    from seekable.formats.lines.text import Text
+    from seekable.formats.look import Folder, Look, OtherTool
+    from seekable.formats.shar.shar import Shar
+    from seekable.formats.tables.tables import Tables
+    from seekable.formats.tar.tar import Tar
     from seekable.formats.tokens.tokens import Tokens
+    from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
 
-__all__ = ["Csv", "Format", "Jsonl", "Kaldi", "Tables", "Tar", "Text", "Tokens"]
+__all__ = [
+    "Card",
+    "Claim",
+    "Csv",
+    "FilesLeaf",
+    "Folder",
+    "Format",
+    "Jsonl",
+    "Kaldi",
+    "Lines",
+    "Look",
+    "OtherTool",
+    "Reading",
+    "RunsLeaf",
+    "Shar",
+    "Tables",
+    "Tar",
+    "Text",
+    "Tokens",
+]
 
 _HOMES = {
-    "Csv": "lines.options",
-    "Format": "contract",
-    "Jsonl": "lines.options",
-    "Kaldi": "kaldi.options",
-    "Tables": "tables.options",
-    "Tar": "tar.options",
-    "Text": "lines.options",
-    "Tokens": "tokens.tokens",
+    **dict.fromkeys(("Card", "Claim", "Format", "Reading"), "formats.contract"),
+    **dict.fromkeys(("Folder", "Look", "OtherTool"), "formats.look"),
+    **dict.fromkeys(("FilesLeaf", "RunsLeaf"), "nodes.files.leaf"),
+    "Csv": "formats.lines.csv_format",
+    "Jsonl": "formats.lines.jsonl",
+    "Kaldi": "formats.kaldi.kaldi",
+    "Lines": "formats.lines.line_source",
+    "Shar": "formats.shar.shar",
+    "Tables": "formats.tables.tables",
+    "Tar": "formats.tar.tar",
+    "Text": "formats.lines.text",
+    "Tokens": "formats.tokens.tokens",
 }
-"""The module of each public name, below ``seekable.formats``."""
+"""The module of each public name, below ``seekable``."""
 
 
 def __getattr__(name: str) -> object:
@@ -33,6 +65,6 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         message = f"module 'seekable.formats' has no attribute {name!r}"
         raise AttributeError(message)
-    value: object = getattr(importlib.import_module(f"seekable.formats.{_HOMES[name]}"), name)
+    value: object = getattr(importlib.import_module(f"seekable.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

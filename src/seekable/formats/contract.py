@@ -1,82 +1,370 @@
-"""A format as a value: what ``sk.open(format=)`` takes besides a name."""
+"""The contract of a format: a value with its options, which recognises, indexes and reads its files.
+
+A format whose records are lines overrides little: ``card``, ``finder`` and ``leaf``; all else has a default.
+Nodes are made by formats and are no business of this module, so they have no type here.
+"""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
-from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import format_of
+import msgspec
+
+from seekable.errors import CorruptRecord, CorruptState, InvalidArgument, WrongType
+from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
 
-__all__ = ["Format", "Hive", "check_partitions"]
+    from seekable.formats.look import Folder, Look, OtherTool
+    from seekable.index.fileset import FileSet
+    from seekable.index.surveyor import Finder
+    from seekable.index.verify.verification import Verification
+    from seekable.parallel.progress import ProgressHook
+    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Found
+
+__all__ = [
+    "BeforeIndex",
+    "Card",
+    "Checking",
+    "Claim",
+    "Format",
+    "Hive",
+    "OnError",
+    "Opening",
+    "Pipes",
+    "Reading",
+    "check_partitions",
+]
 
 Hive = Literal["hive"]
 """Folders ``year=2024/lang=de/`` are columns."""
 
-_WILD = frozenset("*?[{")
-_NOT_OF_RECORDS = frozenset({"partitions", "suffix"})
-"""The options that say which sources go together, and not how records are read."""
+Pipes = Literal["refuse", "specifier", "allow"]
+"""``"allow"`` runs commands, and ``"refuse"`` raises `PipeRefused` for them. ``"specifier"`` runs a command
+of the specifier or extended filename that the caller passes, and refuses those that a script contains."""
+
+OnError = Callable[[CorruptRecord], Any]
+"""Returns what to deliver instead of a corrupt record: another record, or ``sk.HOLE``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
-    """The options that one format alone knows; a frozen value that checks itself.
+class Reading:
+    """The arguments of ``sk.open`` that mean the same for every format."""
 
-    The formats are ``Jsonl``, ``Text``, ``Csv``, ``Tables``, ``Tar``, ``Kaldi`` and ``Tokens``.
-    """
+    shown: str
+    """The source as the user named it, for ``repr``."""
 
-    names: ClassVar[tuple[str, ...]]
-    """The names of the formats that have these options. The first one is that of a file whose own name does
-    not decide it."""
+    decode: Any = None
+    """The decoding; None for that of the format."""
 
-    @property
-    def record_options(self) -> Mapping[str, Any]:
-        """The options that say how the records of one source are read, by name."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in _NOT_OF_RECORDS
-        }
+    columns: Sequence[str] | None = None
+    """The columns to read, in the order of records; None for all."""
 
-    def name_for(self, source: object) -> str | None:
-        """Return the name of the format of a source; None where its files decide.
+    errors: OnError | None = None
+    """Replaces corrupt records; None raises the error."""
 
-        They do where the source is a folder or a glob, or has a suffix of one of these formats.
-        """
-        first = source[0] if isinstance(source, list | tuple) and source else source
-        if not isinstance(first, str | os.PathLike):
-            return None
-        text = os.fsdecode(first)
-        base = os.path.basename(text)
-        suffix = os.path.splitext(base)[1]
-        if not suffix or not _WILD.isdisjoint(suffix) or os.path.isdir(text):
-            return None
-        try:
-            found = format_of(base).name
-        except UnsupportedFormat:
-            return self.names[0]
-        return None if found in self.names else self.names[0]
+    version: str | int | None = None
+    """Stands for the code of functions in the fingerprint."""
 
-    def check(self, name: str, shown: str) -> None:
-        """Check that the files of a source are of a format that has these options.
+    most_open_files: int = MOST_OPEN_FILES
+    """The most files that are open at once."""
 
-        Args:
-            name: the name of the format of the files.
-            shown: the source as the user named it.
+    def __post_init__(self) -> None:
+        """Check what needs no format.
 
         Raises:
-            InvalidArgument: they are of another one.
+            WrongType: ``errors`` is no function.
         """
-        if name not in self.names and name.partition("-")[0] not in self.names:
-            message = (
-                f"format={type(self).__name__}(...) is for {', '.join(self.names)}, and {shown} is {name}: "
-                f"leave it out, or name the files"
-            )
+        if self.errors is not None and not callable(self.errors):
+            message = f"errors must be a function of a CorruptRecord (got {self.errors!r})"
+            raise WrongType(message)
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a format, or of another subject, before its code is loaded; literals alone."""
+
+    name: str
+    """The name that users write, ``format="jsonl"``, and the first word of its names in the index."""
+
+    home: str
+    """Where its code is, ``module:class`` of a `Format`; of another subject a module."""
+
+    suffixes: tuple[str, ...] = ()
+    """The ends of the names of its files, in lower case, in folders too."""
+
+    named_suffixes: tuple[str, ...] = ()
+    """The ends of names, in lower case, that decide the format of a file that the user names. In folders they
+    decide nothing, because files of other data may have them too."""
+
+    lists: tuple[str, ...] = ()
+    """The ends of the names of files that name the files of a dataset."""
+
+    specs: tuple[str, ...] = ()
+    """The words before the colon of specs: ``energon:DIR:SPLIT``."""
+
+    fields: tuple[str, ...] = ()
+    """Keys of which a dict of sources has one; ``"*"`` for any, which is asked last."""
+
+    marks: tuple[str, ...] = ()
+    """Names in a folder at which the format is asked about it; a ``*`` may stand at one end."""
+
+    compressible: bool = False
+    """True if files of it may be compressed as a whole, and end with ``.gz`` or ``.zst``."""
+
+    variants: bool = False
+    """True if its name in the index may have options, as ``tar-key``."""
+
+    by_name: bool = True
+    """True if ``format=`` takes its name for files of any name."""
+
+    key: str = ""
+    """The field that is the key of records without being asked for."""
+
+    kinds: tuple[tuple[str, str], ...] = ()
+    """The kinds of nodes that it brings, each with its class, ``module:class``."""
+
+    writer: str = ""
+    """The function that makes what writes the format, ``module:function``; empty if none does."""
+
+
+class BeforeIndex(Protocol):
+    """Fetches what the index of files needs, before they are indexed."""
+
+    def __call__(
+        self,
+        found: Sequence[Found],
+        finder: Finder,
+        *,
+        index_dir: str | os.PathLike[str] | None,
+        progress: ProgressHook | None,
+    ) -> None:
+        """Fetch it.
+
+        Raises:
+            AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A source that a format has recognised."""
+
+    format: Format
+    """The format, with what the source says itself: a column, a dialect, a type of tokens."""
+
+    found: tuple[Found, ...] = ()
+    """Its files, in the order of their records."""
+
+    together: bool = True
+    """True if the files belong together, so that a sample of them is no dataset."""
+
+    columns: tuple[str, ...] | None = None
+    """The only columns, if the source names them itself."""
+
+    detail: Any = None
+    """What else the format has found, for its own ``open`` and ``verified``."""
+
+    before_index: BeforeIndex | None = None
+
+
+class Opening(Protocol):
+    """What ``sk.open`` does for a format that opens a claim of its own."""
+
+    reading: Reading
+    key: Any
+    """The argument ``key`` of the user: a field, a function of records, or None."""
+
+    def records(self, claim: Claim) -> Any:
+        """Return the source of the files of a claim, indexed, with keys and the columns of folders.
+
+        Raises:
+            SeekableError: as ``sk.open``.
+        """
+
+    def indexed(self, found: Sequence[Found], finder: Finder) -> FileSet:
+        """Return indexed files. The progress of several calls is counted on."""
+
+    def keyed(self, leaf: Any, key: Any) -> Any:
+        """Return a source with the index of its keys; itself where ``key`` is None.
+
+        Raises:
+            BadKey: a record has no key.
+        """
+
+    def side(self, source: Asked, given: str | Format | None) -> Any:
+        """Return the node of one of several sources that belong together, whose payloads stay bytes.
+
+        Args:
+            source: the source.
+            given: its format; None to find it.
+        """
+
+
+class Checking(Protocol):
+    """What ``sk.verify`` does for a format that verifies a claim of its own."""
+
+    def files(self, found: Sequence[Found], finder: Finder) -> Verification:
+        """Return what is wrong with files and their index."""
+
+    def records(self, claim: Claim) -> Verification:
+        """Return what is wrong with the files of a claim, and with their records if those are asked for."""
+
+    def decoded(self, verified: Verification, source: Callable[[Reading], Any]) -> Verification:
+        """Return a verification with the records that cannot be decoded, if those are asked for.
+
+        Args:
+            verified: what is known of the files.
+            source: returns the source of the records.
+        """
+
+
+class Format(ABC):
+    """A format with its options: a frozen dataclass, small, picklable and without handles.
+
+    The formats are ``Jsonl``, ``Text``, ``Csv``, ``Tables``, ``Tar``, ``Shar``, ``Kaldi`` and ``Tokens``.
+    """
+
+    __slots__ = ()
+
+    card: ClassVar[Card]
+    """What is known of the format before its code is loaded; of several names, that of the first."""
+
+    raw: ClassVar[Any] = "bytes"
+    """The ``decode=`` that makes nothing of a record."""
+
+    # Recognition.
+
+    @classmethod
+    def claim(cls, look: Look) -> Claim | None:
+        """Return the files of a source that is of this format in more than the suffix of its name; else None.
+
+        Raises:
+            UnsupportedFormat: it is, but cannot be read; the message says what to do.
+        """
+        return None
+
+    @classmethod
+    def foreign(cls, folder: Folder) -> OtherTool | None:
+        """Return what a folder is that another tool wrote, and how it is opened as a whole; None for others.
+
+        Such a folder is refused as a plain one, also as a part of another folder.
+        """
+        return None
+
+    @classmethod
+    def never_data(cls, folder: str, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Return those of the files in a folder that belong to an index, and are never data.
+
+        Args:
+            folder: the last name of the folder.
+            names: the names of all files in it.
+        """
+        return frozenset()
+
+    # The index.
+
+    @property
+    def name(self) -> str:
+        """The name in the index and in descriptions, with all options that decide where records start."""
+        return self.card.name
+
+    def with_name(self, name: str) -> Self:
+        """Return the format with what its name in the index says besides; options of the value come first.
+
+        Args:
+            name: the name of a card of the format, perhaps with options.
+
+        Raises:
+            InvalidArgument: the name has an unknown option, or an option of the value is wrong.
+            WrongType: an option of the value is of the wrong type.
+        """
+        if name != self.card.name:
+            message = f"format {name!r} is not known; there is {self.card.name!r}"
             raise InvalidArgument(message)
+        return self
+
+    def settled(self, found: Sequence[Found]) -> Self:
+        """Return the format with what the first records of its files decide.
+
+        Raises:
+            InvalidArgument: they can be of several kinds.
+        """
+        return self
+
+    @property
+    @abstractmethod
+    def finder(self) -> Finder:
+        """The Scanner, TableIndexer or Surveyor that finds the records in its files; its name is ``name``."""
+
+    # Reading.
+
+    def check(self, reading: Reading) -> None:  # noqa: B027 - a format without options of reading has none
+        """Check the arguments of reading, before a file is indexed.
+
+        Raises:
+            InvalidArgument: one is not known, or is for other formats.
+            WrongType: one is of the wrong type.
+        """
+
+    @abstractmethod
+    def leaf(self, files: FileSet, reading: Reading) -> Any:
+        """Return the source of indexed files, a ``FilesLeaf``.
+
+        Raises:
+            InvalidArgument: the files lack a column.
+            UnsupportedFormat: the files do not go together.
+        """
+
+    def key(self, asked: Any, reading: Reading) -> Any:
+        """Return what the key of a record is; None for no keys.
+
+        Args:
+            asked: a field or a function of records that the user named, or None.
+            reading: the arguments of reading.
+
+        Raises:
+            InvalidArgument: the keys of the format cannot be chosen.
+        """
+        return asked
+
+    def open(self, claim: Claim, opening: Opening) -> Any:
+        """Return the node of a claim."""
+        return opening.records(claim)
+
+    def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> Any:
+        """Return the source of a described one whose files were found, for the places of its records.
+
+        Args:
+            files: the files, as their index has them.
+            described: the description of the source.
+            shown: the data as the user names it.
+        """
+        return self.leaf(files, Reading(shown=shown, decode=self.raw))
+
+    def decoder_from_json(self, said: Mapping[str, Any], given: Any, where: str) -> Any:
+        """Return the decoder that a pipeline file has; see ``Decoder.from_json``.
+
+        Raises:
+            CorruptState: the format has no such decoder.
+        """
+        decode = given.named(said.get("decode"), f"{where}.decode")
+        try:
+            return self.leaf(given.arguments["files"], Reading(shown="", decode=decode)).decoder
+        except InvalidArgument as error:
+            message = f"{where}: {error}"
+            raise CorruptState(message) from None
+
+    # Looking.
+
+    def verified(self, claim: Claim, checking: Checking) -> Verification:
+        """Return what is wrong with the files of a claim."""
+        return checking.records(claim)
 
 
 def check_partitions(partitions: object) -> None:

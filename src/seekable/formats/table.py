@@ -1,57 +1,232 @@
-"""What the core knows of its subjects without importing them: where their code is found, as literals."""
+"""What the core knows of its subjects without importing them: the cards of formats, as literals.
+
+A format is a card, and a class in a folder of its own that is imported when data of it is opened. Formats of
+other packages have their cards at their classes, which entry points of the group ``seekable.formats`` name.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.file_format import FileFormat
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument, MissingDependency, WrongType
+from seekable.formats.contract import Card
+from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-__all__ = ["NODE_HOMES", "WRITERS", "format_to_write", "plugged", "writer"]
+    from seekable.formats import file_format, plugins
+    from seekable.formats.contract import Format
+    from seekable.formats.file_format import FileFormat
+else:
+    file_format = lazy("seekable.formats.file_format")
+    plugins = lazy("seekable.formats.plugins")
 
-WRITERS = MappingProxyType(
-    {
-        "jsonl": "seekable.formats.lines.jsonl_writer:json_lines",
-        "parquet": "seekable.formats.tables.parquet_writer:parquet",
-        "shar": "seekable.formats.shar.shar_format:shar",
-        "tar": "seekable.formats.tar.tar_writer:tar",
-        "tokens": "seekable.formats.tokens.writing.tokens_arguments:tokens",
-    }
-)
-"""By the name of a format, the function that makes it with its options, ``module:name``."""
+__all__ = [
+    "CARDS",
+    "NAMES",
+    "NODE_HOMES",
+    "SUFFIXES",
+    "card_by_suffix",
+    "card_named",
+    "cards_at",
+    "format_class",
+    "format_named",
+    "format_to_write",
+    "imported",
+    "plugged",
+    "plugged_card",
+    "writer",
+]
 
-NODE_HOMES = MappingProxyType(
-    {
-        "megatron_blend": "seekable.packing.nodes.blend:MegatronBlend",
-        "pack": "seekable.packing.nodes.pack:Pack",
-        "samples": "seekable.formats.tar.sample_source:SampleSource",
-        "shar": "seekable.formats.shar.shar_source:SharSource",
-        "siblings": "seekable.formats.tar.siblings:Siblings",
-        "table": "seekable.formats.tables.tables:TableSource",
-        "tokens": "seekable.formats.tokens.source.token_source:TokenSource",
-        "windows": "seekable.packing.nodes.windows:Windows",
-    }
-)
+CARDS = (
+    Card(name="jsonl", home="seekable.formats.lines.jsonl:Jsonl", suffixes=(".jsonl", ".ndjson", ".json"),
+         compressible=True, marks=("file_location.txt",),
+         writer="seekable.formats.lines.jsonl_writer:json_lines"),
+    Card(name="text", home="seekable.formats.lines.text:Text", suffixes=(".txt",), compressible=True,
+         specs=("txt",)),
+    Card(name="csv", home="seekable.formats.lines.csv_format:Csv", suffixes=(".csv",), compressible=True,
+         variants=True),
+    Card(name="tsv", home="seekable.formats.lines.csv_format:Csv", suffixes=(".tsv",), compressible=True,
+         variants=True),
+    Card(name="csv-semicolon", home="seekable.formats.lines.csv_format:Csv", compressible=True),
+    Card(name="parquet", home="seekable.formats.tables.tables:Tables", suffixes=(".parquet", ".pq"),
+         kinds=(("table", "seekable.formats.tables.tables:TableSource"),),
+         writer="seekable.formats.tables.parquet_writer:parquet"),
+    Card(name="arrow", home="seekable.formats.tables.tables:Tables",
+         suffixes=(".arrow", ".feather", ".ipc")),
+    Card(name="ark", home="seekable.formats.kaldi.kaldi:Kaldi", suffixes=(".ark",), compressible=True,
+         variants=True, specs=("ark", "scp", "kaldi"), marks=("feats.scp", "wav.scp")),
+    Card(name="scp", home="seekable.formats.kaldi.kaldi:Kaldi", suffixes=(".scp",), compressible=True,
+         variants=True),
+    Card(name="kaldi-directory", home="seekable.formats.kaldi.kaldi:Kaldi", key="key"),
+    Card(name="tar", home="seekable.formats.tar.tar:Tar", suffixes=(".tar", ".tgz"), compressible=True,
+         variants=True, specs=("energon", "wids"), fields=("*",), marks=(".nv-meta",),
+         kinds=(("samples", "seekable.formats.tar.sample_source:SampleSource"),
+                ("siblings", "seekable.formats.tar.siblings:Siblings")),
+         writer="seekable.formats.tar.tar_writer:tar"),
+    Card(name="shar", home="seekable.formats.shar.shar:Shar", by_name=False, specs=("shar", "idxpack"),
+         lists=(".idxpack",), fields=("cuts",), marks=("cuts.*",),
+         kinds=(("shar", "seekable.formats.shar.shar_source:SharSource"),),
+         writer="seekable.formats.shar.shar_format:shar"),
+    Card(name="tokens", home="seekable.formats.tokens.tokens:Tokens", variants=True,
+         named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors"), specs=("megatron", "tokens"),
+         marks=("tokens.json", "*.facts", "index.json", "index", "*.bin", "*.ds", "*.npy"),
+         kinds=(("tokens", "seekable.formats.tokens.source.token_source:TokenSource"),),
+         writer="seekable.formats.tokens.writing.tokens_arguments:tokens"),
+    Card(name="packing", home="seekable.packing.methods", by_name=False,
+         kinds=(("megatron_blend", "seekable.packing.nodes.blend:MegatronBlend"),
+                ("pack", "seekable.packing.nodes.pack:Pack"),
+                ("windows", "seekable.packing.nodes.windows:Windows"))),
+)  # fmt: skip
+"""All subjects that the core asks something, in the order in which messages name them."""
+
+_BY_NAME = {card.name: card for card in CARDS if card.by_name}
+
+NAMES = tuple(_BY_NAME)
+"""The names of all formats that files can be of."""
+
+NODE_HOMES = {kind: home for card in CARDS for kind, home in card.kinds}
 """The class of each kind of node that a subject brings, ``module:name``."""
 
-_HOMES = MappingProxyType({"packing": "seekable.packing.methods"})
-"""By the name of a subject, the module with the code of methods that the core only names."""
+_WRITERS = {card.name: card.writer for card in sorted(CARDS, key=lambda card: card.name) if card.writer}
+
+SUFFIXES = tuple(
+    suffix + more
+    for card in CARDS
+    for suffix in card.suffixes
+    for more in ("", *(f".{kind}" for kind in COMPRESSED if card.compressible and not compression_of(suffix)))
+)
+"""The ends of the names of data files."""
+
+_BY_SUFFIX = sorted(
+    ((suffix, card) for card in CARDS for suffix in (*card.suffixes, *card.named_suffixes)),
+    key=lambda pair: -len(pair[0]),
+)
+
+
+def card_by_suffix(name: str) -> Card | None:
+    """Return the card of the format of a file by the end of its name, the longest one first; None without.
+
+    Example:
+        >>> card_by_suffix("web/part-0001.JSONL").name, card_by_suffix("web/part-0001.txt.gz").name
+        ('jsonl', 'text')
+        >>> card_by_suffix("a.xyz") is None
+        True
+    """
+    lower = name.lower()
+    content = uncompressed_name(lower)
+    for suffix, card in _BY_SUFFIX:
+        if lower.endswith(suffix) or (card.compressible and content.endswith(suffix)):
+            return card
+    return None
+
+
+def cards_at(names: Collection[str]) -> list[Card]:
+    """Return the cards that have a mark among the names in a folder.
+
+    Example:
+        >>> [card.name for card in cards_at(["cuts.000.jsonl", "A.BIN"])]
+        ['shar', 'tokens']
+    """
+    there = {f"*{name[name.rfind('.') :].lower()}" for name in names}
+    return [card for card in CARDS if any(mark in there or _is_at(mark, names) for mark in card.marks)]
+
+
+def _is_at(mark: str, names: Collection[str]) -> bool:
+    if mark.endswith("*"):
+        return any(name.startswith(mark[:-1]) for name in names)
+    return mark in names
+
+
+def card_named(name: str) -> Card:
+    """Return the card of a format by a name in the index, which may have options.
+
+    Raises:
+        InvalidArgument: there is no such format.
+
+    Example:
+        >>> card_named("ark-matrix").name, card_named("kaldi-directory").name
+        ('ark', 'kaldi-directory')
+    """
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    found = _BY_NAME.get(name.partition("-")[0])
+    if found is not None and found.variants:
+        return found
+    plugin = plugins.card_named(name)
+    if plugin is None:
+        raise InvalidArgument(f"format must be one of {', '.join(map(repr, NAMES))}; got {name!r}")
+    return plugin
+
+
+def format_named(name: str) -> Format:
+    """Return the format of a name in the index, or one that a user names with ``format=``.
+
+    Raises:
+        InvalidArgument: no format has this name, or an option in it is not known.
+        MissingDependency: the code of the format is not installed.
+
+    Example:
+        >>> format_named("csv-pipe")
+        Csv(delimiter='|', quote=None, encoding=None, partitions=None, field=None)
+    """
+    return format_class(card_named(name))().with_name(name)
+
+
+def format_class(card: Card) -> type[Format]:
+    """Return the class of a card; its code is imported now.
+
+    Raises:
+        MissingDependency: it cannot be imported.
+    """
+    found: type[Format] = imported(card.home, f"data of the format {card.name!r}")
+    return found
+
+
+def plugged_card(name: str) -> Card:
+    """Return the card of any subject, also of one that ``format=`` does not name."""
+    return next(card for card in CARDS if card.name == name)
 
 
 def plugged(subject: str) -> Any:
     """Return the module with the code of methods of the core, ``packing`` for instance; it is imported now.
 
+    Raises:
+        MissingDependency: it cannot be imported.
+
     Example:
         >>> plugged("packing").pack.__name__
         'pack'
     """
-    return importlib.import_module(_HOMES[subject])
+    return imported(plugged_card(subject).home, f"what {subject!r} does")
+
+
+def imported(home: str, what: str) -> Any:
+    """Return what a card names, a module or an attribute of one.
+
+    Args:
+        home: its place, ``module`` or ``module:attribute``.
+        what: whose code it is, for the message.
+
+    Raises:
+        MissingDependency: the module is not there, or a module that it needs.
+    """
+    module, _, attribute = home.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except MissingDependency:
+        raise
+    except ImportError as error:
+        message = (
+            f"{what} is read by {module}, which cannot be imported here ({error}): install seekable whole, "
+            f"in the version that wrote it or a newer one"
+        )
+        raise MissingDependency(message) from error
+    return getattr(found, attribute) if attribute else found
 
 
 def writer(name: str) -> Callable[..., FileFormat]:
@@ -64,11 +239,10 @@ def writer(name: str) -> Callable[..., FileFormat]:
         >>> writer("jsonl")(compression="gz").suffix
         '.jsonl.gz'
     """
-    if name not in WRITERS:
-        message = f"format must be one of {', '.join(map(repr, WRITERS))}, or a FileFormat (got {name!r})"
+    if name not in _WRITERS:
+        message = f"format must be one of {', '.join(map(repr, _WRITERS))}, or a FileFormat (got {name!r})"
         raise InvalidArgument(message)
-    module, _, function = WRITERS[name].partition(":")
-    found: Callable[..., FileFormat] = getattr(importlib.import_module(module), function)
+    found: Callable[..., FileFormat] = imported(_WRITERS[name], f"data of the format {name!r}")
     return found
 
 
@@ -79,7 +253,7 @@ def format_to_write(asked: object) -> FileFormat:
         InvalidArgument: there is no such format, or it has options that must be given.
         WrongType: neither a name nor a format.
     """
-    if isinstance(asked, FileFormat):
+    if isinstance(asked, file_format.FileFormat):
         return asked
     if not isinstance(asked, str):
         message = f"format must be the name of a format, or a FileFormat (got {asked!r})"

@@ -5,11 +5,10 @@ Classes come from this table and from that of the subjects alone: no name of a f
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
-from seekable.errors import CorruptState, MissingDependency
-from seekable.formats.table import NODE_HOMES
+from seekable.errors import CorruptState
+from seekable.formats.table import NODE_HOMES, imported
 from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
@@ -73,13 +72,5 @@ def node_class(kind: str) -> type[Node]:
     if kind not in NODE_HOMES:
         message = f"there is no node of the kind {kind!r} in this version of seekable"
         raise CorruptState(message)
-    module, _, name = NODE_HOMES[kind].partition(":")
-    try:
-        found: type[Node] = getattr(importlib.import_module(module), name)
-    except ImportError as error:
-        message = (
-            f"nodes of the kind {kind!r} are read by {module}, which cannot be imported here ({error}): "
-            f"install seekable whole, in the version that wrote them or a newer one"
-        )
-        raise MissingDependency(message) from error
+    found: type[Node] = imported(NODE_HOMES[kind], f"a node of the kind {kind!r}")
     return found

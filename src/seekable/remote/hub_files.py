@@ -7,11 +7,12 @@ import re
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.spec import Spec
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import FORMATS, format_named, format_of_all
+from seekable.formats.classify import card_of_all, format_for
+from seekable.formats.contract import Claim
+from seekable.formats.table import CARDS, card_named
 from seekable.index.build.adopt import adopt_entries
 from seekable.index.catalog import read_table
 from seekable.index.index_location import find_index, hub_folder
@@ -27,12 +28,13 @@ from seekable.storage.listing import Found
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.registry import Format
-    from seekable.formats.source_options import SourceOptions
+    from seekable.formats.contract import Format
+    from seekable.formats.look import Look
+    from seekable.index.surveyor import Finder
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["HubSpec", "hub_files", "hub_spec"]
+__all__ = ["HubSpec", "hub_claim", "hub_files", "hub_spec"]
 
 _HUB = "hf:"
 _FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
@@ -53,7 +55,7 @@ _AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class HubSpec(Spec):
+class HubSpec:
     """A split of a repository on the Hub, or of a folder that holds the files of one."""
 
     text: str
@@ -75,87 +77,93 @@ class HubSpec(Spec):
     format: str | None = None
     """The format that the user named; None for the format that the files have."""
 
-    def check(self, options: SourceOptions) -> None:
-        """Check options for the files, before these are listed.
-
-        Raises:
-            InvalidArgument: the options name columns, and the spec does.
-        """
-        if self.column is not None and options.columns is not None:
-            message = (
-                f"{self.text!r} and columns={list(options.columns)!r} both choose the columns to read: "
-                f"write {self.text.removesuffix(f':{self.column}')!r} to have columns="
-            )
-            raise InvalidArgument(message)
-
-    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
-        """Return the options for the files: the column of the spec is the only one that is read.
-
-        Args:
-            options: the arguments of the user.
-            form: the format of the files.
-
-        Raises:
-            InvalidArgument: lines of text have another column.
-        """
-        if form.name == "text":
-            return self._of_text(options)
-        if self.column is None:
-            return options
-        if is_table_indexer(form.scanner) or is_surveyor(form.scanner):
-            return replace(options, columns=[self.column])
-        return replace(options, field=self.column)
-
-    def files(
-        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
-        """Return the files of the split and their format; see `hub_files`."""
-        return hub_files(replace(self, format=format_name), index_dir=index_dir)
-
-    def prepare_index(
-        self,
-        found: Sequence[Found],
-        form: Format,
-        *,
-        index_dir: str | os.PathLike[str] | None,
-        progress: ProgressHook | None,
-    ) -> None:
-        """Take over what the indexes of other commits have; fetch the footers of the tables that they lack.
-
-        Indexing reads the footer of one file after the other; here they are fetched many at a time. Of other
-        formats it reads each file as a whole. Nothing is done for local files.
-
-        Args:
-            found: the files.
-            form: their format.
-            index_dir: the user's folder for indexes, if any.
-            progress: is called with the number of footers that were fetched.
-
-        Raises:
-            AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
-        """
-        scanner = form.scanner
-        for run in found:
-            if not is_placeholder_folder(run.root):
-                continue
-            adopt_entries(run, format_name=scanner.name, index_dir=index_dir)
-            if is_table_indexer(scanner):
-                _fetch_footers(_not_indexed(run, form, index_dir=index_dir), scanner, progress)
-
-    def _of_text(self, options: SourceOptions) -> SourceOptions:
-        if self.column not in (None, _TEXT_COLUMN):
-            message = (
-                f"{self.text!r} has lines of text, which have one column, {_TEXT_COLUMN!r}: write "
-                f"{self.text.removesuffix(f':{self.column}')}:{_TEXT_COLUMN}, and rename it with "
-                f".rename({{{_TEXT_COLUMN!r}: {self.column!r}}})"
-            )
-            raise InvalidArgument(message)
-        return replace(options, column=_TEXT_COLUMN)
-
     @property
     def is_local(self) -> bool:
         """True if the repository is a folder of this machine."""
         return self.repo.startswith("/")
+
+
+def hub_claim(look: Look) -> Claim:
+    """Return the files of a split and their format; a column of the spec is the only one that is read.
+
+    Raises:
+        AccessDenied: the repository is private or gated.
+        DataNotFound: the repository or the split does not exist.
+        Unreachable: the Hub cannot be reached.
+        InvalidArgument: several datasets of the repository have the split, no format has the name that the
+            user gave, or the spec and ``columns=`` both name columns.
+        UnsupportedFormat: the files of the split have several formats.
+        MissingDependency: ``huggingface_hub`` is not installed.
+    """
+    spec = replace(hub_spec(look.path), format=look.name)
+    if spec.column is not None and look.columns is not None:
+        message = (
+            f"{spec.text!r} and columns={list(look.columns)!r} both choose the columns to read: write "
+            f"{spec.text.removesuffix(f':{spec.column}')!r} to have columns="
+        )
+        raise InvalidArgument(message)
+    found, name = hub_files(spec, index_dir=look.index_dir)
+    form = format_for(look, name)
+    before = None if spec.is_local else prepare_index
+    if form.name == "text":
+        return Claim(format=_of_text(spec, form), found=found, before_index=before)
+    if spec.column is None:
+        return Claim(format=form, found=found, before_index=before)
+    finder = form.settled(found).finder
+    if is_table_indexer(finder) or is_surveyor(finder):
+        return Claim(format=form, found=found, columns=(spec.column,), before_index=before)
+    return Claim(format=_of_field(spec, form), found=found, before_index=before)
+
+
+def _of_text(spec: HubSpec, form: Any) -> Format:
+    if spec.column not in (None, _TEXT_COLUMN):
+        message = (
+            f"{spec.text!r} has lines of text, which have one column, {_TEXT_COLUMN!r}: write "
+            f"{spec.text.removesuffix(f':{spec.column}')}:{_TEXT_COLUMN}, and rename it with "
+            f".rename({{{_TEXT_COLUMN!r}: {spec.column!r}}})"
+        )
+        raise InvalidArgument(message)
+    made: Format = replace(form, column=_TEXT_COLUMN)
+    return made
+
+
+def _of_field(spec: HubSpec, form: Any) -> Format:
+    if not hasattr(form, "field"):
+        message = (
+            f"a column is for records that are dicts (got {spec.column!r}), and {spec.text!r} is {form.name}"
+        )
+        raise InvalidArgument(message)
+    made: Format = replace(form, field=spec.column)
+    return made
+
+
+def prepare_index(
+    found: Sequence[Found],
+    finder: Finder,
+    *,
+    index_dir: str | os.PathLike[str] | None,
+    progress: ProgressHook | None,
+) -> None:
+    """Take over what the indexes of other commits have; fetch the footers of the tables that they lack.
+
+    Indexing reads the footer of one file after the other; here they are fetched many at a time. Of other
+    formats it reads each file as a whole.
+
+    Args:
+        found: the files.
+        finder: finds the records in them.
+        index_dir: the user's folder for indexes, if any.
+        progress: is called with the number of footers that were fetched.
+
+    Raises:
+        AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
+    """
+    for run in found:
+        if not is_placeholder_folder(run.root):
+            continue
+        adopt_entries(run, format_name=finder.name, index_dir=index_dir)
+        if is_table_indexer(finder):
+            _fetch_footers(_not_indexed(run, finder.name, index_dir=index_dir), finder, progress)
 
 
 def hub_spec(text: str) -> HubSpec:
@@ -206,8 +214,8 @@ def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
     raise InvalidArgument(message)
 
 
-def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tuple[tuple[Found, ...], Format]:
-    """Return the files of a split and their format. Files on the Hub get placeholders.
+def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tuple[tuple[Found, ...], str]:
+    """Return the files of a split and the name of their format. Files on the Hub get placeholders.
 
     Args:
         spec: the split.
@@ -229,8 +237,7 @@ def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tup
         write_placeholders([*files, *indexes])
         root = files[0].placeholder.removesuffix(files[0].path).rstrip("/")
         found = Found(root, tuple(file.path for file in files))
-    form = format_of_all([found]) if spec.format is None else format_named(spec.format)
-    return (found,), form
+    return (found,), card_of_all([found]).name if spec.format is None else spec.format
 
 
 def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
@@ -240,26 +247,26 @@ def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
         InvalidArgument: no format has the name.
     """
     suffixes = {
-        form.name: tuple(
+        card.name: tuple(
             suffix + more
-            for suffix in form.suffixes
-            for more in ("", *(f".{kind}" for kind in COMPRESSED if form.compressible))
+            for suffix in card.suffixes
+            for more in ("", *(f".{kind}" for kind in COMPRESSED if card.compressible))
         )
-        for form in FORMATS.values()
+        for card in CARDS
+        if card.by_name
     }
     if format_name is None:
         return suffixes
-    named = format_named(format_name).name
-    return {named: suffixes.get(named) or suffixes[named.partition("-")[0]]}
+    return {format_name: suffixes[card_named(format_name).name]}
 
 
-def _not_indexed(run: Found, form: Format, *, index_dir: str | os.PathLike[str] | None) -> list[str]:
+def _not_indexed(run: Found, format_name: str, *, index_dir: str | os.PathLike[str] | None) -> list[str]:
     """Return the paths of the placeholders that have no index."""
     paths = [os.path.join(run.root, name) for name in run.names]
     table = read_table(find_index(run.root, index_dir=index_dir).folder)
     if table is None:
         return paths
-    rows = table.rows(list(run.names), format_name=form.scanner.name).tolist()
+    rows = table.rows(list(run.names), format_name=format_name).tolist()
     return [path for path, row in zip(paths, rows, strict=True) if row < 0]
 
 

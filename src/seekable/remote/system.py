@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from seekable._typing import Int64s
+    from seekable.formats import look
+    from seekable.formats.contract import Claim
     from seekable.index.build.data_file import DataFile
     from seekable.index.build.far_builds import FarBuilds, Pieces
     from seekable.index.build.kept_parts import Answer
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     )
     from seekable.remote.cache import disk_cache
     from seekable.remote.fetching import fetcher
-    from seekable.remote.hub_files import HubSpec
     from seekable.remote.index import (
         adopt_published,
         early_fetch,
@@ -252,8 +253,8 @@ class _System:
     def passport(self, paths: Iterable[str]) -> Mounts:
         return mounts.mounts_of(paths)
 
-    def spec(self, text: str) -> HubSpec:
-        return hub_files.hub_spec(text)
+    def claim(self, look: look.Look) -> Claim:
+        return hub_files.hub_claim(look)
 
     def listing_once(self) -> AbstractContextManager[None]:
         return listing_once()

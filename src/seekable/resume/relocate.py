@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import DataNotFound, InvalidArgument
-from seekable.formats.registry import format_named
+from seekable.formats.table import format_named
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
@@ -58,7 +58,7 @@ def find_again(
     """
     files = description["files"]
     try:
-        scanner = format_named(description["format"]).scanner
+        scanner = format_named(description["format"]).finder
     except InvalidArgument as error:  # Such as a holder of the user that is not registered here.
         return str(error)
     if sum(span.num_files for span in spans) != len(files):

@@ -445,11 +445,12 @@ class Far(Protocol):
     def passport(self, paths: Iterable[str]) -> object:
         """Return what another process needs to read those of some paths that are far; it unpickles this."""
 
-    def spec(self, text: str) -> Any:
-        """Return a parsed spec ``hf:...``, a `seekable.dataset.spec.Spec`.
+    def claim(self, look: Any) -> Any:
+        """Return the files of a spec ``hf:...`` and their format, a `seekable.formats.contract.Claim`.
 
         Raises:
             InvalidArgument: it is incomplete, or names no repository and no folder.
+            SeekableError: as ``sk.open``.
         """
 
     def listing_once(self) -> AbstractContextManager[None]:

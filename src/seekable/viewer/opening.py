@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import SeekableError
-from seekable.formats.registry import find_data
+from seekable.formats.classify import find_data
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.hooked_work import hooked
 

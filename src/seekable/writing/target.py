@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_count
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, WrongType
-from seekable.formats.registry import SUFFIXES
+from seekable.formats.table import SUFFIXES
 from seekable.storage.addresses import is_address, parse, shown
 from seekable.storage.far import far
 from seekable.storage.files import TEMPORARY_SUFFIX

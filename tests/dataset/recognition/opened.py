@@ -380,6 +380,11 @@ SPECS = [
     case("shar:", shar("0"), "shar:DIR",
          "shar('jsonl', 'json', fields=[{'field': 'text', 'format': 'jsonl', 'decode': 'json', '...): 1 | "
          "cuts.0.jsonl: 1 -> {'id': 'u0', 'custom': {'text': 'hi'}} of cuts.0.jsonl"),
+    case("a path object of txt:", {"a.txt": b"one\n"}, Path("txt:a.txt:line"),
+         "files('text', \"text in 'line'\"): 1 | a.txt: 1 -> {'line': 'one'} of a.txt"),
+    case("a path object of megatron:", MEGATRON, Path("megatron:a"),
+         "tokens('tokens', forms=[{'dtype': '<u2'}]): 2 | a.bin: 2 -> {'tokens': array([1, 2], "
+         "dtype=uint16)} of a.bin"),
     case("a path object of shar:", shar("0"), Path("shar:DIR"),
          "shar('jsonl', 'json', fields=[{'field': 'text', 'format': 'jsonl', 'decode': 'json', '...): 1 | "
          "cuts.0.jsonl: 1 -> {'id': 'u0', 'custom': {'text': 'hi'}} of cuts.0.jsonl"),

@@ -300,15 +300,10 @@ SPECS = [
     case("a spec in a list", shar("0"), ["shar:DIR"],
          "InvalidArgument: 'shar:DIR' is opened alone; join several with sk.concat([sk.open(...), ...]), "
          "or sk.mix([...], weights=..., seed=...)"),
-    case("a path object of txt:", {"a.txt": TEXT}, Path("txt:a.txt:line"),
-         "DataNotFound: there is no 'DIR/txt:a.txt:line'; the nearest folder that exists is 'DIR', with 1 "
-         "entries"),
     case("a path object of scp:", {"a.scp": SCP}, Path("scp:a.scp"),
-         "DataNotFound: there is no 'DIR/scp:a.scp'; in 'DIR' there is 'a.scp': was that meant?"),
-    case("a path object of megatron:", MEGATRON, Path("megatron:a"),
-         "UnsupportedFormat: 'megatron:a' names a dataset of tokens, which cannot be opened; whose "
-         "documents are read in any order: sk.open('megatron:PREFIX') or sk.open('tokens:PATH'), and its "
-         "stream() if one is needed"),
+         "InvalidArgument: the holder cannot be found, because none of the first entries of 'DIR/a.scp' can "
+         "be read. Say which it is, sk.formats.Kaldi(holder=...). The first of them: there is no file "
+         "'DIR/a.ark': the folder 'DIR' has no file of this name"),
     case("a path object of wds:", {}, Path("wds:a.tar"),
          "UnsupportedFormat: 'wds:a.tar' names WebDataset, which cannot be opened; write the paths of its "
          "tar files alone, 'shards/*.tar'"),

@@ -163,7 +163,7 @@ OF_VALUES = [
                                                        "as sk.formats.Tar() (got 3)", format=3),
     case("a class as format", {"a.jsonl": LINE}, ".", "WrongType: format must be a name, or a value such "
                                                       "as sk.formats.Tar() (got <class "
-                                                      "'seekable.formats.tar.options.Tar'>)",
+                                                      "'seekable.formats.tar.tar.Tar'>)",
                                                       format=sk.formats.Tar),
     case("a text as index", {"a.jsonl": LINE}, ".", "WrongType: index must be a sk.Index(...), or left out "
                                                     "(got 'sampled')", index="sampled"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import format_named
 from seekable.index.build.build_index import build
 from seekable.index.build.parts import FileToIndex
 from seekable.index.catalog import read_table
@@ -47,7 +47,7 @@ def index_store(
     """Index the objects of a store, and return the entries of the index with their offsets, by name."""
     build(
         tasks_of(store, folder, keys),
-        FORMATS[form].scanner if isinstance(form, str) else form,
+        format_named(form).finder if isinstance(form, str) else form,
         notices=(),
         jobs=None,
         executor=executor,
@@ -71,7 +71,7 @@ def index_copies(
         tasks.append(
             FileToIndex(index, str(folder / "data"), key, str(path), status.st_size, status.st_mtime_ns)
         )
-    scanner = FORMATS[form].scanner
+    scanner = format_named(form).finder
     build(tasks, scanner, notices=(), jobs=1, executor=None, progress=None)
     return entries_in(folder / "index")
 

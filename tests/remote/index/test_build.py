@@ -21,7 +21,7 @@ from tests.remote.index.builds import entries_in, index_copies, index_store, sam
 from tests.remote.index.counting_store import CountingStore, KilledBuild
 
 from seekable.errors import InvalidArgument
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import format_named
 from seekable.index.build import build_index, other_index
 from seekable.index.build.kept_parts import KeptParts
 from seekable.index.digest import END_BYTES
@@ -267,7 +267,9 @@ def test_an_object_that_was_replaced_is_scanned_as_it_is_now(store: CountingStor
     store.objects["a.jsonl"] = lines(100)
     tasks = tasks_of(store, tmp_path / "index")
     store.objects["a.jsonl"] = lines(200, seed=3)
-    build_index.build(tasks, FORMATS["jsonl"].scanner, notices=(), jobs=None, executor=None, progress=None)
+    build_index.build(
+        tasks, format_named("jsonl").finder, notices=(), jobs=None, executor=None, progress=None
+    )
     found = entries_in(tmp_path / "index")
     assert found["a.jsonl"][0].records == 200
     assert found["a.jsonl"][0].mtime_ns == store.stat_now("a.jsonl").identity

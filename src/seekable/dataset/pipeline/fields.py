@@ -21,7 +21,7 @@ import msgspec
 from seekable._optional import optional
 from seekable._typing import Int64s
 from seekable.errors import CorruptState, InvalidArgument
-from seekable.formats.source_options import OnError
+from seekable.formats.contract import OnError
 from seekable.index.fileset import FileSet
 from seekable.index.table_indexer import TableIndexer
 from seekable.nodes.columns.choose import Missing

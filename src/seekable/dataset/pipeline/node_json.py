@@ -18,7 +18,7 @@ from seekable.dataset.pipeline.functions import Names, described, same_function,
 from seekable.dataset.pipeline.row_files import int_rows, kept_rows
 from seekable.dataset.pipeline.sources import files_as_json, found_files, saved_entries
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
-from seekable.formats.registry import FORMATS, format_named
+from seekable.formats.table import NAMES, card_named, format_named
 from seekable.index.fileset import FileSet
 from seekable.index.opening import open_files
 from seekable.index.table_indexer import TableIndexer, is_table_indexer
@@ -232,7 +232,7 @@ class NodeReader:
             KeptRows: self.rows,
             Node: self._node,
             SupportsItems: self._sequence,
-            TableIndexer: lambda value, where: format_named(_format(value, where)).scanner,
+            TableIndexer: lambda value, where: format_named(_format(value, where)).finder,
             tuple[Node, ...]: self._nodes,
         }
         self.arguments: dict[str, Any] = {}
@@ -390,14 +390,14 @@ class NodeReader:
         if most < 1:
             message = f"{where}.max_open_files: expected at least 1 (got {most})"
             raise CorruptState(message)
-        form = format_named(self.format(where))
+        finder = format_named(self.format(where)).finder
         here = f"{where}.folders"
         self.saved[len(self.nodes)] = {"files": saved_entries(said.get("folders"), here)}
         files = self._opened(found_files(said.get("folders"), self._resources.roots, here), where)
-        return files.limited(most, keeps_maps=not is_table_indexer(form.scanner))
+        return files.limited(most, keeps_maps=not is_table_indexer(finder))
 
     def _opened(self, found: Sequence[Found], where: str) -> FileSet:
-        scanner, resources = format_named(self.format(where)).scanner, self._resources
+        scanner, resources = format_named(self.format(where)).finder, self._resources
         return open_files(found, scanner, index_dir=resources.roots.index_dir, progress=resources.progress)
 
     def _with_keys(self, node: Any, value: Any, where: str) -> Node:
@@ -415,9 +415,11 @@ class NodeReader:
 
 
 def _format(value: Any, where: str) -> str:
-    if value not in FORMATS and str(value).partition("-")[0] not in FORMATS:
-        message = f"{where}: expected one of the formats {', '.join(map(repr, FORMATS))} (got {value!r})"
-        raise CorruptState(message)
+    try:
+        card_named(str(value))
+    except InvalidArgument:
+        message = f"{where}: expected one of the formats {', '.join(map(repr, NAMES))} (got {value!r})"
+        raise CorruptState(message) from None
     return str(value)
 
 

@@ -20,9 +20,10 @@ from seekable.errors import (
     MissingDependency,
     PipeRefused,
 )
+from seekable.formats.kaldi.archive_scanner import ArchiveScanner
 from seekable.formats.kaldi.entry_reader import entry_keys
+from seekable.formats.kaldi.script_lines import ScriptScanner
 from seekable.formats.lines.line_source import line_span
-from seekable.formats.registry import format_named
 from seekable.index.keys.key_hash import text_key_hashes
 from seekable.index.keys.keyed import keys_of_entries
 from seekable.nodes.bases import with_leaves
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.contract import OnError
     from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.entry_reader import EntryReader
-    from seekable.formats.source_options import OnError
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Leaf, Node
     from seekable.nodes.files.leaf import FilesLeaf, Shapes
@@ -115,7 +116,8 @@ class EntryDecoder(Decoder):
 
     def finder(self, form: str) -> Finder:
         """Return the scanner of archives or scripts with the holder."""
-        return format_named(form).with_holder(self.entries.holder).scanner
+        holder = self.entries.holder
+        return ArchiveScanner(form, holder) if self.entries.kind == "ark" else ScriptScanner(form, holder)
 
     def fetch_named(self, views: Iterable[memoryview]) -> list[object]:
         """Fetch the objects of stores that lines name, unless their keys alone are read."""

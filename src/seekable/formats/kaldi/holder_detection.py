@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, SeekableError
 from seekable.formats.kaldi.files.filenames import classify_rxfilename
 from seekable.formats.kaldi.files.opening import open_named, open_rx
-from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.streams import StandardInput
 from seekable.formats.kaldi.holders.candidates import candidates_of
-from seekable.formats.kaldi.holders.registry import find_holder
 from seekable.formats.kaldi.objects.header import BINARY_HEADER
 from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE
 from seekable.formats.kaldi.script_lines import parse_line
@@ -25,10 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.registry import Format
     from seekable.storage.listing import Found
 
-__all__ = ["detect_holder", "with_holder"]
+__all__ = ["detect_holder", "first_paths"]
 
 _MOST_FILES = 3
 _MOST_LINES = 16
@@ -41,26 +37,6 @@ _EMPTY_ARRAY = re.compile(rb"[ \t]*\[[ \t]*\][ \t\r]*\n")
 """A matrix, vector or posterior in text that is empty: it does not tell which of them it is."""
 
 _AFTER_KEY = re.compile(rb"\s*" + TOKEN_AND_SPACE)
-
-
-def with_holder(form: Format, holder: object, found: Sequence[Found], pipes: Pipes = "refuse") -> Format:
-    """Return a format with its holder; the name of that of archives has the holder's too.
-
-    Args:
-        form: the format, ``ark`` or ``scp``.
-        holder: a name, a holder, or a class with Read and Write; None to find it from the first entries.
-        found: the files.
-        pipes: ``"allow"`` runs the commands of the first lines of scripts.
-
-    Raises:
-        InvalidArgument: no holder has the name, or the first entries can be of several holders.
-        WrongType: the holder is of another type.
-    """
-    base = form.name.partition("-")[0]
-    if holder is None:
-        holder = detect_holder(base, _first_paths(found), pipes=pipes_inside(checked_pipes(pipes)))
-    resolved = find_holder(holder)
-    return replace(form, name=f"ark-{resolved.name}" if base == "ark" else base, holder=resolved)
 
 
 def detect_holder(base: str, rxfilenames: Iterable[str], *, pipes: Pipes) -> str:
@@ -96,7 +72,7 @@ def detect_holder(base: str, rxfilenames: Iterable[str], *, pipes: Pipes) -> str
     raise InvalidArgument(_asking(base, *detected[unsure], unsure))
 
 
-def _first_paths(found: Sequence[Found]) -> Iterator[str]:
+def first_paths(found: Sequence[Found]) -> Iterator[str]:
     """Yield the paths of the first files that are not empty."""
     left = _MOST_FILES
     for run in found:

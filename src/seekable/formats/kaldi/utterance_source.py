@@ -1,4 +1,4 @@
-"""The builder of sources of utterances, of the text tables of a data directory of Kaldi."""
+"""The decoder of utterances, of the text tables of a data directory of Kaldi."""
 
 from __future__ import annotations
 
@@ -15,27 +15,25 @@ from seekable.formats.kaldi.directory.utterances import WAVE, Utterances, column
 from seekable.formats.kaldi.directory.validated import check_directory
 from seekable.formats.kaldi.directory.validation import BASES
 from seekable.formats.kaldi.entry_reader import EntryReader
-from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.formats.kaldi.files.pipes import checked_pipes
 from seekable.formats.kaldi.files.stored_file import script_folders
 from seekable.formats.kaldi.object_files import ObjectFiles
-from seekable.formats.lines.line_source import line_span, source_of
+from seekable.formats.lines.line_source import line_span
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.files.decoder import Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from seekable.formats.contract import Reading
     from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.registry import Format
-    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
-    from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.saving import Loading, Saving
 else:
     named_objects = lazy("seekable.formats.kaldi.named_objects")
 
-__all__ = ["UtteranceDecoder", "decoder_from_json", "utterance_source", "utterances_of"]
+__all__ = ["UtteranceDecoder", "decoder_from_json", "utterances_in", "utterances_of"]
 
 
 @final
@@ -102,37 +100,25 @@ class UtteranceDecoder(Decoder):
         self.utterances.close()
 
 
-def utterance_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
-    """Return a function from the indexed tables of a directory to the source of its utterances.
+def utterances_in(files: FileSet, reading: Reading, *, pipes: Pipes) -> tuple[FileSet, UtteranceDecoder]:
+    """Return the table that lists the utterances of a directory, and the decoder of its lines.
 
     Args:
-        form: the format.
-        options: ``columns`` are columns of records; the decoding of lines must be left out.
+        files: the indexed tables.
+        reading: the arguments of ``sk.open``; ``columns`` are columns of records.
+        pipes: ``"allow"`` if commands in scripts may be run.
 
     Raises:
-        InvalidArgument: an option is for other formats, or not known.
-        WrongType: ``columns`` is no list of names.
+        UnsupportedFormat: the files are not the tables of one directory.
+        InvalidArgument: the directory has no table for a column.
+        CorruptTable: the tables do not go together.
     """
-    for name, given, meant in (
-        ("decode", options.decode, "lines"),
-        ("strict", options.strict or None, "Parquet and Arrow"),
-    ):
-        if given is not None:
-            message = f"{name}= is for {meant}, and this is a data directory of Kaldi (got {given!r})"
-            raise InvalidArgument(message)
-    pipes = pipes_inside(checked_pipes(options.pipes))
-    columns = None if options.columns is None else checked_names("columns", options.columns)
-
-    def source(files: FileSet) -> FileSource:
-        _check_tables(files)
-        check_directory(files)
-        main, *others = files.apart()
-        utterances = utterances_of(
-            main, others, columns, pipes=pipes, most_open_files=options.most_open_files
-        )
-        return source_of(main, UtteranceDecoder(utterances), form, options)
-
-    return source
+    columns = None if reading.columns is None else checked_names("columns", reading.columns)
+    _check_tables(files)
+    check_directory(files)
+    main, *others = files.apart()
+    most = reading.most_open_files
+    return main, UtteranceDecoder(utterances_of(main, others, columns, pipes=pipes, most_open_files=most))
 
 
 def utterances_of(
@@ -189,7 +175,7 @@ def utterances_of(
     )
 
 
-def decoder_from_json(_: Format, said: Mapping[str, Any], given: Loading, where: str) -> UtteranceDecoder:
+def decoder_from_json(said: Mapping[str, Any], given: Loading, where: str) -> UtteranceDecoder:
     """Return the decoder that ``UtteranceDecoder.as_json`` wrote.
 
     Raises:

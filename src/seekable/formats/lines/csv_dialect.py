@@ -9,14 +9,11 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import InvalidArgument
 
-if TYPE_CHECKING:
-    from seekable.formats.source_options import SourceOptions
-
-__all__ = ["LIKELY_DELIMITERS", "Dialect", "csv_variant", "dialect_of", "is_csv"]
+__all__ = ["LIKELY_DELIMITERS", "Dialect", "checked_dialect", "dialect_of", "is_csv"]
 
 LIKELY_DELIMITERS: Final = ",\t;|^\x01\x1f"
 """The delimiters that a header is searched for, where it seems to name one column."""
@@ -127,39 +124,12 @@ def dialect_of(name: str) -> Dialect:
         given = _BY_WORD.get(delimiter) or chr(int(delimiter[1:], 16))
     character = {None: '"', "quoted": '"', "unquoted": ""}.get(quote)
     character = chr(int(quote[1:], 16)) if character is None else character
-    return _checked(Dialect(given, character, _UTF_8 if encoding is None else encoding, quote == "quoted"))
+    return checked_dialect(
+        Dialect(given, character, _UTF_8 if encoding is None else encoding, quote == "quoted")
+    )
 
 
-def csv_variant(options: SourceOptions, name: str) -> str:
-    """Return the name of the format with the dialect of a name and the options of ``sk.open``.
-
-    Args:
-        options: the arguments of the user.
-        name: the name of a format of CSV.
-
-    Raises:
-        InvalidArgument: an option has a wrong value, or is for another format.
-        WrongType: an option is no text.
-    """
-    options.refuse_those_of_archives(name)
-    options.refuse_those_of_tokens(name)
-    for option in ("delimiter", "quote", "encoding"):
-        given = getattr(options, option)
-        if given is not None and not isinstance(given, str):
-            message = f"{option} must be a text (got {given!r})"
-            raise WrongType(message)
-    named = dialect_of(name)
-    return _checked(
-        Dialect(
-            named.delimiter if options.delimiter is None else options.delimiter,
-            named.quote if options.quote is None else options.quote,
-            named.encoding if options.encoding is None else options.encoding,
-            named.is_sure if options.quote is None else bool(options.quote),
-        )
-    ).name
-
-
-def _checked(dialect: Dialect) -> Dialect:
+def checked_dialect(dialect: Dialect) -> Dialect:
     """Return a dialect with the name of its encoding that Python prefers.
 
     Raises:

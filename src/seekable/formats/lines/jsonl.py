@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.errors import UnsupportedFormat
+from seekable.formats.contract import check_partitions
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
+from seekable.formats.lines.line_source import Lines
+from seekable.formats.look import OtherTool
 from seekable.formats.sniff import check_is_text
+from seekable.formats.table import card_named
 from seekable.index.digest import END_BYTES
 from seekable.storage.far import far
 from seekable.storage.files import shell_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     import numpy as np
     from numpy.typing import NDArray
 
     from seekable.dataset import pipeline
-    from seekable.formats.lines import forager
+    from seekable.formats.contract import Card, Claim, Hive, Opening
+    from seekable.formats.lines import forager, other_fields
+    from seekable.formats.look import Folder
     from seekable.formats.shar import idxpack, lhotse_index
     from seekable.index.scanner import ByteSource, OtherIndex
 else:
+    other_fields = lazy("seekable.formats.lines.other_fields")
     forager = lazy("seekable.formats.lines.forager")
     idxpack = lazy("seekable.formats.shar.idxpack")
     pipeline = lazy("seekable.dataset.pipeline")
@@ -35,6 +45,81 @@ _EARLY = 1024
 
 _FEW = 8
 """The files of a folder of a store beside which indexes are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jsonl(Lines):
+    r"""JSON lines.
+
+    Args:
+        partitions: ``"hive"`` if folders ``year=2024/lang=de/`` are columns of the records below them: int64
+            where all values of a key are integers, else str; None for ``__HIVE_DEFAULT_PARTITION__``, and in
+            a file that lies in no folder of the key. ``filter(where=)`` opens no file that they rule out. A
+            record with another value than its folder's in a column of that name raises ``BadValue``.
+        field: the only field to read of each record, as in ``hf:REPO:SPLIT:COLUMN``.
+        pack: the path of a pack of Lhotse's indexes that may have the lines of some files; empty for none.
+
+    Raises:
+        InvalidArgument: ``partitions`` is another word.
+
+    Example:
+        >>> import pathlib, tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     part = pathlib.Path(folder, "year=2024")
+        ...     part.mkdir()
+        ...     _ = (part / "a.jsonl").write_text('{"id": 0}\n')
+        ...     sk.open(folder, format=sk.formats.Jsonl(partitions="hive"))[0]
+        {'id': 0, 'year': 2024}
+    """
+
+    card: ClassVar[Card] = card_named("jsonl")
+
+    partitions: Hive | None = None
+    field: str | None = None
+    pack: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_partitions(self.partitions)
+
+    @property
+    def decoding(self) -> str:
+        """JSON."""
+        return "json"
+
+    @property
+    def only_field(self) -> str | None:
+        """The only field to read of each record; None for all fields."""
+        return self.field
+
+    @property
+    def finder(self) -> JsonlScanner:
+        """The scanner of lines."""
+        return JsonlScanner(pack=self.pack)
+
+    @classmethod
+    def foreign(cls, folder: Folder) -> OtherTool | None:
+        """Return what an index of Forager is, if a folder is one."""
+        if os.path.basename(folder.path) == forager.INDEX and forager.NEEDED.issubset(folder.files):
+            return OtherTool(
+                "the index of Forager, and no data",
+                "open the folder with the files that it names in file_location.txt",
+            )
+        return None
+
+    @classmethod
+    def never_data(cls, folder: str, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Return the files of an index of Forager."""
+        is_index = folder == forager.INDEX and names >= forager.NEEDED
+        return frozenset(forager.NAMES) if is_index else frozenset()
+
+    def open(self, claim: Claim, opening: Opening) -> Any:
+        """Return the node of a claim, after a look whether its files seem to be of different data."""
+        node = opening.records(claim)
+        many = sum(len(run.names) for run in claim.found) > 1
+        if many and not claim.together and (said := other_fields.said_of(node)):
+            LOG.warning("%s", said)
+        return node
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from seekable.errors import UnsupportedFormat
 from seekable.formats.file_format import FileFormat, UnwritableRecord
-from seekable.formats.registry import FORMATS
+from seekable.formats.table import card_named
 from seekable.writing.compressed import checked_compression, one_file_compression, read_pieces, write_pieces
 from seekable.writing.open_pieces import open_pieces
 
@@ -177,7 +177,7 @@ class JsonLines(FileFormat):
 
     def of_one_file(self, name: str) -> Self:
         """Return the format with the compression of the suffix, ``.jsonl.gz`` or ``.jsonl.zst`` or none."""
-        suffixes = FORMATS["jsonl"].suffixes
+        suffixes = card_named("jsonl").suffixes
         content = "a file of JSON lines"
         return type(self)(one_file_compression(name, self.compression, suffixes=suffixes, content=content))
 

@@ -1,4 +1,4 @@
-r"""Lines: their decoders, and the builder of their source, which decides how records are decoded.
+r"""Lines: their decoders, and the base of their formats, which decides how records are decoded.
 
 ``\n`` and ``\r\n`` are line ends; a carriage return alone is not. A record of CSV may be several lines,
 and its file's header tells how it is read.
@@ -15,6 +15,7 @@ import msgspec
 
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, WrongType
+from seekable.formats.contract import Format, Reading
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoder import Decode, Decoder
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.formats.lines import csv, csv_dialect, json_fields
-    from seekable.formats.registry import Format
-    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.saving import Loading, Saving
 else:
@@ -33,19 +32,20 @@ else:
 
 __all__ = [
     "LineDecoder",
-    "decoder_from_json",
+    "Lines",
     "decoder_named",
-    "found_again",
     "in_column",
-    "line_source",
     "line_span",
     "only_field",
-    "refuse_options_of_tables",
+    "refuse_columns",
     "some_fields",
     "source_of",
 ]
 
 _HEADS_REMEMBERED = 256
+
+_OF_SEVERAL_LINES = frozenset({"csv", "tsv"})
+"""The formats whose records may be several lines."""
 
 _COLUMN_VALUES = ("text", "bytes", "json")
 """The decodings of a line that is the only value of a record."""
@@ -135,7 +135,7 @@ def decoder_named(decode: Decode, form: str = "") -> LineDecoder:
         InvalidArgument: no decoder has this name.
         WrongType: it is neither a name nor a function.
     """
-    form = form if form and csv_dialect.is_csv(form) else ""
+    form = form if form.partition("-")[0] in _OF_SEVERAL_LINES else ""
     if isinstance(decode, str):
         if form and decode == form:
             return LineDecoder(form, _headless, None, form=form, headed=True)
@@ -328,78 +328,108 @@ def _of_several_lines(decode: str, form: str) -> LineDecoder:
     return LineDecoder("text", _RecordText(csv_dialect.dialect_of(form).encoding), None, form=form)
 
 
-def line_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
-    """Return a function from indexed files to the source of their lines.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines(Format):
+    """The base of formats whose records are lines; one of them has a card, a finder and a decoding.
+
+    Example:
+        >>> from seekable.formats.table import format_named
+        >>> format_named("text").decoding
+        'text'
+    """
+
+    @property
+    def decoding(self) -> str:
+        """The ``decode=`` of records by default."""
+        return "text"
+
+    @property
+    def only_column(self) -> str | None:
+        """The name of the only column that records have; None if a record is what the line holds."""
+        return None
+
+    @property
+    def only_field(self) -> str | None:
+        """The only field to read of each record; None for all fields."""
+        return None
+
+    def check(self, reading: Reading) -> None:
+        """Check the decoding, and that folders can be columns.
+
+        Raises:
+            InvalidArgument: there is no such decoding, or an argument is for tables.
+            WrongType: ``decode`` is neither a name nor a function.
+        """
+        self.decoder(reading)
+        decode = self.decoding if reading.decode is None else reading.decode
+        if getattr(self, "partitions", None) and decode in ("text", "bytes") and self.only_column is None:
+            message = (
+                f"partitions= adds columns, so records must be dicts, and decode={decode!r} makes none: open "
+                f"lines of text as 'txt:PATH:COLUMN'"
+            )
+            raise InvalidArgument(message)
+
+    def leaf(self, files: FileSet, reading: Reading) -> FileSource:
+        """Return the source of the lines of indexed files."""
+        return source_of(files, self.decoder(reading), self.name, reading)
+
+    def decoder_from_json(self, said: Mapping[str, Any], given: Loading, where: str) -> LineDecoder:
+        """Return the decoder that ``LineDecoder.as_json`` wrote.
+
+        Raises:
+            CorruptState: it wrote no such thing.
+        """
+        decode = given.named(said.get("decode"), f"{where}.decode")
+        try:
+            decoder = decoder_named(decode, self.name)
+        except InvalidArgument as error:
+            message = f"{where}: {error}"
+            raise CorruptState(message) from None
+        if "field" in said:
+            return only_field(decoder, given.checked(said["field"], str, f"{where}.field"))
+        if "column" not in said:
+            return decoder
+        return in_column(decoder, given.checked(said["column"], str, f"{where}.column"))
+
+    def decoder(self, reading: Reading) -> LineDecoder:
+        """Return the decoder of records.
+
+        Raises:
+            InvalidArgument: there is no such decoding, or an argument is for tables.
+            WrongType: ``decode`` is neither a name nor a function.
+        """
+        refuse_columns(self.name, reading)
+        decode = reading.decode
+        if self.only_column is not None:
+            return _column_decoder(self.only_column, decode)
+        if self.only_field is None:
+            return decoder_named(self.decoding if decode is None else decode, self.name)
+        if decode in (None, self.decoding):
+            return only_field(decoder_named(self.decoding, self.name), self.only_field)
+        message = (
+            f"decode={decode!r} returns no fields, and the spec chooses the field {self.only_field!r} of "
+            f"{self.name}: leave :{self.only_field} out of the spec, or decode="
+        )
+        raise InvalidArgument(message)
+
+
+def source_of(files: FileSet, decoder: Decoder, name: str, reading: Reading) -> FileSource:
+    """Return the source of the records of indexed files, with the arguments of ``sk.open`` for them.
 
     Args:
-        form: the format.
-        options: the decoding of lines; those of tables must be left out.
-
-    Raises:
-        InvalidArgument: there is no such decoding, or an option is for tables.
-        WrongType: ``decode`` is neither a name nor a function.
+        files: the indexed files.
+        decoder: makes a record of its bytes.
+        name: the name of the format in the index.
+        reading: the arguments of ``sk.open``.
     """
-    refuse_options_of_tables(form.name, options)
-    if options.column is not None:
-        decoder = _column_decoder(options.column, options.decode)
-    elif options.field is not None:
-        decoder = _field_decoder(form, options.field, options.decode)
-    else:
-        decoder = _decoder_of(form, form.decode if options.decode is None else options.decode)
-
-    def source(files: FileSet) -> FileSource:
-        return source_of(files, decoder, form, options)
-
-    return source
-
-
-def source_of(files: FileSet, decoder: Decoder, form: Format, options: SourceOptions) -> FileSource:
-    """Return the source of the records of indexed files, with the arguments of ``sk.open`` for them."""
     return FileSource(
         files,
         decoder,
-        format=form.name,
-        asked=options.shown,
-        version=options.version,
-        errors=options.errors,
+        format=name,
+        asked=reading.shown,
+        version=reading.version,
+        errors=reading.errors,
     )
-
-
-def decoder_from_json(form: Format, said: Mapping[str, Any], given: Loading, where: str) -> LineDecoder:
-    """Return the decoder that ``LineDecoder.as_json`` wrote.
-
-    Raises:
-        CorruptState: it wrote no such thing.
-    """
-    decode = given.named(said.get("decode"), f"{where}.decode")
-    try:
-        decoder = decoder_named(decode, form.name if form.multiline else "")
-    except InvalidArgument as error:
-        message = f"{where}: {error}"
-        raise CorruptState(message) from None
-    if "field" in said:
-        return only_field(decoder, given.checked(said["field"], str, f"{where}.field"))
-    if "column" not in said:
-        return decoder
-    return in_column(decoder, given.checked(said["column"], str, f"{where}.column"))
-
-
-def found_again(_: Format, files: FileSet, described: Mapping[str, Any], shown: str) -> FileSource:
-    """Return the source of a described one whose files were found; its records are bytes."""
-    decoder = decoder_named("bytes", described["format"])
-    return FileSource(files, decoder, format=described["format"], asked=shown, version=None)
-
-
-def _decoder_of(form: Format, decode: Any) -> LineDecoder:
-    """Return the decoder that a user names; that of CSV has the dialect of the format.
-
-    Raises:
-        InvalidArgument: no decoder has this name.
-        WrongType: it is neither a name nor a function.
-    """
-    if form.multiline:
-        return decoder_named(form.name if decode == form.decode else decode, form.name)
-    return decoder_named(decode)
 
 
 def _column_decoder(column: str, decode: Any) -> LineDecoder:
@@ -417,33 +447,15 @@ def _column_decoder(column: str, decode: Any) -> LineDecoder:
     raise InvalidArgument(message)
 
 
-def _field_decoder(form: Format, field: str, decode: Any) -> LineDecoder:
-    """Return the decoder of records of which one field is read.
+def refuse_columns(name: str, reading: Reading) -> None:
+    """Refuse ``columns=``, which is for columns of tables.
 
     Raises:
-        InvalidArgument: records are not decoded into fields.
+        InvalidArgument: it is given.
     """
-    if decode in (None, form.decode, form.name):
-        return only_field(_decoder_of(form, form.decode), field)
-    message = (
-        f"decode={decode!r} returns no fields, and the spec chooses the field {field!r} of {form.name}: "
-        f"leave :{field} out of the spec, or decode="
-    )
-    raise InvalidArgument(message)
-
-
-def refuse_options_of_tables(name: str, options: SourceOptions) -> None:
-    """Refuse the options that are for columns of tables.
-
-    Raises:
-        InvalidArgument: there is such an option.
-    """
-    if options.columns is not None:
+    if reading.columns is not None:
         message = (
             f"columns= is for tables (Parquet, Arrow), and this is {name}: say "
-            f"sk.open(...).select_columns({list(options.columns)!r}), which makes no values of the others"
+            f"sk.open(...).select_columns({list(reading.columns)!r}), which makes no values of the others"
         )
-        raise InvalidArgument(message)
-    if options.strict:
-        message = f"strict= is for tables (Parquet, Arrow), and this is {name}"
         raise InvalidArgument(message)

@@ -6,7 +6,7 @@ import copy
 import os
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
 import xxhash
 
@@ -20,16 +20,12 @@ from seekable.errors import (
     UnsupportedFormat,
     WrongType,
 )
+from seekable.formats.classify import card_of_file
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK
 from seekable.formats.lines.line_source import decoder_named, line_span
 from seekable.formats.lines.sequential_file import content_from, sequential_files
-from seekable.formats.registry import (
-    SUFFIXES,
-    format_named,
-    format_of,
-    without_other_tools,
-    without_their_files,
-)
+from seekable.formats.refusals import without_other_tools, without_their_files
+from seekable.formats.table import SUFFIXES, card_named, format_named
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
 from seekable.index.table_indexer import is_table_indexer
@@ -42,9 +38,9 @@ from seekable.stream.stream import Stream
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seekable.formats.lines.line_source import LineDecoder
+    from seekable.formats.contract import Card
+    from seekable.formats.lines.line_source import LineDecoder, Lines
     from seekable.formats.lines.sequential_file import SequentialFile
-    from seekable.formats.registry import Format
     from seekable.nodes.files.decoder import Decode
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
@@ -117,21 +113,22 @@ def open_stream(
     if checked_flag("replay", replay) and any(file.way == "stdin" for file in files):
         message = "standard input cannot be read again: write it to a file, or leave out replay=True"
         raise InvalidArgument(message)
-    kind = format_named(format) if format is not None else _format_of_all(files)
-    if kind.name not in _KEEPS_BLANK:
-        message = f"open_stream() reads {', '.join(map(repr, _KEEPS_BLANK))} (got {kind.name!r}): use open()"
+    name = (_card_of_all(files) if format is None else card_named(format)).name
+    if name not in _KEEPS_BLANK:
+        message = f"open_stream() reads {', '.join(map(repr, _KEEPS_BLANK))} (got {name!r}): use open()"
         raise InvalidArgument(message)
-    decoder = decoder_named(kind.decode if decode is None else decode)
+    kind = cast("Lines", format_named(name))
+    decoder = decoder_named(kind.decoding if decode is None else decode)
     count = checked_count("lanes", lanes, least=1)
     return Stream(FromLines(count, replay, files, kind, decoder, version, tuple(asked)))
 
 
-def _format_of_all(files: Sequence[SequentialFile]) -> Format:
+def _card_of_all(files: Sequence[SequentialFile]) -> Card:
     nameless = next((file for file in files if file.way != "file"), None)
     if nameless is not None:
         message = f"say what {nameless.path} has with format='jsonl' or format='text': no name tells"
         raise InvalidArgument(message)
-    kinds = {(kind := format_of(file.name or file.path)).name: (kind, file) for file in files}
+    kinds = {(kind := card_of_file(file.name or file.path)).name: (kind, file) for file in files}
     if len(kinds) > 1:
         examples = ", ".join(f"{name} ({file.path!r})" for name, (_, file) in kinds.items())
         message = f"a stream has one format, and here there are {len(kinds)}: {examples}; say format="
@@ -145,7 +142,7 @@ class FromLines(ForwardOnly):
     """The lines of files: lane ``l`` has the files ``f % lanes == l``. A token is (file, row in it)."""
 
     files: tuple[SequentialFile, ...]
-    format: Format
+    format: Lines
     decoder: LineDecoder
     version: str | int | None
     asked: tuple[str, ...]
@@ -277,8 +274,8 @@ class FromLines(ForwardOnly):
     def _headed(self, file: SequentialFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the content after a check of its first piece: the next piece of a pipe may come late."""
         head = next(pieces, b"")
-        assert not is_table_indexer(self.format.scanner)
-        self.format.scanner.check_head(head[:END_BYTES], file.path)
+        assert not is_table_indexer(self.format.finder)
+        self.format.finder.check_head(head[:END_BYTES], file.path)
         yield head
         yield from pieces
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, NotResumable, StateMismatch, WorkerDied
 from seekable.formats.finding import find_files
-from seekable.formats.unopened import refuse_unopened
+from seekable.formats.refusals import refuse_unopened
 from seekable.index.digest import END_BYTES, digest_text, head_tail_digest
 from seekable.storage.compression import compression_of, inflated
 from seekable.storage.files import stat_file, unreadable_error

@@ -6,27 +6,54 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seekable.dataset.spec import Spec
 from seekable.errors import DataNotFound, InvalidArgument
-from seekable.formats.lines.jsonl import JsonlScanner
-from seekable.formats.registry import FORMATS, find_data, format_named, format_of_all
+from seekable.formats.classify import card_of_all, find_data, format_for
+from seekable.formats.contract import Claim
+from seekable.formats.lines.jsonl import Jsonl
+from seekable.formats.refusals import refuse_unopened
 from seekable.formats.shar.idxpack import SUFFIX, read_pack
-from seekable.formats.unopened import refuse_unopened
 
 if TYPE_CHECKING:
-    from seekable.formats.registry import Format
+    from seekable.formats.look import Look
     from seekable.formats.shar.idxpack import Collection, Pack
-    from seekable.index.surveyor import Finder
     from seekable.storage.listing import Found
 
-__all__ = ["IdxpackSpec", "idxpack_spec"]
+__all__ = ["SUFFIX", "pack_claim"]
 
+_SCHEME = SUFFIX[1:]
 _FORM = "idxpack:PATH:NUMBER"
 _MOST_LISTED = 20
 
 
+def pack_claim(look: Look) -> Claim:
+    """Return the files of a collection of a pack: ``idxpack:PATH:NUMBER``, ``idxpack:PATH`` or a path.
+
+    Lines are read with the offsets of the pack.
+
+    Raises:
+        InvalidArgument: there is no path or no such collection, there are several, or the user gave the value
+            of another format.
+        DataNotFound: the pack or a file of it is not there, or the collection has no file.
+        UnsupportedFormat: the pack is damaged, or a file lies on another machine.
+    """
+    path, number = look.path, ""
+    if look.spec == _SCHEME:
+        path, _, number = look.rest.rpartition(":")
+        if not path or not number.isdecimal():
+            path, number = look.rest, ""
+        if not path:
+            message = f"{look.path!r} is not complete: the form is {_FORM}, or {_SCHEME}:PATH"
+            raise InvalidArgument(message)
+    files = _PackFiles(look.path, os.path.expanduser(path), int(number) if number else None)
+    found = files.found(look.name)
+    form = format_for(look, card_of_all(found).name if look.name is None else look.name)
+    if isinstance(form, Jsonl):
+        form = replace(form, pack=files.path)
+    return Claim(format=form, found=found)
+
+
 @dataclass(frozen=True, slots=True)
-class IdxpackSpec(Spec):
+class _PackFiles:
     """The files of one collection of a pack."""
 
     text: str
@@ -37,18 +64,6 @@ class IdxpackSpec(Spec):
 
     number: int | None
     """The number of the collection; None for the only one whose files can be opened."""
-
-    def files(
-        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
-        """Return the files of the collection in its order, and their format; see `found`."""
-        found = self.found(format_name)
-        return found, format_of_all(found) if format_name is None else format_named(format_name)
-
-    def scanner(self, form: Format) -> Finder:
-        """Return the scanner of the files, with the offsets of the pack where it scans JSON lines."""
-        scanner = form.scanner
-        return replace(scanner, pack=self.path) if isinstance(scanner, JsonlScanner) else scanner
 
     def found(self, format_name: str | None) -> tuple[Found, ...]:
         """Return the files of the collection in its order.
@@ -102,29 +117,5 @@ class IdxpackSpec(Spec):
 
 def _has_lines(collection: Collection) -> bool:
     return bool(collection.paths) and all(
-        path.lower().endswith(FORMATS["jsonl"].suffixes) for path in collection.paths
+        path.lower().endswith(Jsonl.card.suffixes) for path in collection.paths
     )
-
-
-def idxpack_spec(text: str) -> IdxpackSpec | None:
-    """Return the spec of a pack, None for another text: ``idxpack:PATH:NUMBER``, ``idxpack:PATH`` or a path.
-
-    Raises:
-        InvalidArgument: it has no path.
-
-    Example:
-        >>> idxpack_spec("idxpack:a.idxpack:1").number, idxpack_spec("a.idxpack").path
-        (1, 'a.idxpack')
-        >>> idxpack_spec("a.jsonl") is None
-        True
-    """
-    scheme = SUFFIX[1:] + ":"
-    if not text.startswith(scheme):
-        return IdxpackSpec(text, os.path.expanduser(text), None) if text.endswith(SUFFIX) else None
-    path, _, number = text.removeprefix(scheme).rpartition(":")
-    if not path or not number.isdecimal():
-        path, number = text.removeprefix(scheme), ""
-    if not path:
-        message = f"{text!r} is not complete: the form is {_FORM}, or {scheme}PATH"
-        raise InvalidArgument(message)
-    return IdxpackSpec(text, os.path.expanduser(path), int(number) if number else None)

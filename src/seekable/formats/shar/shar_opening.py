@@ -9,31 +9,27 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat
-from seekable.formats.lines.line_source import line_source
-from seekable.formats.registry import format_named
+from seekable.formats.lines.jsonl import Jsonl
 from seekable.formats.shar.cut import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS, held_by_cut
 from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.tar.fields.decode_argument import checked_decode
 from seekable.formats.tar.fields.field_decoder import field_decoder
 from seekable.formats.tar.layout import MemberWords
+from seekable.formats.tar.tar import Tar
 from seekable.nodes.columns.names import checked_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.formats.registry import Format
+    from seekable.formats.contract import Format, Reading
     from seekable.formats.shar.discovery import FieldFiles, SharFiles
-    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
     from seekable.storage.listing import Found
 
     Index = Callable[[Sequence[Found], Format], FileSet]
 
-__all__ = ["PAIRS", "format_of_field", "open_shar", "unequal_files"]
-
-PAIRS: Final = "tar-pairs"
-"""The name of the format of tar files in which each record is a payload and its manifest."""
+__all__ = ["check_reading", "format_of_field", "open_shar", "unequal_files"]
 
 _NO_PAYLOAD: Final = frozenset({MANIFEST, NO_DATA, NO_MANIFEST})
 
@@ -51,7 +47,7 @@ _KEYS_OF_LHOTSE: Final = OWN_KEYS | {"type", "tracks", "transforms"}
 
 def open_shar(
     shar: SharFiles,
-    options: SourceOptions,
+    reading: Reading,
     *,
     index: Index,
     with_keys: Callable[[FileSource], FileSource],
@@ -60,7 +56,7 @@ def open_shar(
 
     Args:
         shar: its files.
-        options: the arguments of ``sk.open``.
+        reading: the arguments of ``sk.open``.
         index: returns the indexed files of one format.
         with_keys: returns the source of the cuts with the index of their keys.
 
@@ -71,40 +67,40 @@ def open_shar(
             payload is pickled.
         MissingDependency: a payload needs a package that is not installed.
     """
-    columns = None if options.columns is None else checked_names("columns", options.columns)
-    _check_cut_objects(options)
-    as_cuts = options.decode == _CUT_OBJECTS
-    asked = _decode_by_field("bytes" if as_cuts else options.decode, shar.fields)
-    jsonl = format_named("jsonl")
-    files = index(shar.cuts.found, jsonl).limited(options.most_open_files, keeps_maps=True)
-    plain = replace(options, decode=None, columns=None, errors=None)
+    check_reading(reading)
+    columns = None if reading.columns is None else checked_names("columns", reading.columns)
+    as_cuts = reading.decode == _CUT_OBJECTS
+    asked = _decode_by_field("bytes" if as_cuts else reading.decode, shar.fields)
+    jsonl = Jsonl()
+    files = index(shar.cuts.found, jsonl).limited(reading.most_open_files, keeps_maps=True)
+    plain = replace(reading, decode=None, columns=None, errors=None)
     if not shar.fields and columns is None and not as_cuts:
-        return with_keys(line_source(jsonl, replace(plain, errors=options.errors))(files))
-    lines = line_source(jsonl, plain)(files)
+        return with_keys(jsonl.leaf(files, replace(plain, errors=reading.errors)))
+    lines = jsonl.leaf(files, plain)
     if columns is not None:
         _check_columns(columns, [field.name for field in shar.fields], lines)
     sources = []
     for field in shar.fields:
-        own = index(field.found, format_of_field(field)).limited(options.most_open_files, keeps_maps=True)
+        own = index(field.found, format_of_field(field)).limited(reading.most_open_files, keeps_maps=True)
         for _, message in unequal_files(files, own, field.name):
             raise UnsupportedFormat(message)
         is_read = columns is None or not {field.name, held_by_cut(field.name)}.isdisjoint(columns)
         decode = asked.get(field.name) if is_read else partial(_always, "bytes")
         sources.append(_field_source(field, own, plain, decode))
-    keyed = with_keys(replace(lines, errors=options.errors))
+    keyed = with_keys(replace(lines, errors=reading.errors))
     return SharSource(
         replace(keyed, errors=None),
         tuple(sources),
         tuple(field.name for field in shar.fields),
-        options.shown,
+        reading.shown,
         columns,
-        errors=options.errors,
+        errors=reading.errors,
         as_cuts=as_cuts,
     )
 
 
 def _field_source(
-    field: FieldFiles, files: FileSet, plain: SourceOptions, asked: Callable[[str], Any] | None
+    field: FieldFiles, files: FileSet, plain: Reading, asked: Callable[[str], Any] | None
 ) -> Any:
     """Return the source of a field.
 
@@ -116,26 +112,29 @@ def _field_source(
     """
     form = format_of_field(field)
     if field.kind == "jsonl" or asked is None:
-        return form.source(plain)(files)
+        return form.leaf(files, plain)
     decode = _decode_by_suffix(files, asked)
     _check_packages(field.name, decode)
-    return form.source(replace(plain, decode=decode))(files)
+    return form.leaf(files, replace(plain, decode=decode))
 
 
-def _check_cut_objects(options: SourceOptions) -> None:
-    """Check that Cut objects can be made, if they are asked for.
+def check_reading(reading: Reading) -> None:
+    """Check the columns, and that Cut objects can be made, if they are asked for.
 
     Raises:
         InvalidArgument: only some columns are asked for.
+        WrongType: ``columns`` is no list of names.
         MissingDependency: Lhotse is not installed.
     """
-    if options.decode == _CUT_OBJECTS and options.columns is not None:
+    if reading.columns is not None:
+        checked_names("columns", reading.columns)
+    if reading.decode == _CUT_OBJECTS and reading.columns is not None:
         message = (
             f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need them all: leave "
-            f"columns= out (got {list(options.columns)!r})"
+            f"columns= out (got {list(reading.columns)!r})"
         )
         raise InvalidArgument(message)
-    if options.decode == _CUT_OBJECTS and find_spec("lhotse") is None:
+    if reading.decode == _CUT_OBJECTS and find_spec("lhotse") is None:
         message = (
             "decode='lhotse' makes Cut objects of Lhotse, which is not installed: pip install "
             "'seekable[lhotse]', or leave decode= out for dicts"
@@ -145,7 +144,7 @@ def _check_cut_objects(options: SourceOptions) -> None:
 
 def format_of_field(field: FieldFiles) -> Format:
     """Return the format of the files of a field."""
-    return format_named("jsonl" if field.kind == "jsonl" else PAIRS)
+    return Jsonl() if field.kind == "jsonl" else Tar(pairs=True)
 
 
 def unequal_files(cuts: FileSet, field: FileSet, name: str) -> Iterator[tuple[str, str]]:

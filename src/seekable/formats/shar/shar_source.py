@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.formats.contract import OnError
     from seekable.formats.shar import lhotse_cuts
-    from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.files.leaf import Bad

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.tables.table_reading import Tables
+    from seekable.formats.tables.table_reading import TableReading
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
 
@@ -28,7 +28,7 @@ __all__ = ["TablesPlan", "TablesReader"]
 class TablesReader(Reader):
     """Plans the reading of several sources."""
 
-    def __init__(self, sources: Sequence[Tables]) -> None:
+    def __init__(self, sources: Sequence[TableReading]) -> None:
         """Keep the sources, and the number of rows of each."""
         self._sources = sources
         self._sizes = np.array([int(source.places.files.starts[-1]) for source in sources], dtype=np.int64)
@@ -49,12 +49,12 @@ class TablesReader(Reader):
 class TablesPlan(ColumnarPlan):
     """Some rows of one source, and the blocks of it that are decoded whole."""
 
-    tables: Tables
+    tables: TableReading
     rows: Int64s
     dense: frozenset[int]
 
     @classmethod
-    def of(cls, tables: Tables, rows: Int64s) -> TablesPlan:
+    def of(cls, tables: TableReading, rows: Int64s) -> TablesPlan:
         """Return the plan for some rows of a source."""
         return cls(tables, rows, tables.blocks_to_decode(rows) if rows.size > 1 else frozenset())
 
@@ -80,7 +80,7 @@ class TablesPlan(ColumnarPlan):
         return self.tables.table(self.rows, self.dense)
 
     def batches(self) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]:
-        """Yield the record batches that the records lie in; see ``Tables.batches``."""
+        """Yield the record batches that the records lie in; see ``TableReading.batches``."""
         return self.tables.batches(self.rows, self.dense)
 
     def origins(self) -> Origins:

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["UNPACKED", "Tables"]
+__all__ = ["UNPACKED", "TableReading"]
 
 UNPACKED = 3
 """The size of a block in memory, as a multiple of its size in the file; a guess."""
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class TableReading:
     """The rows of some files, counted over all of them."""
 
     places: RowPlaces

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.formats.tables.table_files import RowPlaces
     from seekable.formats.tables.table_schema import Columns
     from seekable.nodes.columns.decode_column import DecodedRows, DecodeTable

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
 from seekable._arguments import checked_flag, repeated
 from seekable._cached import cached
+from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.contract import Format, check_partitions
+from seekable.formats.table import card_named
 from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
 from seekable.formats.tables.table_format import TableFormat  # noqa: TC001 - pipeline files read the type
 from seekable.formats.tables.table_reader import TablesReader
-from seekable.formats.tables.table_reading import UNPACKED, Tables
+from seekable.formats.tables.table_reading import UNPACKED, TableReading
 from seekable.formats.tables.table_rows import RowReader
 from seekable.formats.tables.table_schema import Columns, read_schemas, unified
-from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.columns.decode_column import DECODED, DECODERS
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.progress import watched
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable._typing import Int64s
-    from seekable.formats.registry import Format
-    from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.contract import Card, Hive, OnError, Reading
+    from seekable.formats.tables.arrow import format as arrow_format
+    from seekable.formats.tables.parquet import format as parquet_format
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
     from seekable.nodes.columns.decode_column import DecodeTable
@@ -41,8 +44,12 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
 else:
     pa = optional("pyarrow", extra="parquet")
+    arrow_format = lazy("seekable.formats.tables.arrow.format")
+    parquet_format = lazy("seekable.formats.tables.parquet.format")
 
-__all__ = ["TableSource", "found_again", "table_source"]
+__all__ = ["TableSource", "Tables"]
+
+_KINDS: tuple[Literal["parquet"], Literal["arrow"]] = ("parquet", "arrow")
 
 
 @final
@@ -157,13 +164,13 @@ class TableSource(FilesLeaf):
         return DECODED.most_bytes // UNPACKED
 
     @cached
-    def tables(self) -> Tables:
+    def tables(self) -> TableReading:
         """The reader of the rows of the files."""
         schemas, of_file = self._schemas
         opened = OpenTables(self.files, self.form)
         places = RowPlaces(self.files, self.row_blocks, opened)
         columns = tuple(Columns.of(self.wanted, schema) for schema in schemas)
-        return Tables(places, RowReader(places, columns, of_file, self.errors), self.decode)
+        return TableReading(places, RowReader(places, columns, of_file, self.errors), self.decode)
 
     def record(self, position: int) -> Any:
         """Return the record at a position; positions go on over the epochs.
@@ -248,62 +255,103 @@ class TableSource(FilesLeaf):
         return [self.files.shown_path(file) for file in firsts.tolist()]
 
 
-def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TableSource]:
-    """Return a function from indexed files to the source of their rows.
-
-    The function raises ``UnsupportedFormat`` if the files do not go together, and ``InvalidArgument`` if no
-    file has one of the columns.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables(Format):
+    """Parquet and Arrow.
 
     Args:
-        form: the format.
-        options: the columns and their decoding.
+        strict: True if all files must have the same columns of the same types. Else records have the columns
+            of all files, None where a file lacks one, in types that hold all values.
+        partitions: ``"hive"`` if folders ``year=2024/lang=de/`` are columns of the records below them: int64
+            where all values of a key are integers, else str; None for ``__HIVE_DEFAULT_PARTITION__``, and in
+            a file that lies in no folder of the key. ``filter(where=)`` opens no file that they rule out.
+        kind: ``"parquet"`` or ``"arrow"``; by default what the names of the files say.
 
     Raises:
-        InvalidArgument: an option breaks a rule.
-        WrongType: an option is of the wrong type.
-    """
-    scanner, decode = _table_format(form), options.decode
-    if decode is not None and (not isinstance(decode, str) or decode not in DECODERS):
-        message = (
-            f"decode must be one of {', '.join(map(repr, DECODERS))} for tables (got {decode!r}); a function "
-            f"of records goes into ds.map"
-        )
-        raise InvalidArgument(message)
-    columns = None if options.columns is None else _checked_names(options.columns)
-    strict = checked_flag("strict", options.strict)
+        InvalidArgument: ``partitions`` is another word.
 
-    def source(files: FileSet) -> TableSource:
+    Example:
+        >>> import seekable as sk
+        >>> sk.formats.Tables(strict=True)
+        Tables(strict=True, partitions=None, kind=None)
+    """
+
+    card: ClassVar[Card] = card_named("parquet")
+    raw: ClassVar[Any] = "python"
+
+    strict: bool = False
+    partitions: Hive | None = None
+    kind: Literal["parquet", "arrow"] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_partitions(self.partitions)
+
+    @property
+    def name(self) -> str:
+        """The kind of the files; Parquet where nothing says it."""
+        return self.kind or self.card.name
+
+    def with_name(self, name: str) -> Self:
+        """Return the format of the kind that a name says.
+
+        Raises:
+            InvalidArgument: there is no such kind.
+        """
+        for kind in _KINDS:
+            if name == kind:
+                return self if self.kind is not None else replace(self, kind=kind)
+        message = f"format {name!r} is not known; tables are {' or '.join(map(repr, _KINDS))}"
+        raise InvalidArgument(message)
+
+    @property
+    def finder(self) -> TableFormat:
+        """What reads the footers of the files, and the files too."""
+        if self.name == "arrow":
+            return arrow_format.ArrowFormat(self.name)
+        return parquet_format.ParquetFormat(self.name)
+
+    def check(self, reading: Reading) -> None:
+        """Check the columns and their decoding.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule.
+            WrongType: one is of the wrong type.
+        """
+        decode = reading.decode
+        if decode is not None and (not isinstance(decode, str) or decode not in DECODERS):
+            message = (
+                f"decode must be one of {', '.join(map(repr, DECODERS))} for tables (got {decode!r}); a "
+                f"function of records goes into ds.map"
+            )
+            raise InvalidArgument(message)
+        if reading.columns is not None:
+            _checked_names(reading.columns)
+        checked_flag("strict", self.strict)
+
+    def leaf(self, files: FileSet, reading: Reading) -> TableSource:
+        """Return the source of the rows of indexed files.
+
+        Raises:
+            UnsupportedFormat: the files do not go together.
+            InvalidArgument: no file has one of the columns.
+        """
         made = TableSource(
             files,
-            scanner,
-            decode=decode or "python",
-            asked=options.shown,
-            columns=columns,
-            strict=strict,
-            version=options.version,
-            errors=options.errors,
+            self.finder,
+            decode=reading.decode or "python",
+            asked=reading.shown,
+            columns=None if reading.columns is None else _checked_names(reading.columns),
+            strict=self.strict,
+            version=reading.version,
+            errors=reading.errors,
         )
         made.check_schema()
         return made
 
-    return source
-
-
-def found_again(form: Format, files: FileSet, _: Mapping[str, Any], shown: str) -> TableSource:
-    """Return the source of a described one whose files were found."""
-    return TableSource(files, _table_format(form), "python", asked=shown)
-
-
-def _table_format(form: Format) -> TableFormat:
-    """Return the format that reads tables.
-
-    Raises:
-        WrongType: the format is of something else.
-    """
-    if not is_table_indexer(form.scanner):
-        message = f"{form.name!r} is no format of tables"
-        raise WrongType(message)
-    return cast("TableFormat", form.scanner)
+    def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> TableSource:
+        """Return the source of files, without a check that they go together."""
+        return TableSource(files, self.finder, "python", asked=shown)
 
 
 def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable._log import LOG
-from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, KeyNotFound
+from seekable.formats.classify import format_of_spec
+from seekable.formats.contract import Claim
 from seekable.formats.tar.energon import META, NOT_READ, read_energon, splits_in_words
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.keys.key_hash import key_hash
@@ -21,35 +22,27 @@ from seekable.storage.listing import Found
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.formats.registry import Format
+    from seekable.formats.look import Look
     from seekable.formats.tar.energon import EnergonSplit
     from seekable.nodes.contract import Node
 
-__all__ = ["SCHEME", "EnergonSpec", "energon_spec"]
+__all__ = ["EnergonSplitFiles", "energon_claim"]
 
-SCHEME = "energon:"
-"""The beginning of the spec."""
+_SCHEME = "energon:"
 
 
 @dataclass(frozen=True, slots=True)
-class EnergonSpec(Spec):
+class EnergonSplitFiles:
     """A split of a dataset of Energon."""
 
     text: str
-    """The text of the spec, as the user wrote it."""
+    """The spec, as the user wrote it."""
 
     folder: str
     """The absolute path of the folder of the dataset."""
 
     split: str | None
     """The name of the split; None for the only one."""
-
-    def files(
-        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
-        """Return the shards of the split, in the order of the dataset, and their format; see `found`."""
-        form = checked_format(self, "tar", format_name)
-        return self.found(), form
 
     def found(self) -> tuple[Found, ...]:
         """Return the shards of the split, in the order of the dataset.
@@ -123,29 +116,34 @@ class EnergonSpec(Spec):
             return dataset.split(named[0])
         message = (
             f"{self.text!r} names no split, and there is {splits_in_words(dataset)}: write "
-            f"{f'{SCHEME}{self.folder}:SPLIT'!r}"
+            f"{f'{_SCHEME}{self.folder}:SPLIT'!r}"
         )
         raise InvalidArgument(message)
 
 
-def energon_spec(text: str) -> EnergonSpec:
-    """Return the spec of a split: ``energon:DIR:SPLIT``, or ``energon:DIR`` if there is only one.
+def energon_claim(look: Look) -> Claim:
+    """Return the shards of a split: ``energon:DIR:SPLIT``, or ``energon:DIR`` if there is only one.
 
     Raises:
-        DataNotFound: there is no such folder.
-        InvalidArgument: the spec has no folder.
+        DataNotFound: there is no such folder, dataset, split or shard.
+        InvalidArgument: the spec has no folder, or the user gave another format.
+        UnsupportedFormat: the description of the dataset is damaged.
     """
-    rest = text.removeprefix(SCHEME)
+    split = _split_files(look.path, look.rest)
+    return Claim(format=format_of_spec(look, "tar"), found=split.found(), detail=split)
+
+
+def _split_files(text: str, rest: str) -> EnergonSplitFiles:
     if not rest or rest.startswith(":"):
-        message = f"{text!r} is not complete: the form is {SCHEME}DIR:SPLIT"
+        message = f"{text!r} is not complete: the form is {_SCHEME}DIR:SPLIT"
         raise InvalidArgument(message)
     folder, _, split = rest.rpartition(":")
     for path, name in ((rest, None), (folder, split)):
         located = paths.absolute(os.path.expanduser(path))
         if path and paths.is_folder(located):
             if name == "":
-                message = f"{text!r} is not complete: the form is {SCHEME}DIR:SPLIT"
+                message = f"{text!r} is not complete: the form is {_SCHEME}DIR:SPLIT"
                 raise InvalidArgument(message)
-            return EnergonSpec(text, located, name)
-    message = f"{text!r} names no folder that is there: {(folder or rest)!r}. The form is {SCHEME}DIR:SPLIT"
+            return EnergonSplitFiles(text, located, name)
+    message = f"{text!r} names no folder that is there: {(folder or rest)!r}. The form is {_SCHEME}DIR:SPLIT"
     raise DataNotFound(message)

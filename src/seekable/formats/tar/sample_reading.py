@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.formats.tar.sample_records import SampleShape
     from seekable.index.fileset import FileSet
 

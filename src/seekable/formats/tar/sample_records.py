@@ -13,7 +13,7 @@ from seekable.nodes.keys.key import SAMPLE_KEY
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
     from seekable.formats.tar.layout import TarSchema
     from seekable.formats.tar.sample_rule import SampleRule

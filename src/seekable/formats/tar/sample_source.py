@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._log import warn_caller
 from seekable.errors import InvalidArgument, TarWarning
-from seekable.formats.registry import format_named
-from seekable.formats.tar.fields.decode_argument import FieldDecoders, check_fields, checked_decode
+from seekable.formats.tar.fields.decode_argument import FieldDecoders, check_fields
 from seekable.formats.tar.layout import MemberWords
 from seekable.formats.tar.sample_reading import SampleFiles, SamplesReader
 from seekable.formats.tar.sample_records import (
@@ -23,9 +22,8 @@ from seekable.formats.tar.sample_records import (
     made_record,
     recovered_sample,
 )
-from seekable.formats.tar.tar_format import sample_rule_of
+from seekable.formats.tar.tar_format import TarSurveyor, sample_rule_of
 from seekable.index.keys.keyed import keys_of_samples
-from seekable.nodes.columns.names import checked_names
 from seekable.nodes.files.leaf import OwnKeys, RunsLeaf
 from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn
 from seekable.nodes.map import Map
@@ -37,15 +35,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.registry import Format
-    from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Reader
     from seekable.nodes.keys.key import KeyOf, Keys
 
-__all__ = ["SampleSource", "found_again", "sample_source"]
+__all__ = ["SampleSource", "check_columns", "warn_of_files"]
 
 _MOST_WARNED = 5
 """The most files that one warning names."""
@@ -85,7 +82,7 @@ class SampleSource(RunsLeaf):
     @property
     def finder(self) -> Finder:
         """The surveyor that found the samples."""
-        return format_named(self.format).scanner
+        return TarSurveyor(self.format)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the decoding, the columns, and every file by name, size, records and digests."""
@@ -225,52 +222,7 @@ class _SampleKeys(OwnKeys):
         return Map(alone, KeyIn(SAMPLE_KEY), None, "keys")
 
 
-def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], SampleSource]:
-    """Return a function from indexed tar files to the source of their samples.
-
-    The function raises ``InvalidArgument`` if no file has one of the columns, and ``UnsupportedFormat`` if
-    records would have a field that is pickled.
-
-    Args:
-        form: the format, with the options that decide where samples start.
-        options: the columns and the decoding of fields.
-
-    Raises:
-        InvalidArgument: an option breaks a rule, or is for other formats.
-        WrongType: an option is of the wrong type.
-    """
-    if options.strict:
-        message = (
-            "strict= is for tables (Parquet, Arrow), and samples of tar files may differ in their fields"
-        )
-        raise InvalidArgument(message)
-    columns = None if options.columns is None else checked_names("columns", options.columns)
-    decoders = checked_decode(options.decode)
-
-    def source(files: FileSet) -> SampleSource:
-        made = SampleSource(
-            files,
-            form.name,
-            decoders,
-            asked=options.shown,
-            columns=columns,
-            fills=options.missing == "none",
-            version=options.version,
-            errors=options.errors,
-        )
-        _check_columns(made)
-        _warn(made)
-        return made
-
-    return source
-
-
-def found_again(form: Format, files: FileSet, _: Mapping[str, Any], shown: str) -> SampleSource:
-    """Return the source of a described one whose files were found; its fields are bytes."""
-    return SampleSource(files, form.name, checked_decode("bytes"), asked=shown)
-
-
-def _check_columns(source: SampleSource) -> None:
+def check_columns(source: SampleSource) -> None:
     """Check that some file has each column, and that each can be decoded.
 
     Raises:
@@ -286,7 +238,7 @@ def _check_columns(source: SampleSource) -> None:
     check_fields(wanted, source.decoders, fields=source.fields, where=source.asked)
 
 
-def _warn(source: SampleSource) -> None:
+def warn_of_files(source: SampleSource) -> None:
     """Warn of what the walk of the files found strange.
 
     Warns:
@@ -301,7 +253,7 @@ def _warn(source: SampleSource) -> None:
         for text in schemas[schema].warnings
     ]
     more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, TarWarning, stacklevel=6)
+    warn_caller("\n".join(texts[:_MOST_WARNED]) + more, TarWarning)
 
 
 def _shown_decode(decoders: FieldDecoders) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tar.fields.decode_argument import check_fields, checked_decode
 from seekable.formats.tar.sample_records import FILE_COLUMN
@@ -16,30 +15,26 @@ from seekable.nodes.columns.names import checked_names
 from seekable.nodes.keys.key import SAMPLE_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from seekable.formats.source_options import SourceOptions
+    from seekable.formats.contract import Opening
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
+    from seekable.nodes.contract import Node
 
 __all__ = ["open_siblings"]
 
 
 def open_siblings(
-    sources: Mapping[str, Any],
-    open_side: Callable[[Any], Dataset],
-    options: SourceOptions,
-    *,
-    suffix: object,
-    key: object,
-) -> Dataset:
-    """Return a dataset whose records have the fields of several archives.
+    sources: Mapping[str, Any], opening: Opening, given: Any, *, suffix: object, fills: bool
+) -> Siblings:
+    """Return the node whose records have the fields of several archives.
 
     Args:
         sources: the source of each side, by a name of the caller's choice.
-        open_side: opens one source, whose payloads are bytes.
-        options: the arguments of ``sk.open`` for records.
+        opening: opens each of them, with payloads that are bytes.
+        given: the format of each side; None to find it.
         suffix: that option of ``sk.formats.Tar``.
-        key: that argument of ``sk.open``, which archives do not have.
+        fills: True if fields that a sample lacks are None.
 
     Raises:
         InvalidArgument: a side is no tar file of samples, two columns have one name, or there is no such
@@ -47,19 +42,20 @@ def open_siblings(
         UnsupportedFormat: samples of the sides do not go together, or a field is pickled.
         WrongType: an argument is of another type.
     """
-    names = _checked_sides(sources)
-    _check_options(options, key)
+    names, reading = _checked_sides(sources), opening.reading
+    if opening.key is not None:
+        message = f"key= is for one source, and samples of archives have the key {SAMPLE_KEY!r}: leave it out"
+        raise InvalidArgument(message)
     suffixes = _suffixes(names, suffix)
-    decoders = checked_decode(options.decode)
-    columns = None if options.columns is None else checked_names("columns", options.columns)
-    sides = [_archive(name, open_side(sources[name])) for name in names]
-    fills = options.missing == "none"
+    decoders = checked_decode(reading.decode)
+    columns = None if reading.columns is None else checked_names("columns", reading.columns)
+    sides = [_archive(name, opening.side(sources[name], given)) for name in names]
     made = _with_options(sides, columns_of_sides(sides, suffixes), decoders, columns, fills=fills)
     node = Siblings(made, names, suffixes, columns, fills)
     # The number of records comes from matching the samples: those that do not go together are found here.
     if node.size:
         _check_fields(node, decoders)
-    return Dataset(node)
+    return node
 
 
 def _checked_sides(sources: Mapping[Any, Any]) -> tuple[str, ...]:
@@ -71,15 +67,6 @@ def _checked_sides(sources: Mapping[Any, Any]) -> tuple[str, ...]:
             message = f"the keys of a dict of archives must be names (got {name!r})"
             raise WrongType(message)
     return tuple(sources)
-
-
-def _check_options(options: SourceOptions, key: object) -> None:
-    if options.missing not in (None, "none"):
-        message = f"missing must be 'none', or left out (got {options.missing!r})"
-        raise InvalidArgument(message)
-    if key is not None:
-        message = f"key= is for one source, and samples of archives have the key {SAMPLE_KEY!r}: leave it out"
-        raise InvalidArgument(message)
 
 
 def _suffixes(names: tuple[str, ...], suffix: object) -> tuple[str, ...]:
@@ -99,14 +86,14 @@ def _suffixes(names: tuple[str, ...], suffix: object) -> tuple[str, ...]:
     return tuple(by_name.get(name, "") for name in names)
 
 
-def _archive(name: str, dataset: Dataset) -> SampleSource:
-    if not isinstance(dataset.node, SampleSource):
+def _archive(name: str, node: Node) -> SampleSource:
+    if not isinstance(node, SampleSource):
         message = (
-            f"a dict is for sibling archives, tar files of samples, and {name!r} is {dataset.node!r}: "
+            f"a dict is for sibling archives, tar files of samples, and {name!r} is {node!r}: "
             f"sk.join(a, b, on=...) and sk.zip(a, b) put other data together"
         )
         raise InvalidArgument(message)
-    return dataset.node
+    return node
 
 
 def _with_options(

@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seekable._arguments import checked_flag
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.layout import encode_samples
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.samples import group_samples
@@ -16,16 +15,15 @@ from seekable.index.surveyor import Survey
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
-    from seekable.formats.source_options import SourceOptions
     from seekable.formats.tar import walk as archive
     from seekable.index.surveyor import ForwardBytes
 else:
     archive = lazy("seekable.formats.tar.walk")
 
-__all__ = ["TarSurveyor", "sample_rule_of", "tar_name", "tar_variant"]
+__all__ = ["OPTIONS", "TarSurveyor", "sample_rule_of", "tar_name"]
 
 _LAST, _KEY, _PAIRS, _CONCATENATED = "last", "key", "pairs", "concatenated"
-_OPTIONS = (_LAST, _KEY, _PAIRS, _CONCATENATED)
+OPTIONS = (_LAST, _KEY, _PAIRS, _CONCATENATED)
 """The options that decide where samples start, in the order in which a name has them."""
 
 _MAGICS = ((b"\x1f\x8b", "gzip", ".tar.gz"), (b"\x28\xb5\x2f\xfd", "zstd", ".tar.zst"),
@@ -42,41 +40,8 @@ def tar_name(
         >>> tar_name(), tar_name(last=True, concatenated=True)
         ('tar', 'tar-last-concatenated')
     """
-    given = zip(_OPTIONS, (last, key, pairs, concatenated), strict=True)
+    given = zip(OPTIONS, (last, key, pairs, concatenated), strict=True)
     return "-".join(["tar", *(option for option, wanted in given if wanted)])
-
-
-def tar_variant(options: SourceOptions, name: str) -> str:
-    """Return the name of the format with the options of a name and those of ``sk.open``.
-
-    Args:
-        options: the arguments of the user.
-        name: ``"tar"``, or a name with options.
-
-    Raises:
-        InvalidArgument: the name has an unknown option, or an argument has a wrong value.
-        WrongType: ``concatenated`` is no bool.
-    """
-    options.refuse_those_of_tokens("tar")
-    for argument, given, known in (
-        ("group", options.group, ("key",)),
-        ("splitname", options.splitname, ("first", "last")),
-        ("missing", options.missing, ("none",)),
-    ):
-        if given is not None and given not in known:
-            message = f"{argument} must be {' or '.join(map(repr, known))}, or left out (got {given!r})"
-            raise InvalidArgument(message)
-    concatenated = checked_flag("concatenated", options.concatenated)
-    _, *named = name.split("-")
-    if unknown := [option for option in named if option not in _OPTIONS]:
-        message = f"format {name!r} has the unknown option {unknown[0]!r}; there are {', '.join(_OPTIONS)}"
-        raise InvalidArgument(message)
-    return tar_name(
-        last=options.splitname == _LAST or _LAST in named,
-        key=options.group == _KEY or _KEY in named,
-        pairs=_PAIRS in named,
-        concatenated=concatenated or _CONCATENATED in named,
-    )
 
 
 def sample_rule_of(name: str) -> SampleRule:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
+from seekable.formats.classify import find_data
 from seekable.formats.file_format import FileFormat
-from seekable.formats.registry import find_data
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.tar_archive import archive
 from seekable.formats.tar.tar_format import TarSurveyor

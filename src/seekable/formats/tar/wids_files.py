@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.formats.classify import format_of_spec
+from seekable.formats.contract import Claim
 from seekable.formats.finding import find_files
+from seekable.formats.refusals import refuse_unopened
 from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.unopened import refuse_unopened
 from seekable.storage import addresses, paths, trust
 
 if TYPE_CHECKING:
-    from seekable.formats.registry import Format
+    from seekable.formats.look import Look
     from seekable.nodes.contract import Node
     from seekable.storage.listing import Found
 
-__all__ = ["SCHEME", "WidsSpec", "wids_spec"]
+__all__ = ["WidsFiles", "wids_claim"]
 
-SCHEME = "wids:"
-"""The beginning of the spec."""
+_SCHEME = "wids:"
 
 _KIND = "wids-shard-index-v1"
 
@@ -47,21 +47,11 @@ class _List(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class WidsSpec(Spec):
+class WidsFiles:
     """The shards of a list of wids."""
-
-    text: str
-    """The text of the spec, as the user wrote it."""
 
     path: str
     """The absolute path of the list."""
-
-    def files(
-        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
-        """Return the shards in the order of the list, and their format; see `found`."""
-        form = checked_format(self, "tar", format_name)
-        return self.found(), form
 
     def found(self) -> tuple[Found, ...]:
         """Return the shards in the order of the list.
@@ -120,14 +110,17 @@ class WidsSpec(Spec):
         raise UnsupportedFormat(message)
 
 
-def wids_spec(text: str) -> WidsSpec:
-    """Return the spec of a list of shards.
+def wids_claim(look: Look) -> Claim:
+    """Return the shards of a list of wids.
 
     Raises:
-        InvalidArgument: it has no path.
+        InvalidArgument: the spec has no path, or the user gave another format.
+        DataNotFound: the list or a shard is not there.
+        UnsupportedFormat: it is no list of wids, or a shard does not lie below its folder.
     """
-    path = text.removeprefix(SCHEME)
-    if not path:
-        message = f"{text!r} is not complete: the form is {SCHEME}PATH, as in 'wids:shards/index.json'"
+    if not look.rest:
+        message = f"{look.path!r} is not complete: the form is {_SCHEME}PATH, as in 'wids:shards/index.json'"
         raise InvalidArgument(message)
-    return WidsSpec(text, paths.absolute(os.path.expanduser(path)))
+    listed = WidsFiles(paths.absolute(os.path.expanduser(look.rest)))
+    form = format_of_spec(look, "tar")
+    return Claim(format=form, found=listed.found(), detail=listed)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 
-if TYPE_CHECKING:
-    from seekable.formats.source_options import SourceOptions
-
-__all__ = ["DTYPES", "TOKENS", "TokenOptions", "checked_dtype", "token_options", "token_variant"]
+__all__ = ["DTYPES", "TOKENS", "TokenOptions", "checked_dtype", "token_options"]
 
 TOKENS = "tokens"
 """The name of the format without options."""
@@ -79,25 +74,6 @@ def token_options(name: str) -> TokenOptions:
     )
 
 
-def token_variant(options: SourceOptions, name: str) -> str:
-    """Return the name of the format with the options of a name and those of ``sk.open``.
-
-    Args:
-        options: the arguments of the user.
-        name: ``"tokens"``, or a name with options.
-
-    Raises:
-        InvalidArgument: the name has an unknown option, or an argument has a wrong value.
-        WrongType: an argument is of the wrong type.
-    """
-    options.refuse_those_of_archives(TOKENS)
-    named = token_options(name)
-    dtype = named.dtype if options.dtype is None else checked_dtype(options.dtype)
-    return TokenOptions(
-        dtype, _checked_token("eos", options.eos, named.eos), _checked_token("bos", options.bos, named.bos)
-    ).name
-
-
 def checked_dtype(dtype: object) -> str:
     """Return a type of tokens in the form of `DTYPES`.
 
@@ -119,7 +95,3 @@ def checked_dtype(dtype: object) -> str:
         message = f"dtype must be one of {names} (got {dtype!r})"
         raise InvalidArgument(message)
     return str(found)
-
-
-def _checked_token(name: str, token: object, named: int | None) -> int | None:
-    return named if token is None else checked_count(name, token, least=0)

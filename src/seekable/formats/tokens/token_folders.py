@@ -12,8 +12,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptTokens, DataNotFound, InvalidArgument
+from seekable.errors import CorruptTokens, DataNotFound, InvalidArgument, SeekableError
 from seekable.formats.lines import forager
+from seekable.formats.look import OtherTool
 from seekable.formats.tokens.families import forager_samples, litdata, mds_index
 from seekable.formats.tokens.families.indexed_shards import INDEX, index_path, read_index
 from seekable.formats.tokens.families.mds import survey_mds
@@ -27,10 +28,22 @@ from seekable.storage import paths
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from seekable.formats.look import Folder
     from seekable.formats.tokens.token_file import TokenFile
     from seekable.index.surveyor import Survey
 
-__all__ = ["TOKEN_SUFFIXES", "listed_tokens", "suffixes_of_tokens", "survey_listed", "token_names"]
+__all__ = [
+    "TOKEN_LISTS",
+    "TOKEN_SUFFIXES",
+    "listed_tokens",
+    "suffixes_of_tokens",
+    "survey_listed",
+    "token_names",
+    "tool_of",
+]
+
+TOKEN_LISTS = frozenset({INDEX, forager.INDEX})
+"""The names of which one is in each folder of tokens whose own index lists its files."""
 
 TOKEN_SUFFIXES = (".bin", ".ds", ".npy", ".safetensors")
 """The ends of the names of files of tokens, in lower case."""
@@ -64,6 +77,40 @@ def listed_tokens(folder: str, names: Collection[str]) -> tuple[str, ...] | None
         )
         raise DataNotFound(message)
     return found
+
+
+def tool_of(folder: Folder) -> OtherTool | None:
+    """Return which dataset of tokens a folder is that is opened as a whole; None for another folder."""
+    if _is_listed(folder):
+        return OtherTool(
+            "a dataset of tokens, of LitData, MDS or Forager", "open it alone, as sk.open('DIR')"
+        )
+    if _is_paired(folder):
+        way_out = "open its tokens as sk.open('megatron:DIR')"
+        return OtherTool("an indexed dataset of Megatron or fairseq", way_out)
+    if ".ds" in folder.suffixes and folder.has(r".+\.ds\.index"):
+        return OtherTool("tokens of datatrove", "open its tokens as sk.open('tokens:DIR')")
+    return None
+
+
+def _is_listed(folder: Folder) -> bool:
+    """Return True for files of tokens that an index of LitData, MDS or Forager lists."""
+    names = folder.files if forager.INDEX not in folder.inner else {*folder.files, forager.INDEX}
+    if TOKEN_LISTS.isdisjoint(names):
+        return False
+    try:
+        return listed_tokens(folder.path, names) is not None
+    except SeekableError:
+        return True
+
+
+def _is_paired(folder: Folder) -> bool:
+    """Return True for tokens beside their index, as Megatron and fairseq write them."""
+    if not folder.suffixes.issuperset((".bin", ".idx")):
+        return False
+    indexes = (f"{name[:-4]}.idx" for name in sorted(folder.files) if name.endswith(".bin"))
+    first = next((name for name in indexes if name in folder.files), "")
+    return folder.head(first).startswith((MAGIC, OLD_MAGIC))
 
 
 def survey_listed(file: TokenFile) -> Survey | None:

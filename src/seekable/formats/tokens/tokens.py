@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from seekable._arguments import checked_count
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument
 from seekable.formats.contract import Format, check_partitions
+from seekable.formats.table import card_named
+from seekable.formats.tokens.families.by_family import TokenSurveyor
+from seekable.formats.tokens.options import TOKENS, TokenOptions, checked_dtype, token_options
+from seekable.formats.tokens.source.token_source import TokenSource, check_arrays, warn_of_files
+from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, FACTS, TOKENIZER
+from seekable.nodes.columns.names import checked_names
 
 if TYPE_CHECKING:
-    from seekable.formats.contract import Hive
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+
+    from seekable.formats.contract import Card, Claim, Hive, Reading
+    from seekable.formats.look import Folder, Look, OtherTool
+    from seekable.formats.tokens import token_files, token_folders
+    from seekable.index.fileset import FileSet
+else:
+    token_files = lazy("seekable.formats.tokens.token_files")
+    token_folders = lazy("seekable.formats.tokens.token_folders")
 
 __all__ = ["Tokens"]
 
@@ -38,7 +56,7 @@ class Tokens(Format):
         [[5, 6, 0], [7, 0]]
     """
 
-    names: ClassVar[tuple[str, ...]] = ("tokens",)
+    card: ClassVar[Card] = card_named(TOKENS)
 
     dtype: Any = None
     eos: int | None = None
@@ -48,3 +66,82 @@ class Tokens(Format):
     def __post_init__(self) -> None:
         """Check the option of folders; the others are checked with the name of the format."""
         check_partitions(self.partitions)
+
+    @property
+    def name(self) -> str:
+        """The name of the format, with the options that decide where documents start."""
+        dtype = None if self.dtype is None else checked_dtype(self.dtype)
+        return TokenOptions(dtype, self.eos, self.bos).name
+
+    @property
+    def has_options(self) -> bool:
+        """True if there is an option by which files of numbers are tokens."""
+        return any(option is not None for option in (self.dtype, self.eos, self.bos))
+
+    def with_name(self, name: str) -> Self:
+        """Return the format with the options of a name besides its own.
+
+        Raises:
+            InvalidArgument: the name has an unknown option, or an option of the value is wrong.
+            WrongType: an option of the value is of the wrong type.
+        """
+        named = token_options(name)
+        dtype = named.dtype if self.dtype is None else checked_dtype(self.dtype)
+        eos = named.eos if self.eos is None else checked_count("eos", self.eos, least=0)
+        bos = named.bos if self.bos is None else checked_count("bos", self.bos, least=0)
+        return replace(self, dtype=dtype, eos=eos, bos=bos)
+
+    @property
+    def finder(self) -> TokenSurveyor:
+        """The surveyor of documents."""
+        return TokenSurveyor(self.name)
+
+    @classmethod
+    def claim(cls, look: Look) -> Claim | None:
+        """Return the files of a spec, of a token store, or of a folder that is a dataset of tokens."""
+        return token_files.tokens_claim(look)
+
+    @classmethod
+    def foreign(cls, folder: Folder) -> OtherTool | None:
+        """Return which dataset of tokens a folder is, with an index of its own or one beside each file."""
+        return token_folders.tool_of(folder)
+
+    @classmethod
+    def never_data(cls, folder: str, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Return the documents of a token store, which have the suffix of lines."""
+        documents = names & {DOCUMENT, TOKENIZER}
+        is_store = bool(documents) and any(name.endswith(f".{FACTS}") for name in names)
+        return documents if is_store else frozenset()
+
+    def check(self, reading: Reading) -> None:
+        """Check the columns; documents need no decoding.
+
+        Raises:
+            InvalidArgument: ``decode=`` is given.
+            WrongType: ``columns`` is no list of names.
+        """
+        if reading.decode is not None:
+            message = (
+                f"decode= is for lines and fields, and {self.name} are arrays as they are stored: drop it"
+            )
+            raise InvalidArgument(message)
+        if reading.columns is not None:
+            checked_names("columns", reading.columns)
+
+    def leaf(self, files: FileSet, reading: Reading) -> TokenSource:
+        """Return the source of the documents of indexed files.
+
+        Raises:
+            InvalidArgument: the documents lack one of the columns.
+            UnsupportedFormat: files differ in their arrays.
+        """
+        columns = None if reading.columns is None else checked_names("columns", reading.columns)
+        made = TokenSource(files, self.name, reading.shown, columns=columns, errors=reading.errors)
+        check_arrays(made)
+        warn_of_files(made)
+        return made
+
+    def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> TokenSource:
+        """Return the source of a described one whose files were found, with the same columns."""
+        columns = described.get("columns")
+        return TokenSource(files, self.name, shown, columns=None if columns is None else tuple(columns))

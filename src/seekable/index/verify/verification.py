@@ -80,6 +80,17 @@ class Verification:
         """The number of files whose offsets came from another index, so that bytes in them have no digest."""
         return sum(file.entry.unread for file in self.indexed)
 
+    def with_those_of(self, other: Verification) -> Verification:
+        """Return the result for the files of both."""
+        return Verification(
+            self.files + other.files,
+            self.records + other.records,
+            self.bytes + other.bytes,
+            tuple(dict.fromkeys((*self.folders, *other.folders))),
+            tuple(dict.fromkeys((*self.problems, *other.problems))),
+            (*self.indexed, *other.indexed),
+        )
+
     @property
     def good(self) -> FileSet:
         """The indexed files that nothing is wrong with, as the index has them; nothing is built."""

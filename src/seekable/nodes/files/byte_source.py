@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.formats.registry import format_named
+from seekable.formats.table import card_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.file_ranges import FileRanges
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Node
@@ -93,7 +93,7 @@ class FileSource(RunsLeaf):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
-        return f"open({self.asked}{self.shown_options(entry_key, format_named(self.format).key)})"
+        return f"open({self.asked}{self.shown_options(entry_key, card_named(self.format).key)})"
 
     @property
     def decodes_itself(self) -> bool:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, IndexStale
-from seekable.formats.registry import format_named
+from seekable.formats.table import format_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Node
@@ -102,7 +102,7 @@ class Decoder(ABC):
 
     def finder(self, form: str) -> Finder:
         """Return the scanner of files of the named format whose records this one decodes."""
-        return format_named(form).scanner
+        return format_named(form).finder
 
     def for_head(self, head: bytes) -> Decoder:
         """Return the decoder of the records of one file, if this one is `headed`.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.errors import CorruptRecord
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
     from seekable.index.verify.integrity import Problem

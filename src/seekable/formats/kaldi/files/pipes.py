@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, PipeFailed, PipeRefused
-from seekable.formats.source_options import Pipes
+from seekable.formats.contract import Pipes
 
 if TYPE_CHECKING:
     import subprocess

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.source_options import OnError
+    from seekable.formats.contract import OnError
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
     from seekable.storage.mapped import MappedFile, View

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import SeekableError
+from seekable.formats.classify import card_of_file
 from seekable.formats.lines.csv_dialect import is_csv
 from seekable.formats.lines.line_source import line_span
-from seekable.formats.registry import format_of
 from seekable.formats.tokens.families.store import SOURCES, is_part, read_sources
 from seekable.index.location import Location
 from seekable.index.opening import find_indexed
@@ -113,5 +113,5 @@ def _indexed(path: str) -> FileSet | None:
     """Return a file of lines as an index has it; None for other files and where no index has it."""
     if not os.path.isabs(path):
         return None
-    name = format_of(path).name
+    name = card_of_file(path).name
     return find_indexed(path, format_name=name) if name in _LINES or is_csv(name) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -11,21 +10,21 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
+from seekable._log import warn_caller
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import format_named
+from seekable.formats.tokens.families.by_family import TokenSurveyor
 from seekable.formats.tokens.source.stored_arrays import TokenFiles, arrays_of
 from seekable.formats.tokens.source.token_axis import token_axis
 from seekable.formats.tokens.source.token_reading import TokensReader
 from seekable.formats.tokens.words import TokenWords
-from seekable.nodes.columns.names import checked_names, no_such_column
+from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.files.leaf import RunsLeaf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.formats.registry import Format
-    from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.contract import OnError
     from seekable.formats.tokens import verify_tokens
     from seekable.formats.tokens.source.token_axis import TokenAxis
     from seekable.formats.tokens.words import TokenSchema
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 else:
     verify_tokens = lazy("seekable.formats.tokens.verify_tokens")
 
-__all__ = ["TokenSource", "found_again", "token_source"]
+__all__ = ["TokenSource", "check_arrays", "warn_of_files"]
 
 _MOST_WARNED = 5
 """The most files that one warning names."""
@@ -70,7 +69,7 @@ class TokenSource(RunsLeaf):
     @property
     def finder(self) -> Finder:
         """The surveyor that found the documents."""
-        return format_named(self.format).scanner
+        return TokenSurveyor(self.format)
 
     @property
     def decodes_itself(self) -> bool:
@@ -187,51 +186,7 @@ class TokenSource(RunsLeaf):
         return token_axis(self.reading)
 
 
-def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TokenSource]:
-    """Return a function from indexed token files to the source of their documents.
-
-    The function raises ``InvalidArgument`` if the documents lack one of the columns, and
-    ``UnsupportedFormat`` if files differ in their arrays.
-
-    Args:
-        form: the format, with the options that decide where documents start.
-        options: the columns, which are the names of arrays; documents need no decoding.
-
-    Raises:
-        InvalidArgument: an option is for other formats.
-        WrongType: ``columns`` is no list of names.
-    """
-    for name, given, of in (
-        ("decode", options.decode, "lines and fields"),
-        ("strict", options.strict or None, "tables"),
-    ):
-        if given is not None:
-            message = f"{name}= is for {of}, and {form.name} are arrays as they are stored: drop it"
-            raise InvalidArgument(message)
-    columns = None if options.columns is None else checked_names("columns", options.columns)
-
-    def source(files: FileSet) -> TokenSource:
-        made = TokenSource(
-            files,
-            form.name,
-            options.shown,
-            columns=columns,
-            errors=options.errors,
-        )
-        _check_arrays(made)
-        _warn(made)
-        return made
-
-    return source
-
-
-def found_again(_: Format, files: FileSet, described: Mapping[str, Any], shown: str) -> TokenSource:
-    """Return the source of a described one whose files were found, with the same columns."""
-    columns = described.get("columns")
-    return TokenSource(files, described["format"], shown, columns=None if columns is None else tuple(columns))
-
-
-def _warn(source: TokenSource) -> None:
+def warn_of_files(source: TokenSource) -> None:
     """Warn of files whose documents may not be those that the user meant.
 
     Warns:
@@ -246,10 +201,10 @@ def _warn(source: TokenSource) -> None:
         for text in schemas[schema].warnings
     ]
     more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, UserWarning, stacklevel=6)
+    warn_caller("\n".join(texts[:_MOST_WARNED]) + more, UserWarning)
 
 
-def _check_arrays(source: TokenSource) -> None:
+def check_arrays(source: TokenSource) -> None:
     """Check that all files have the same arrays, and those that the user named.
 
     Raises:

@@ -10,24 +10,29 @@ import numpy as np
 
 from seekable.errors import CorruptRecord
 from seekable.formats.lines.line_source import LineDecoder
+from seekable.nodes.bases import leaves_of
+from seekable.nodes.files.byte_source import FileSource
 
 if TYPE_CHECKING:
-    from seekable.nodes.files.byte_source import FileSource
+    from seekable.nodes.contract import Node
 
-__all__ = ["other_fields"]
+__all__ = ["said_of"]
 
 _MOST_FILES = 8
 _MOST_RECORDS = 4
 """The first records of a file that are looked at: one may lack a field that the others have."""
 
 
-def other_fields(source: FileSource) -> str:
+def said_of(node: Node) -> str:
     """Return what is to be said of files whose fields differ from those of the first; nothing if none do.
 
     A few files are looked at, the first and the last among them, and a few records of each. Files differ if
     each of two has a field, in all of these records, which none of the other's has. Fields that only one of
     them has more are common: many writers leave out what is null.
     """
+    source = next(iter(leaves_of(node)), None)
+    if not isinstance(source, FileSource):
+        return ""
     decoder = source.decoder
     if source.files.has_objects or not isinstance(decoder, LineDecoder):
         return ""

@@ -1,0 +1,119 @@
+"""CSV and TSV as a format: ``sk.formats.Csv``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from seekable.errors import WrongType
+from seekable.formats.contract import check_partitions
+from seekable.formats.lines.csv import CsvScanner
+from seekable.formats.lines.csv_dialect import Dialect, checked_dialect, dialect_of
+from seekable.formats.lines.line_source import Lines
+from seekable.formats.table import card_named
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from seekable.formats.contract import Card, Hive, Reading
+    from seekable.formats.lines.line_source import LineDecoder
+
+__all__ = ["Csv"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Csv(Lines):
+    r"""CSV and TSV, whose records are dicts of str by the names of the first line.
+
+    Args:
+        delimiter: the character between fields: by default a comma, in ``.tsv`` a tab.
+        quote: the character that quotes fields, ``""`` if quotes are characters like others. By default
+            ``'"'``; in files with tabs a record of several lines is refused then, if a line of it could be a
+            record.
+        encoding: the encoding of the text, as ``"cp1252"``; by default UTF-8.
+        partitions: ``"hive"`` if folders are columns; see ``Jsonl``.
+        field: the only field to read of each record, as in ``hf:REPO:SPLIT:COLUMN``.
+
+    Raises:
+        InvalidArgument: ``partitions`` is another word.
+
+    Example:
+        >>> import pathlib, tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "a.csv").write_text("id|text\n7|a,b\n")
+        ...     sk.open(folder, format=sk.formats.Csv(delimiter="|"))[0]
+        {'id': '7', 'text': 'a,b'}
+    """
+
+    card: ClassVar[Card] = card_named("csv")
+
+    delimiter: str | None = None
+    quote: str | None = None
+    encoding: str | None = None
+    partitions: Hive | None = None
+    field: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the option of folders; those of the dialect are checked with the name of the format."""
+        check_partitions(self.partitions)
+
+    @property
+    def name(self) -> str:
+        """The name of the format in its dialect."""
+        return self.dialect.name
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect that the options say; a comma, quotes and UTF-8 where they say nothing."""
+        return checked_dialect(
+            Dialect(
+                "," if self.delimiter is None else self.delimiter,
+                '"' if self.quote is None else self.quote,
+                "utf-8" if self.encoding is None else self.encoding,
+                bool(self.quote),
+            )
+        )
+
+    def with_name(self, name: str) -> Self:
+        """Return the format with the dialect of a name; options of the value come first.
+
+        Raises:
+            InvalidArgument: an option has a wrong value.
+            WrongType: an option is no text.
+        """
+        for option in ("delimiter", "quote", "encoding"):
+            given = getattr(self, option)
+            if given is not None and not isinstance(given, str):
+                message = f"{option} must be a text (got {given!r})"
+                raise WrongType(message)
+        named = dialect_of(name)
+        quote = named.quote if named.quote != '"' or named.is_sure else None
+        encoding = None if named.encoding == "utf-8" else named.encoding
+        made = replace(
+            self,
+            delimiter=named.delimiter if self.delimiter is None else self.delimiter,
+            quote=quote if self.quote is None else self.quote,
+            encoding=encoding if self.encoding is None else self.encoding,
+        )
+        encoding = made.dialect.encoding
+        return replace(made, encoding=None if encoding == "utf-8" else encoding)
+
+    @property
+    def decoding(self) -> str:
+        """The dialect."""
+        return self.name
+
+    @property
+    def only_field(self) -> str | None:
+        """The only field to read of each record; None for all fields."""
+        return self.field
+
+    def decoder(self, reading: Reading) -> LineDecoder:
+        """Return the decoder of records; ``"csv"`` and ``"tsv"`` name that of any dialect."""
+        is_own = reading.decode in ("csv", "tsv")
+        return super(Csv, self).decoder(replace(reading, decode=None) if is_own else reading)
+
+    @property
+    def finder(self) -> CsvScanner:
+        """The scanner of records."""
+        return CsvScanner(self.name)

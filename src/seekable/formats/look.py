@@ -1,0 +1,162 @@
+"""What formats look at to recognise a source: its text, the names in a folder, the first bytes of a file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from seekable._lazy import lazy
+from seekable.errors import UnsupportedFormat
+from seekable.storage.far import far
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from seekable.storage import addresses, paths
+    from seekable.storage.asked import Asked
+else:
+    addresses = lazy("seekable.storage.addresses")
+    paths = lazy("seekable.storage.paths")
+
+__all__ = ["Folder", "Look", "OtherTool", "is_stored"]
+
+_PEEKED_BYTES = 1 << 16
+
+_SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+., -]+:")
+"""The beginning of specs and addresses; one letter is a drive of Windows."""
+
+
+class Look:
+    """A source as formats look at it; a folder is listed at most once."""
+
+    def __init__(
+        self,
+        source: Asked | Mapping[str, Asked],
+        *,
+        name: str | None,
+        value: Any,
+        shown: str = "",
+        columns: Sequence[str] | None = None,
+        index_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Look at a source; nothing is read before it is asked for.
+
+        Args:
+            source: the checked source of a user.
+            name: the name of the format that the user gave, if any.
+            value: the format that the user gave as a value, if any.
+            shown: the source as the user named it, for messages.
+            columns: the columns that the user named, if any.
+            index_dir: the user's folder for indexes, if any.
+        """
+        self.source = source
+        self.name, self.value = name, value
+        self.shown, self.columns, self.index_dir = shown, columns, index_dir
+        self.path = os.fsdecode(source) if isinstance(source, str | os.PathLike) else ""
+        """The source as a text; empty for a list and a dict."""
+        colon = self._spec_end()
+        self.spec = self.path[:colon]
+        """What stands before the colon of a spec; empty without one. A path that exists is none."""
+        self.rest = self.path[colon + 1 :] if colon else ""
+        """What stands behind it."""
+
+    @property
+    def asked(self) -> Asked:
+        """The source, where it is no dict."""
+        assert not isinstance(self.source, Mapping)
+        return self.source
+
+    def _spec_end(self) -> int:
+        found = None if is_stored(self.path) else _SPEC.match(self.path)
+        return found.end() - 1 if found is not None and not os.path.lexists(self.path) else 0
+
+    @cached_property
+    def is_folder(self) -> bool:
+        """True if the source is one folder."""
+        if not self.path:
+            return False
+        if not is_stored(self.path):
+            return os.path.isdir(self.path)
+        return not far().is_plain(self.path) and paths.is_folder(self.path)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the files and folders in the folder; none of a local one that cannot be listed."""
+        if not self.is_folder:
+            return []
+        if "://" in self.path:
+            return paths.list_folder(self.path)
+        with suppress(OSError):
+            return os.listdir(self.path)
+        return []
+
+
+def is_stored(path: str) -> bool:
+    """Return True for an address of a store; those of the Hub are explained by its spec."""
+    return "://" in path and not path.startswith("hf:") and addresses.is_address(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The names in one folder, by which the tool that wrote it is recognised."""
+
+    path: str
+    """The absolute path."""
+
+    files: frozenset[str]
+    """The names of its files, without those that are skipped because of their names."""
+
+    inner: frozenset[str]
+    """The names of its subfolders, and of all that is skipped; empty subfolders may be missing."""
+
+    suffixes: frozenset[str]
+    """The last suffixes of its files, in lower case."""
+
+    below: Callable[[str], Collection[str]]
+    """Returns the names of the files in a subfolder."""
+
+    def has(self, pattern: str) -> bool:
+        """Return True if an expression matches the name of a file from start to end."""
+        return any(map(re.compile(pattern).fullmatch, self.files))
+
+    def head(self, name: str) -> bytes:
+        """Return the first bytes of a file in the folder; none if it is not there or cannot be read."""
+        with suppress(OSError):
+            if name in self.files:
+                with paths.open_file(os.path.join(self.path, name)) as file:
+                    return file.read(_PEEKED_BYTES) or b""
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTool:
+    """One kind of dataset that another tool keeps in a folder."""
+
+    name: str
+    """The name of the dataset, as the object of a sentence."""
+
+    way_out: str
+    """The advice; ``DIR`` stands for the folder."""
+
+    planned: bool = False
+    """True if a later version is to read it."""
+
+    def refusal(self, folder: str, data: Sequence[str]) -> UnsupportedFormat:
+        """Return the error that names the folder.
+
+        Args:
+            folder: the absolute path of the dataset.
+            data: the files in it that could be opened as something else.
+        """
+        message = (
+            f"{folder!r} is {self.name}, which cannot be opened{' yet' if self.planned else ''}: "
+            f"{self.way_out.replace('DIR', folder)}"
+        )
+        if data:
+            message += "; to open some of its files for themselves, name them by a glob or a list"
+        return UnsupportedFormat(message)

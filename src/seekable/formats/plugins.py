@@ -1,0 +1,81 @@
+"""Formats of other packages: the entry points of the group ``seekable.formats``.
+
+They are read only where no format of ours fits, because the metadata of all packages is searched for them.
+The name of an entry point is the name of the format, and its value is the class, ``module:class``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from seekable.errors import MissingDependency, UnsupportedFormat, WrongType
+from seekable.formats.contract import Format
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from seekable.formats.contract import Card
+
+__all__ = ["GROUP", "card_named", "formats"]
+
+GROUP = "seekable.formats"
+"""The group of entry points."""
+
+
+def card_named(name: str) -> Card | None:
+    """Return the card of a format of another package by its name in the index; None if there is none.
+
+    Raises:
+        MissingDependency: its class cannot be imported.
+    """
+    points = _points()
+    point = points.get(name) or points.get(name.partition("-")[0])
+    return None if point is None else _loaded(point).card
+
+
+def formats() -> list[type[Format]]:
+    """Return the classes of all formats of other packages, in the order of their names.
+
+    Raises:
+        MissingDependency: a class cannot be imported.
+    """
+    return [_loaded(point) for _, point in sorted(_points().items())]
+
+
+@cache
+def _points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+@cache
+def _loaded(point: EntryPoint) -> type[Format]:
+    """Return the class that an entry point names.
+
+    Raises:
+        MissingDependency: it cannot be imported.
+        WrongType: it is no format.
+        UnsupportedFormat: its card has another name or another home.
+    """
+    package = "" if point.dist is None else f" of the package {point.dist.name!r}"
+    try:
+        found = point.load()
+    except (ImportError, AttributeError) as error:
+        message = (
+            f"the format {point.name!r}{package} is {point.value!r}, which cannot be imported ({error}): "
+            f"install that package again, or remove it"
+        )
+        raise MissingDependency(message) from error
+    if not (isinstance(found, type) and issubclass(found, Format)):
+        message = (
+            f"the format {point.name!r}{package} is {point.value!r}, which is no seekable.formats.Format"
+        )
+        raise WrongType(message)
+    if found.card.name != point.name or found.card.home != point.value:
+        message = (
+            f"the format {point.name!r}{package} is {point.value!r} by its entry point, and by its card "
+            f"{found.card.name!r}, {found.card.home!r}: both must say the same"
+        )
+        raise UnsupportedFormat(message)
+    return found

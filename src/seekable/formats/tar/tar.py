@@ -1,0 +1,207 @@
+"""Tar files as a format: ``sk.formats.Tar``, also for datasets of Energon and wids, and sibling archives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+from seekable._arguments import checked_flag
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument, SeekableError
+from seekable.formats.classify import format_of_spec
+from seekable.formats.contract import Claim, Format, check_partitions
+from seekable.formats.look import OtherTool
+from seekable.formats.table import card_named
+from seekable.formats.tar.fields.decode_argument import checked_decode
+from seekable.formats.tar.sample_source import SampleSource, check_columns, warn_of_files
+from seekable.formats.tar.tar_format import OPTIONS, TarSurveyor, tar_name
+from seekable.nodes.columns.names import checked_names
+from seekable.nodes.keys.key import SAMPLE_KEY
+
+if TYPE_CHECKING:
+    from seekable.formats.contract import Card, Hive, Opening, Reading
+    from seekable.formats.look import Folder, Look
+    from seekable.formats.tar import energon, energon_files, sibling_archives, wids_files
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.contract import Node
+    from seekable.nodes.keys.key import KeyOf
+else:
+    energon = lazy("seekable.formats.tar.energon")
+    energon_files = lazy("seekable.formats.tar.energon_files")
+    sibling_archives = lazy("seekable.formats.tar.sibling_archives")
+    wids_files = lazy("seekable.formats.tar.wids_files")
+
+__all__ = ["Tar"]
+
+
+class _Sides(NamedTuple):
+    """The sources of sibling archives, and if the user gave their format."""
+
+    sources: Mapping[str, Any]
+    is_given: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tar(Format):
+    """Tar files of samples, as WebDataset has them; also of each side of sibling archives.
+
+    Args:
+        group: ``"key"`` if members with one key are one sample wherever they lie in a file; else members of a
+            sample follow each other, and an error says where they do not.
+        splitname: ``"last"`` if the key of a member ends at the last dot of its base name; by default at the
+            first, as in WebDataset.
+        missing: ``"none"`` if a column of ``columns`` that a sample lacks is None, and so are the fields of a
+            sample that a sibling archive lacks; by default that is an error.
+        concatenated: True if a file may be several archives, one after the other.
+        suffix: of sibling archives, what is appended to a field that another archive has too: a text for all
+            archives but the first, or a dict by archive.
+        partitions: ``"hive"`` if folders are columns; see ``Jsonl``.
+        pairs: True if each two members are a payload and its manifest, as in a Shar of Lhotse.
+
+    Raises:
+        InvalidArgument: ``partitions`` is another word.
+
+    Example:
+        >>> import seekable as sk
+        >>> sk.formats.Tar(group="key", splitname="last").name
+        'tar-last-key'
+    """
+
+    card: ClassVar[Card] = card_named("tar")
+
+    group: Literal["key"] | None = None
+    splitname: Literal["first", "last"] | None = None
+    missing: Literal["none"] | None = None
+    concatenated: bool = False
+    suffix: str | Mapping[str, str] | None = None
+    partitions: Hive | None = None
+    pairs: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the option of folders; the others are checked with the name of the format."""
+        check_partitions(self.partitions)
+
+    @property
+    def name(self) -> str:
+        """The name of the format, with the options that decide where samples start."""
+        return tar_name(
+            last=self.splitname == "last",
+            key=self.group == "key",
+            pairs=self.pairs,
+            concatenated=self.concatenated,
+        )
+
+    def with_name(self, name: str) -> Self:
+        """Return the format with the options of a name besides its own.
+
+        Raises:
+            InvalidArgument: the name has an unknown option, or an option of the value is wrong.
+            WrongType: ``concatenated`` is no bool.
+        """
+        for argument, given, known in (
+            ("group", self.group, ("key",)),
+            ("splitname", self.splitname, ("first", "last")),
+            ("missing", self.missing, ("none",)),
+        ):
+            if given is not None and given not in known:
+                message = f"{argument} must be {' or '.join(map(repr, known))}, or left out (got {given!r})"
+                raise InvalidArgument(message)
+        concatenated = checked_flag("concatenated", self.concatenated)
+        _, *named = name.split("-")
+        if unknown := [option for option in named if option not in OPTIONS]:
+            message = f"format {name!r} has the unknown option {unknown[0]!r}; there are {', '.join(OPTIONS)}"
+            raise InvalidArgument(message)
+        return replace(
+            self,
+            group="key" if "key" in named else self.group,
+            splitname="last" if "last" in named else self.splitname,
+            pairs=self.pairs or "pairs" in named,
+            concatenated=concatenated or "concatenated" in named,
+        )
+
+    @property
+    def finder(self) -> TarSurveyor:
+        """The surveyor of samples."""
+        return TarSurveyor(self.name)
+
+    @classmethod
+    def claim(cls, look: Look) -> Claim | None:
+        """Return the shards of a split of Energon or a list of wids, or the sources of sibling archives."""
+        if isinstance(look.source, Mapping):
+            is_given = look.name is not None or look.value is not None
+            return Claim(format=format_of_spec(look, "tar"), detail=_Sides(look.source, is_given))
+        if look.spec == "energon":
+            return energon_files.energon_claim(look)
+        return wids_files.wids_claim(look) if look.spec == "wids" else None
+
+    @classmethod
+    def foreign(cls, folder: Folder) -> OtherTool | None:
+        """Return what a dataset of Energon is, if a folder is one, with the names of its splits."""
+        if energon.META not in folder.inner:
+            return None
+        try:
+            splits = f"; there is {energon.splits_in_words(energon.read_energon(folder.path))}"
+        except SeekableError:
+            splits = ""
+        way_out = f"open a split of it as megatron.energon does, sk.open('energon:DIR:SPLIT'){splits}"
+        return OtherTool("a dataset of Energon", way_out)
+
+    def check(self, reading: Reading) -> None:
+        """Check the columns and the decoding of fields.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule.
+            WrongType: one is of the wrong type.
+        """
+        if reading.columns is not None:
+            checked_names("columns", reading.columns)
+        checked_decode(reading.decode)
+
+    def leaf(self, files: FileSet, reading: Reading) -> SampleSource:
+        """Return the source of the samples of indexed files.
+
+        Raises:
+            InvalidArgument: no file has one of the columns.
+            UnsupportedFormat: records would have a field that is pickled.
+        """
+        made = SampleSource(
+            files,
+            self.name,
+            checked_decode(reading.decode),
+            asked=reading.shown,
+            columns=None if reading.columns is None else checked_names("columns", reading.columns),
+            fills=self.missing == "none",
+            version=reading.version,
+            errors=reading.errors,
+        )
+        check_columns(made)
+        warn_of_files(made)
+        return made
+
+    def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> SampleSource:
+        """Return the source of a described one whose files were found; its fields are bytes."""
+        return SampleSource(files, self.name, checked_decode(self.raw), asked=shown)
+
+    def key(self, asked: KeyOf | None, reading: Reading) -> KeyOf:
+        """Return the key of a record: that of its sample, unless the user names another one."""
+        return SAMPLE_KEY if asked is None else asked
+
+    def open(self, claim: Claim, opening: Opening) -> Node:
+        """Return the samples of a claim: of one source, of a split without what it leaves out, of siblings.
+
+        Raises:
+            InvalidArgument: ``suffix=`` is given for one source.
+        """
+        if isinstance(claim.detail, _Sides):
+            side = replace(self, suffix=None, missing=None) if claim.detail.is_given else None
+            fills = self.missing == "none"
+            sources = claim.detail.sources
+            return sibling_archives.open_siblings(sources, opening, side, suffix=self.suffix, fills=fills)
+        if self.suffix is not None:
+            message = (
+                f"suffix= is for a dict of archives, and this is other data (got {self.suffix!r}): drop it"
+            )
+            raise InvalidArgument(message)
+        source: SampleSource = opening.records(claim)
+        return source if claim.detail is None else claim.detail.kept(source)
