@@ -20,9 +20,9 @@ from seekable.index.opening import open_files
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
-    from seekable.formats.tokens.source.token_source import TokenSource
     from collections.abc import Sequence
 
+    from seekable.formats.tokens.source.token_source import TokenSource
     from seekable.index.surveyor import ForwardBytes, Survey
 
 FORM = Tokens()

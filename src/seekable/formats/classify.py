@@ -107,8 +107,9 @@ def classify(
         refusals.refuse_unopened(look.path)
     try:
         return _by_files(look)
-    except (DataNotFound, UnsupportedFormat):
-        others = plugins.formats() if look.name is look.value is None and _exists(look.path) else []
+    except (DataNotFound, UnsupportedFormat) as error:
+        is_there = isinstance(error, UnsupportedFormat) or look.is_folder
+        others = plugins.formats() if look.name is look.value is None and is_there else []
         if claim := next(filter(None, (_of_others(look, form) for form in others)), None):
             return claim
         raise
@@ -152,10 +153,6 @@ def _by_files(look: Look) -> Claim:
     return Claim(format=format_for(look, name), found=found, together=False)
 
 
-def _exists(path: str) -> bool:
-    return bool(path) and (is_stored(path) or os.path.exists(os.path.expanduser(path)))
-
-
 def _class_of_others(look: Look) -> type[Format] | None:
     """Return the class of another package that the user gave as a value or by its name; None for ours."""
     if look.value is not None:
@@ -175,8 +172,8 @@ def _of_others(look: Look, form: type[Format]) -> Claim | None:
     """Return a source as a format of another package has it: by its claim, or by the suffixes of its card."""
     if claim := form.claim(look):
         return claim
-    ends, is_given = form.card.suffixes, look.name is not None or look.value is not None
-    if not is_given and not (ends and (look.is_folder or look.path.lower().endswith(ends))):
+    ends, is_given = form.card.ends, look.name is not None or look.value is not None
+    if not is_given and not (look.is_folder or any(item.lower().endswith(ends) for item in look.items)):
         return None
     try:
         found = find_files(look.asked, suffixes=ends or SUFFIXES, kind=form.card.name)
@@ -358,10 +355,7 @@ def files_of_card(path: str, card: Card) -> tuple[Found, ...]:
     Raises:
         DataNotFound: there is none.
     """
-    ends = [
-        f"{suffix}{more}" for suffix in card.suffixes for more in ("", *(f".{kind}" for kind in COMPRESSED))
-    ]
-    return find_files(os.path.expanduser(path), suffixes=ends, inspect=refusals.without_their_files)
+    return find_files(os.path.expanduser(path), suffixes=card.ends, inspect=refusals.without_their_files)
 
 
 def card_of_file(name: str) -> Card:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 import msgspec
 
 from seekable.errors import CorruptRecord, CorruptState, InvalidArgument, WrongType
+from seekable.storage.compression import COMPRESSED, compression_of
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -131,6 +132,16 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     writer: str = ""
     """The function that makes what writes the format, ``module:function``; empty if none does."""
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The ends of the names of its files, of compressed ones too, in lower case."""
+        kinds = [f".{kind}" for kind in COMPRESSED] if self.compressible else []
+        return tuple(
+            suffix + more
+            for suffix in self.suffixes
+            for more in ("", *(() if compression_of(suffix) else kinds))
+        )
 
 
 class BeforeIndex(Protocol):

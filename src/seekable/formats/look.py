@@ -71,6 +71,13 @@ class Look:
         assert not isinstance(self.source, Mapping)
         return self.source
 
+    @property
+    def items(self) -> list[str]:
+        """The paths and globs of a source; those of a dict are none."""
+        if isinstance(self.source, str | os.PathLike | Mapping):
+            return [self.path] if self.path else []
+        return [os.fsdecode(item) for item in self.source]
+
     def _spec_end(self) -> int:
         found = None if is_stored(self.path) else _SPEC.match(self.path)
         return found.end() - 1 if found is not None and not os.path.lexists(self.path) else 0

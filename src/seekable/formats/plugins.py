@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import Card
 
-__all__ = ["GROUP", "card_named", "formats"]
+__all__ = ["GROUP", "card_named", "formats", "node_homes"]
 
 GROUP = "seekable.formats"
 """The group of entry points."""
@@ -42,6 +42,11 @@ def formats() -> list[type[Format]]:
         MissingDependency: a class cannot be imported.
     """
     return [_loaded(point) for _, point in sorted(_points().items())]
+
+
+def node_homes() -> dict[str, str]:
+    """Return the class of each kind of node that formats of other packages bring, ``module:class``."""
+    return {kind: home for form in formats() for kind, home in form.card.kinds}
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
 from seekable.formats.contract import Card
-from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
+from seekable.storage.compression import uncompressed_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -37,6 +37,7 @@ __all__ = [
     "format_named",
     "format_to_write",
     "imported",
+    "node_home",
     "plugged",
     "plugged_card",
     "writer",
@@ -94,12 +95,7 @@ NODE_HOMES = {kind: home for card in CARDS for kind, home in card.kinds}
 
 _WRITERS = {card.name: card.writer for card in sorted(CARDS, key=lambda card: card.name) if card.writer}
 
-SUFFIXES = tuple(
-    suffix + more
-    for card in CARDS
-    for suffix in card.suffixes
-    for more in ("", *(f".{kind}" for kind in COMPRESSED if card.compressible and not compression_of(suffix)))
-)
+SUFFIXES = tuple(end for card in CARDS for end in card.ends)
 """The ends of the names of data files."""
 
 _BY_SUFFIX = sorted(
@@ -185,6 +181,16 @@ def format_class(card: Card) -> type[Format]:
     """
     found: type[Format] = imported(card.home, f"data of the format {card.name!r}")
     return found
+
+
+def node_home(kind: str) -> str | None:
+    """Return the class of a kind of node that a subject or a format of another package brings; None without.
+
+    Example:
+        >>> node_home("pack"), node_home("shuffle")
+        ('seekable.packing.nodes.pack:Pack', None)
+    """
+    return NODE_HOMES.get(kind) or plugins.node_homes().get(kind)
 
 
 def plugged_card(name: str) -> Card:

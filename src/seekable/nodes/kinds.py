@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import CorruptState
-from seekable.formats.table import NODE_HOMES, imported
+from seekable.formats.table import NODE_HOMES, imported, node_home
 from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
@@ -69,8 +69,12 @@ def node_class(kind: str) -> type[Node]:
     """
     if kind in _CORE:
         return _CORE[kind]
-    if kind not in NODE_HOMES:
-        message = f"there is no node of the kind {kind!r} in this version of seekable"
+    home = node_home(kind)
+    if home is None:
+        message = (
+            f"there is no node of the kind {kind!r} in this version of seekable, nor in a format of another "
+            f"package that is installed"
+        )
         raise CorruptState(message)
-    found: type[Node] = imported(NODE_HOMES[kind], f"a node of the kind {kind!r}")
+    found: type[Node] = imported(home, f"a node of the kind {kind!r}")
     return found

@@ -22,7 +22,6 @@ from seekable.parallel.progress import Progress
 from seekable.remote.file_on_hub import hub_ranges
 from seekable.remote.hub_listing import list_folder, list_hub
 from seekable.remote.placeholder import is_placeholder_folder, read_placeholder, write_placeholders
-from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -246,15 +245,7 @@ def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
     Raises:
         InvalidArgument: no format has the name.
     """
-    suffixes = {
-        card.name: tuple(
-            suffix + more
-            for suffix in card.suffixes
-            for more in ("", *(f".{kind}" for kind in COMPRESSED if card.compressible))
-        )
-        for card in CARDS
-        if card.by_name
-    }
+    suffixes = {card.name: card.ends for card in CARDS if card.by_name}
     if format_name is None:
         return suffixes
     return {format_name: suffixes[card_named(format_name).name]}

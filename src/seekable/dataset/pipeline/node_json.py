@@ -418,7 +418,10 @@ def _format(value: Any, where: str) -> str:
     try:
         card_named(str(value))
     except InvalidArgument:
-        message = f"{where}: expected one of the formats {', '.join(map(repr, NAMES))} (got {value!r})"
+        message = (
+            f"{where}: expected one of the formats {', '.join(map(repr, NAMES))} (got {value!r}); one of "
+            f"another package is read where that package is installed"
+        )
         raise CorruptState(message) from None
     return str(value)
 

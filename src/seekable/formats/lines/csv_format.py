@@ -109,8 +109,8 @@ class Csv(Lines):
         return self.field
 
     def decoder(self, reading: Reading) -> LineDecoder:
-        """Return the decoder of records; ``"csv"`` and ``"tsv"`` name that of any dialect."""
-        is_own = reading.decode in ("csv", "tsv")
+        """Return the decoder of records; ``"csv"`` names that of any CSV, and ``"tsv"`` of any TSV."""
+        is_own = reading.decode == self.name.partition("-")[0]
         return super(Csv, self).decoder(replace(reading, decode=None) if is_own else reading)
 
     @property
