@@ -94,7 +94,9 @@ def write_pair(path: Path, documents: Sequence[Any], dtype: str = "<u2") -> None
 def open_source(folder: Path, names: Sequence[str], **options: Any) -> TokenSource:
     """Return the source of token files of a folder."""
     files = open_files([Found(str(folder), tuple(names))], FormBeside(), jobs=1)
-    return FORM.leaf(files, Reading(shown="'here'", **options))
+    reading = Reading(shown="'here'", **options)
+    FORM.check(reading)
+    return FORM.leaf(files, reading)
 
 
 def simple_source(folder: Path, lengths: Sequence[int], *, dtype: str = "<u2") -> TokenSource:
