@@ -252,6 +252,12 @@ class _System:
     def passport(self, paths: Iterable[str]) -> Mounts:
         return mounts.mounts_of(paths)
 
+    def handed_down(self) -> bytes:
+        return mounts.handed_down()
+
+    def take_over(self, stores: bytes) -> None:
+        mounts.take_over(stores)
+
     def spec(self, text: str) -> HubSpec:
         return hub_files.hub_spec(text)
 

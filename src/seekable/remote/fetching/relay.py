@@ -1,32 +1,28 @@
 """A store that is used in a helper process: for a forked child that must not use it itself.
 
 The helper is a fresh interpreter at the other end of a socket. Requests and answers are pickles that go
-nowhere else: the requests hold the options of the store with their secrets. The helper ends with the socket,
-so it does not outlive the process that started it.
+nowhere else; beside each request go the stores of this process with their secrets. The helper ends with the
+socket, so it does not outlive the process that started it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import pickle
-import signal
 import socket
 import subprocess
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from seekable._secrets import sending_secrets
 from seekable.errors import ForkUnsafe
-from seekable.remote.mounts import mounts_of, store_of
+from seekable.parallel.processes import HEAD_BYTES, head_of, ignore_interrupts, length_in, start_interpreter
+from seekable.remote.mounts import handed_down, store_of, take_over
 from seekable.remote.stores.store import Passing, Store
-from seekable.storage.addresses import shown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from typing_extensions import Buffer
 
@@ -34,12 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Helper", "RelayedStore", "serve"]
 
-_HEADER_BYTES = 8
 _ENDING_SECONDS = 1.0
-_BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
-    "from seekable.remote.fetching.relay import serve; serve(int(sys.argv.pop()))"
-)
 
 
 @final
@@ -59,6 +50,7 @@ class RelayedStore(Store):
         self._store = store
         self._path = path
         self._helper = helper
+        self.lacks = store.lacks
 
     def shown(self, key: str) -> str:
         """Return the address of an object for messages, without secrets."""
@@ -121,17 +113,15 @@ class Helper:
         """Yield what a method of the store of an address returns, or yields.
 
         Raises:
-            ForkUnsafe: the helper cannot start, or the options of the store cannot be sent.
+            ForkUnsafe: the helper cannot start.
             Passing: the helper has ended.
             Exception: the error of the call.
         """
-        with _sendable(path):
-            mounts = pickle.dumps(mounts_of([path]), protocol=5)
         self._number += 1
         number = self._number
         received = self._answers[number] = asyncio.Queue()
         try:
-            await self._send((number, mounts, path, method, arguments))
+            await self._send((number, handed_down(), path, method, arguments))
             while True:
                 kind, value = await received.get()
                 if kind == "error":
@@ -172,7 +162,9 @@ class Helper:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = _started(theirs)
+                self._process = start_interpreter(
+                    __name__, theirs.fileno(), stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+                )
             except OSError as error:
                 ours.close()
                 raise _unsafe(f"no helper process can start ({error})") from error
@@ -197,36 +189,6 @@ class Helper:
                 writer.close()
 
 
-def _started(connection: socket.socket) -> subprocess.Popen[bytes]:
-    """Start a helper at one end of a connection.
-
-    Raises:
-        OSError: it cannot start.
-    """
-    return subprocess.Popen(  # noqa: S603 - this interpreter, and a command made of constants
-        # -P keeps the working folder off the path until the path of this process is there.
-        [sys.executable, "-P", "-c", _BOOT, str(connection.fileno()), json.dumps(sys.path)],
-        stdin=subprocess.DEVNULL,
-        pass_fds=[connection.fileno()],
-        # A group of its own gets no interrupt from the terminal.
-        process_group=0,
-    )
-
-
-@contextlib.contextmanager
-def _sendable(path: str) -> Iterator[None]:
-    """Let the mounts be pickled with their secrets.
-
-    Raises:
-        ForkUnsafe: an option cannot be pickled.
-    """
-    try:
-        with sending_secrets():
-            yield
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise _unsafe(f"the options of {shown(path)} cannot be sent to a helper process ({error})") from error
-
-
 def _unsafe(reason: str) -> ForkUnsafe:
     return ForkUnsafe(
         "this process was forked from one that had read an object store, which it cannot read itself, and "
@@ -238,7 +200,7 @@ def _write(writer: asyncio.StreamWriter, message: object) -> None:
     """Send a message, unless the other process has ended: asyncio would complain of that on stderr."""
     if not writer.is_closing():
         data = pickle.dumps(message, protocol=5)
-        writer.write(len(data).to_bytes(_HEADER_BYTES, "little") + data)
+        writer.write(head_of(data) + data)
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:
@@ -247,13 +209,12 @@ async def _read_frame(reader: asyncio.StreamReader) -> bytes:
     Raises:
         EOFError: there is none.
     """
-    length = int.from_bytes(await reader.readexactly(_HEADER_BYTES), "little")
-    return await reader.readexactly(length)
+    return await reader.readexactly(length_in(await reader.readexactly(HEAD_BYTES)))
 
 
 def serve(descriptor: int) -> None:
     """Make calls for the process at the other end of a socket until it closes; the helper runs this alone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     with contextlib.suppress(EOFError, OSError):
         asyncio.run(_serve(descriptor))
     # Requests under way end with the process; the end of an interpreter would wait for them.
@@ -274,12 +235,7 @@ async def _serve(descriptor: int) -> None:
                 tasks[number].cancel()
             continue
         if mounts != known:
-            try:
-                pickle.loads(mounts)  # noqa: S301 - from our parent; it mounts the stores here
-            except Exception as error:  # noqa: BLE001 - options of users may be objects of any class
-                reason = f"the options of {shown(path)} cannot be read in a helper process ({error})"
-                _write(writer, (number, "error", _unsafe(reason)))
-                continue
+            take_over(mounts)
             known = mounts
         task = asyncio.create_task(_answer(writer, number, path, method, arguments))
         tasks[number] = task

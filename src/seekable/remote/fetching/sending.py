@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
-from seekable.errors import Unreachable
+from seekable.errors import SeekableError, Unreachable
 from seekable.remote.fetching.budget import at_once_for
 from seekable.remote.fetching.measured import Measured
 from seekable.remote.fetching.pace import Pace
@@ -104,7 +104,16 @@ class Sender:
 
         Raises:
             Unreachable: it failed as often as permitted; the message has the last answer.
+            SeekableError: the error of the store. It ends with what the store lacks.
         """
+        try:
+            return await self._repeated(request, once)
+        except SeekableError as error:
+            if not request.store.lacks:
+                raise
+            raise type(error)(f"{error}; {request.store.lacks}") from error.__cause__
+
+    async def _repeated(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
         manner = self._manner(request.store)
         retrying = Retrying(request.patience, time.monotonic())
         while True:

@@ -1,4 +1,4 @@
-"""The options of a store: endpoint, credentials, timeouts; secrets leave the process by pipes alone."""
+"""The options of a store: endpoint, credentials, timeouts; no text and no pickle has a secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
-from seekable._secrets import may_send_secrets
 from seekable.errors import InvalidArgument, WrongType
 from seekable.remote.stores.aws_files import profile_endpoint
 from seekable.storage.access import PUBLIC_OPTIONS
@@ -121,8 +120,7 @@ _ENDPOINTS: Final = {
 class StorageOptions:
     """Options of one store, checked, under one name each.
 
-    Their text shows no secret. A pickle has secrets only on the way to a process of our own
-    (``seekable._secrets``).
+    Neither their text nor their pickle has a secret.
     """
 
     __slots__ = ("values",)
@@ -192,9 +190,8 @@ class StorageOptions:
         return f"StorageOptions({', '.join(texts)})"
 
     def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], StorageOptions], tuple[Mapping[str, Any]]]:
-        """Pickle with the secrets on the way to a process of our own, otherwise without."""
-        options = self if may_send_secrets() else self.without_secrets()
-        return StorageOptions, (options.values,)
+        """Pickle without the secrets."""
+        return StorageOptions, (self.without_secrets().values,)
 
 
 def checked_options(

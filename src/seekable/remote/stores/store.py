@@ -112,6 +112,9 @@ class Store(Protocol):
     lists_in_order: bool = False
     """True if listings are sorted by the bytes of keys, and one that ends before a key fetches no more."""
 
+    lacks: str = ""
+    """Which secrets did not come to this process, and what to do; errors end with it."""
+
     @abstractmethod
     def shown(self, key: str) -> str:
         """Return the address of an object for messages, without secrets."""
