@@ -22,9 +22,8 @@ from seekable.remote.stores.fsspec_store import FsspecStore, protocol_of
 from seekable.remote.stores.hub_store import HubStore, is_on_hub
 from seekable.remote.stores.obstore_clients import client_of
 from seekable.remote.stores.obstore_errors import redacted
-from seekable.remote.stores.obstore_store import ObstoreStore
+from seekable.remote.stores.obstore_store import ObstoreStore, WholeUrls
 from seekable.remote.stores.options import StorageOptions, checked_options
-from seekable.remote.stores.whole_urls import WholeUrls
 from seekable.remote.url_keys import is_sent_as_written
 from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of, shown
 from seekable.storage.braces import expanded, has_braces
