@@ -21,8 +21,7 @@ import xxhash
 
 from seekable.errors import DataNotFound, UnsupportedFormat
 from seekable.remote.listing import folder, glob_keys
-from seekable.remote.listing.known import known_listings, listing_once
-from seekable.remote.listing.listed_files import ListedFiles
+from seekable.remote.listing.known import ListedFiles, known_listings, listing_once
 from seekable.storage import addresses, listing
 from seekable.storage.asked import PLAIN, checked_asked
 from seekable.storage.braces import expanded, has_braces
@@ -32,7 +31,7 @@ from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.remote.listing.listed_files import Columns
+    from seekable.remote.listing.known import Columns
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Arrange, Inspect
 
