@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from seekable.errors import SeekableError, Unreachable
 from seekable.remote.fetching.budget import at_once_for
 from seekable.remote.fetching.measured import Measured
-from seekable.remote.fetching.pace import Pace
-from seekable.remote.fetching.retries import Retrying, answer_seconds
+from seekable.remote.fetching.pace import Pace, Retrying, answer_seconds
 from seekable.remote.stores.store import Passing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from seekable.remote.fetching.fetch_report import FetchCounts
+    from seekable.remote.fetching.pace import Patience
     from seekable.remote.fetching.places import Places
-    from seekable.remote.fetching.retries import Patience
     from seekable.remote.stores.store import Store
 
 __all__ = ["Request", "Sender", "hedge_after", "may_hedge"]

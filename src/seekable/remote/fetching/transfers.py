@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.look_ahead import LookAhead
+    from seekable.remote.fetching.pace import Patience
     from seekable.remote.fetching.places import Places
-    from seekable.remote.fetching.retries import Patience
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
