@@ -233,9 +233,6 @@ async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
 
 
-T = TypeVar("T")
-
-
 @final
 class _PatientStore(Store):
     """The calls of a store, each sent as often as the sender permits."""
