@@ -18,7 +18,7 @@ from seekable.errors import InvalidArgument
 from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
-from seekable.remote.fetching.appetite import Appetite, gap_bytes
+from seekable.remote.fetching.budget import Appetite, gap_bytes
 from seekable.remote.fetching.fetch_report import FetchCounts
 from seekable.remote.fetching.forks import GuardedStores
 from seekable.remote.fetching.kept_units import blocks_here, units_here

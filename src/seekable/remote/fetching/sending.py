@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from seekable.errors import SeekableError, Unreachable
-from seekable.remote.fetching.budget import at_once_for
-from seekable.remote.fetching.measured import Measured
+from seekable.remote.fetching.budget import Measured, at_once_for
 from seekable.remote.fetching.pace import Pace, Retrying, answer_seconds
 from seekable.remote.stores.store import Passing
 
