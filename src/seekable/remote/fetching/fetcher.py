@@ -25,9 +25,8 @@ from seekable.remote.fetching.kept_units import blocks_here, units_here
 from seekable.remote.fetching.look_ahead import LookAhead, as_planned
 from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.pace import Patience
-from seekable.remote.fetching.places import Places
 from seekable.remote.fetching.rooms import NO_ROOM, Rooms
-from seekable.remote.fetching.sending import Sender
+from seekable.remote.fetching.sending import Places, Sender
 from seekable.remote.fetching.transfers import Transfers
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants

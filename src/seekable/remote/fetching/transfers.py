@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.look_ahead import LookAhead
     from seekable.remote.fetching.pace import Patience
-    from seekable.remote.fetching.places import Places
-    from seekable.remote.fetching.sending import Sender
+    from seekable.remote.fetching.sending import Places, Sender
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
     from seekable.storage.cache_choice import CacheChoice
