@@ -104,7 +104,7 @@ class RelayedStore(Store):
         self._store = store
         self._path = path
         self._helper = helper
-        self.lacks = store.lacks
+        self.lacks = getattr(store, "lacks", "")
 
     def shown(self, key: str) -> str:
         """Return the address of an object for messages, without secrets."""

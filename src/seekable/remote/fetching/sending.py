@@ -107,9 +107,10 @@ class Sender:
         try:
             return await self._repeated(request, once)
         except SeekableError as error:
-            if not request.store.lacks:
+            lacks = getattr(request.store, "lacks", "")
+            if not lacks:
                 raise
-            raise type(error)(f"{error}; {request.store.lacks}") from error.__cause__
+            raise type(error)(f"{error}; {lacks}") from error.__cause__
 
     async def _repeated(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
         manner = self._manner(request.store)
