@@ -51,7 +51,6 @@ SHARED = frozenset(
         "_lazy",
         "_log",
         "_optional",
-        "_secrets",
         "_typing",
     }
 )

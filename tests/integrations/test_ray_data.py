@@ -6,7 +6,6 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable._secrets import may_send_secrets
 from seekable.integrations.ray import sk_source
-from seekable.integrations.ray.carried import Carried
 from seekable.integrations.ray.reads import DatasetReads, parts_of
 
 if TYPE_CHECKING:
@@ -265,20 +262,3 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         sk_source(dataset, position=1)  # type: ignore[arg-type]
     with pytest.raises(sk.WrongType, match=r"a pyarrow\.Schema"):
         sk_source(dataset, schema={"id": int})
-
-
-class Secretive:
-    """Has its secret in pickles that may hold secrets."""
-
-    def __init__(self, secret: str) -> None:
-        self.secret = secret
-
-    def __getstate__(self) -> dict[str, str]:
-        return {"secret": self.secret if may_send_secrets() else "hidden"}
-
-
-def test_secrets_are_only_in_what_ray_sends_to_its_own_processes() -> None:
-    carried = Carried(Secretive("planted"))
-    assert ray.get(ray.put(carried)).thing.secret == "planted"
-    assert b"planted" not in cloudpickle.dumps(carried)
-    assert cloudpickle.loads(cloudpickle.dumps(carried)).thing.secret == "hidden"

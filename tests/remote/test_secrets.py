@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import multiprocessing
+import operator
 import os
 import pickle
 import traceback
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import pytest
 
 import seekable as sk
-from seekable._secrets import seal, unseal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,27 +95,22 @@ def test_no_error_has_a_secret(bucket: Bucket, data: sk.Dataset) -> None:
         assert PLANTED not in error_text(call)
 
 
-def test_workers_of_a_loader_have_the_secrets(data: sk.Dataset) -> None:
-    """The stores need them: a request without a key is refused."""
+def test_workers_of_a_loader_have_the_secrets(data: sk.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They fetch for themselves: nothing is kept on disk, and a request without a key is refused."""
+    monkeypatch.setenv("SEEKABLE_REMOTE_BYTES", "0")
     with sk.Loader(data, batch_size=25, collate=count, workers=1) as loader:
         assert list(loader)[:6] == [25] * 6
 
 
-@pytest.mark.exhaustive
-def test_a_process_that_is_spawned_with_a_dataset_has_the_secrets(data: sk.Dataset) -> None:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=send_record, args=(data, theirs))
-    process.start()
-    try:
-        assert ours.poll(60)
-        assert ours.recv() == {"n": 49}
-    finally:
-        process.join()
-
-
-def send_record(data: sk.Dataset, connection: Any) -> None:
-    connection.send(data[149])
+def test_a_pickle_is_read_elsewhere_by_the_environment(
+    data: sk.Dataset, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor of a user sends what ``pickle.dumps`` returns, to a process that has fetched nothing."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id-of-the-environment")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-the-environment")
+    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", str(folders / "another-cache"))
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        assert executor.submit(operator.getitem, data, 149).result() == {"n": 49}
 
 
 def is_even(row: dict[str, Any]) -> bool:
@@ -123,32 +119,3 @@ def is_even(row: dict[str, Any]) -> bool:
 
 def count(rows: list[Any]) -> int:
     return len(rows)
-
-
-@pytest.mark.parametrize("key", [b"k" * 16, b"k" * 100], ids=["short", "longer than a key of BLAKE2"])
-def test_secrets_are_sealed_by_the_key_that_a_program_sets(
-    key: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_key(key, monkeypatch)
-    sealed = seal(b"secret " * 20)
-    assert unseal(sealed) == b"secret " * 20
-    assert b"secret" not in sealed
-    for changed in (
-        b"",
-        sealed[:-1],
-        bytes([sealed[0] ^ 1]) + sealed[1:],
-        sealed[:-1] + bytes([sealed[-1] ^ 1]),
-    ):
-        assert unseal(changed) is None
-    set_key(key + b"x", monkeypatch)
-    assert unseal(sealed) is None
-
-
-def test_a_key_that_can_be_guessed_seals_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_key(b"abracadabra", monkeypatch)
-    assert unseal(seal(b"secret")) is None
-    assert b"secret" not in seal(b"secret")
-
-
-def set_key(key: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multiprocessing.current_process(), "authkey", key)

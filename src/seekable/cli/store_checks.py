@@ -16,9 +16,8 @@ from seekable.errors import SeekableError
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.mounts import options_of, store_of
 from seekable.remote.stores.fsspec_store import FsspecStore
-from seekable.remote.stores.obstore_store import ObstoreStore
+from seekable.remote.stores.obstore_store import ObstoreStore, WholeUrls
 from seekable.remote.stores.store import Passing, Pin
-from seekable.remote.stores.whole_urls import WholeUrls
 from seekable.storage.addresses import parse, shown
 from seekable.storage.memory import bytes_in_words
 

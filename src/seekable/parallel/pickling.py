@@ -1,6 +1,6 @@
 """Functions and errors as they travel to other processes: by cloudpickle, through a pipe or a socket.
 
-Only a process and its own children exchange these bytes. No file is ever unpickled.
+Only a process and those that work for it exchange these bytes. No file is ever unpickled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from seekable._lazy import lazy
-from seekable._secrets import sending_secrets
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -44,9 +43,6 @@ def at_place(name: str) -> Iterator[None]:
 def serialized(thing: Any, *, way_out: str) -> bytes:
     """Return the bytes of an object; functions of a script, lambdas and closures can be serialized too.
 
-    The bytes have the secrets of storage options, so they go to processes that work for this one, never to a
-    file.
-
     Args:
         thing: the object.
         way_out: what the user can do if the object cannot be serialized; the end of the error message.
@@ -59,8 +55,7 @@ def serialized(thing: Any, *, way_out: str) -> bytes:
         2
     """
     try:
-        with sending_secrets():
-            data: bytes = cloudpickle.dumps(thing)
+        data: bytes = cloudpickle.dumps(thing)
     except Exception as error:
         message = (
             f"this pipeline, or a function of it, cannot be sent to worker processes: "

@@ -6,7 +6,9 @@ workers are fresh interpreters that import only what the pickled requests name. 
 go over their standard input and output; a worker ends at once when its input ends, so none outlives
 the process that started it, however that one ends.
 
-The workers of a `seekable.Loader` are started in the same way, and talk over sockets (`loader/workers`).
+The workers of a `seekable.Loader`, and the helper that reads stores for a forked process, are started in the
+same way; they talk over sockets. All of them get the stores of this process with their secrets beside their
+work, by the same pipe or socket.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ import threading
 from concurrent.futures import Executor, Future
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, NoReturn, ParamSpec, TypeVar
 
-from seekable._secrets import sending_secrets
 from seekable.errors import InvalidArgument, WorkerDied
 from seekable.parallel.pickling import portable_error
+from seekable.storage.far import handed_down, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,11 +35,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEAD",
+    "HEAD_BYTES",
     "WorkerProcesses",
     "answer_requests",
     "ending_of",
     "exchange",
+    "head_of",
     "ignore_interrupts",
+    "length_in",
     "serve",
     "start_interpreter",
     "usable_cpus",
@@ -46,7 +51,7 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_HEADER_BYTES = 8
+HEAD_BYTES = 8
 _ENDING_SECONDS = 5.0
 DEAD = (EOFError, OSError, pickle.UnpicklingError)
 """The errors of talking to a worker that has ended."""
@@ -94,6 +99,16 @@ def start_interpreter(
         # A group of its own gets no interrupt from the terminal, not even before it can ignore one.
         process_group=0,
     )
+
+
+def head_of(message: bytes) -> bytes:
+    """Return the bytes that go before a message on its way to an interpreter, or from it: its length."""
+    return len(message).to_bytes(HEAD_BYTES, "little")
+
+
+def length_in(head: bytes) -> int:
+    """Return the number of bytes of the message after a head of ``HEAD_BYTES`` bytes."""
+    return int.from_bytes(head, "little")
 
 
 def ignore_interrupts() -> None:
@@ -205,14 +220,17 @@ def _attend(
     assert worker.stdin is not None
     assert worker.stdout is not None
     with worker:
+        told = b""
         if greeting is not None:
             with contextlib.suppress(*DEAD):  # The first request raises it again.
+                told = _told(worker.stdin, worker.stdout, told)
                 exchange(worker.stdin, worker.stdout, greeting)
         while (request := requests.get()) is not None:
             future, message = request
             if not future.set_running_or_notify_cancel():
                 continue
             try:
+                told = _told(worker.stdin, worker.stdout, told)
                 failed, answer = exchange(worker.stdin, worker.stdout, message)
             except DEAD:
                 future.set_exception(_death(worker))
@@ -223,6 +241,18 @@ def _attend(
                 future.set_result(answer)
         with contextlib.suppress(BrokenPipeError):
             worker.stdin.close()
+
+
+def _told(requests: IO[bytes], answers: IO[bytes], told: bytes) -> bytes:
+    """Tell a worker the stores of this process, unless it was told these; return what it knows then.
+
+    Raises:
+        EOFError, OSError, pickle.UnpicklingError: the worker has ended.
+    """
+    stores = handed_down()
+    if stores != told:
+        exchange(requests, answers, _pickled((take_over, (stores,), {})))
+    return stores
 
 
 def exchange(requests: IO[bytes], answers: IO[bytes], message: bytes) -> tuple[bool, Any]:
@@ -236,7 +266,7 @@ def exchange(requests: IO[bytes], answers: IO[bytes], message: bytes) -> tuple[b
     Raises:
         EOFError, OSError, pickle.UnpicklingError: the worker has ended; these are ``DEAD``.
     """
-    requests.write(len(message).to_bytes(_HEADER_BYTES, "little"))
+    requests.write(head_of(message))
     requests.write(message)
     requests.flush()
     answer: tuple[bool, Any] = pickle.load(answers)  # noqa: S301 - from a worker of this process
@@ -274,15 +304,13 @@ def answer_requests(messages: BinaryIO, answers: BinaryIO) -> NoReturn:
 
 def _listen(messages: BinaryIO, requests: queue.SimpleQueue[bytes]) -> None:
     with contextlib.suppress(OSError):  # A connection that was reset has ended too.
-        while header := messages.read(_HEADER_BYTES):
-            requests.put(messages.read(int.from_bytes(header, "little")))
+        while head := messages.read(HEAD_BYTES):
+            requests.put(messages.read(length_in(head)))
     os._exit(0)  # At once, even from the middle of a request: the parent has gone.
 
 
 def _pickled(message: object) -> bytes:
-    """Return the bytes of a message, which go through a pipe alone and so have secrets of storage options."""
-    with sending_secrets():
-        return pickle.dumps(message, protocol=5)
+    return pickle.dumps(message, protocol=5)
 
 
 def _answer(message: bytes) -> bytes:

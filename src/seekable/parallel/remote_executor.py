@@ -6,9 +6,7 @@ events. Calls beyond the most that may be under way wait in this process.
 
 from __future__ import annotations
 
-import hashlib
 import queue
-import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -18,8 +16,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, TypeVar
-
-import numpy as np
 
 from seekable.parallel.remote_call import packed_call
 
@@ -88,9 +84,7 @@ class RemoteExecutor(Executor, ABC):
             RuntimeError: the executor was shut down.
         """
         shared = [arg for arg in args if isinstance(arg, _Shared)]
-        sent = tuple(
-            _SharedThere(shared.index(arg), arg.key) if isinstance(arg, _Shared) else arg for arg in args
-        )
+        sent = tuple(_SharedThere(shared.index(arg)) if isinstance(arg, _Shared) else arg for arg in args)
         call = packed_call(fn, sent, kwargs)
         task = _Task(_Future(self._events), call, [handle.reference for handle in shared])
         with self._lock:
@@ -103,12 +97,10 @@ class RemoteExecutor(Executor, ABC):
     def shared(self, data: bytes) -> Callable[[], bytes]:
         """Put bytes where all workers can fetch them, and return a function that fetches them.
 
-        The function is an argument of ``submit``. The bytes are kept until it is dropped. They can have
-        secrets, and a cluster that is short of memory writes what it keeps to disk; so they are encrypted.
+        The function is an argument of ``submit``. The bytes are kept until it is dropped. A cluster that is
+        short of memory writes what it keeps to disk, so they must have no secrets.
         """
-        key = secrets.token_bytes(32)
-        reference = self._put(_mixed(data, key))
-        return _Shared(reference, key, self._get)
+        return _Shared(self._put(data), self._get)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base class has it
         """End the executor, and the cluster or the connection that it has made.
@@ -189,12 +181,11 @@ class _Shared:
     reference: Any
     """What the cluster has for the bytes."""
 
-    key: bytes
     get: Callable[[Any], bytes]
 
     def __call__(self) -> bytes:
         """Fetch the bytes in the process that shared them."""
-        return _mixed(self.get(self.reference), self.key)
+        return self.get(self.reference)
 
     def __reduce__(self) -> NoReturn:
         message = "what `shared` returns can be an argument of `submit`, but no part of an argument"
@@ -226,18 +217,10 @@ class _SharedThere:
     """Shared bytes, as the worker of a call sees them."""
 
     number: int
-    key: bytes
 
     def __call__(self) -> bytes:
         """Fetch the bytes in a worker."""
-        return _mixed(_fetches.get()[self.number](), self.key)
-
-
-def _mixed(data: bytes, key: bytes) -> bytes:
-    """Return the exclusive or of bytes and the stream of a key; twice it is the bytes again."""
-    stream = hashlib.shake_256(key).digest(len(data))
-    mixed = np.frombuffer(data, np.uint8) ^ np.frombuffer(stream, np.uint8)
-    return mixed.tobytes()
+        return _fetches.get()[self.number]()
 
 
 class _Future(Future[Any]):

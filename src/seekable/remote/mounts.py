@@ -12,31 +12,46 @@ import os
 import threading
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
-import msgspec
 import xxhash
 
-from seekable._secrets import may_send_secrets, seal, unseal
+from seekable.errors import AccessDenied, InvalidArgument
+from seekable.parallel.pickling import deserialized, serialized
 from seekable.remote.stores.fsspec_store import FsspecStore, protocol_of
 from seekable.remote.stores.hub_store import HubStore, is_on_hub
 from seekable.remote.stores.obstore_clients import client_of
-from seekable.remote.stores.obstore_store import ObstoreStore
+from seekable.remote.stores.obstore_errors import redacted
+from seekable.remote.stores.obstore_store import ObstoreStore, WholeUrls
 from seekable.remote.stores.options import StorageOptions, checked_options
-from seekable.remote.stores.whole_urls import WholeUrls
 from seekable.remote.url_keys import is_sent_as_written
-from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of
+from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of, shown
 from seekable.storage.braces import expanded, has_braces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seekable.remote.stores.store import Store
 
-__all__ = ["Mounts", "default_options", "mount", "mounts_of", "options_of", "store_of"]
+__all__ = [
+    "Mounts",
+    "default_options",
+    "handed_down",
+    "mount",
+    "mounts_of",
+    "options_of",
+    "store_of",
+    "take_over",
+]
 
 _OBSTORE: Final = frozenset({"s3", "gs", "az", "http", "https"})
 _WEB: Final = frozenset({"http", "https"})
+_VARIABLES: Final = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE,",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_SAS_KEY,",
+}
+"""The variables that may have what is lacking, by scheme."""
 
 
 @dataclass(slots=True)
@@ -48,16 +63,40 @@ class _Mount:
         options: its options.
         userinfo: the user and the password of its URLs.
         queries: the queries of its URLs, by key.
+        missing: the names of secrets that did not come to this process.
+        fault: why they could not come; empty if they were not sent.
     """
 
     address: Address
     options: StorageOptions
     userinfo: str = ""
     queries: dict[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    fault: str = ""
 
     @property
     def place(self) -> str:
         return self.options.place(self.address.scheme)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """True if it cannot be used, because the environment cannot have what is missing."""
+        by_fsspec = "file_system" in self.missing or self.address.scheme not in _OBSTORE
+        return bool(self.fault or (self.missing and by_fsspec))
+
+    @property
+    def lacks(self) -> str:
+        """What is missing, and what to do; empty if nothing is."""
+        if not self.missing:
+            return ""
+        given = "filesystem" if "file_system" in self.missing else "options"
+        way = f"open the data in it with storage=sk.Storage({given}=...)"
+        if self.address.scheme in _VARIABLES and not self.is_cut_off:
+            way = f"set {_VARIABLES[self.address.scheme]} in its environment, or {way}"
+        return (
+            f"the secret options of {shown(self.address.mount)} ({', '.join(self.missing)}) did not travel "
+            f"to this process: {self.fault or 'a pickle has none'}; {way}"
+        )
 
 
 @final
@@ -108,6 +147,7 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
         queries = _queries(found.key, secrets.query)
         if queries.items() - record.queries.items():
             record.queries |= queries
+            record.missing = ()
             _drop_stores(record.address.mount)
     return str(record.address._replace(key=found.key))
 
@@ -134,6 +174,7 @@ def store_of(path: str) -> tuple[Store, str]:
     """Return the store of an address, one for each mount and process, and the key of the address in it.
 
     Raises:
+        AccessDenied: options of the store did not come to this process.
         InvalidArgument: the path is no address.
         MissingDependency: the package that reads the store is not installed.
     """
@@ -166,9 +207,9 @@ def options_of(path: str) -> StorageOptions:
 class Mounts:
     """The mounts of some addresses. Unpickling it mounts them in another process.
 
-    A pickle has secrets in clear on the way to a process of our own alone. Every other pickle has them
-    sealed, so that worker processes of other libraries have them too (``seekable._secrets``). Elsewhere they
-    come from the table of the process that unpickles, or from its environment.
+    A pickle has no secrets. Where it is unpickled they come from the table of that process, which a child has
+    of its parent (``handed_down``, or a fork), or from its environment. The errors of a store say what is
+    lacking.
     """
 
     __slots__ = ("addresses",)
@@ -179,12 +220,11 @@ class Mounts:
     def __init__(self, addresses: Iterable[str]) -> None:
         self.addresses = tuple(sorted(set(addresses)))
 
-    def __reduce__(self) -> tuple[Callable[[list[_Sent], bytes], Mounts], tuple[list[_Sent], bytes]]:
-        """Pickle the options of each mount."""
+    def __reduce__(self) -> tuple[Callable[[list[_Public]], Mounts], tuple[list[_Public]]]:
+        """Pickle the options of each mount that are no secrets, and the names of the others."""
         with _lock:
             records = [_mounts[address] for address in self.addresses if address in _mounts]
-            sealed = b"" if may_send_secrets() else _sealed(records)
-            return _received, ([_sent(record) for record in records], sealed)
+            return _received, ([_public(record) for record in records],)
 
 
 def mounts_of(paths: Iterable[str]) -> Mounts:
@@ -192,71 +232,75 @@ def mounts_of(paths: Iterable[str]) -> Mounts:
     return Mounts(parse(path).mount for path in paths if is_address(path))
 
 
-_Sent = tuple[str, StorageOptions, str, dict[str, str]]
-"""A mount on the way to another process: its address, options, userinfo and queries."""
+class _Public(NamedTuple):
+    """A mount without its secrets."""
+
+    address: str
+    options: StorageOptions
+    secrets: tuple[str, ...]
+    """The names of the secrets."""
 
 
-def _sent(record: _Mount) -> _Sent:
-    if may_send_secrets():
-        return record.address.mount, record.options, record.userinfo, dict(record.queries)
-    return record.address.mount, record.options.without_secrets(), "", {}
+def _public(record: _Mount) -> _Public:
+    options = record.options.without_secrets()
+    secrets = [name for name, value in record.options.values.items() if options.values.get(name) != value]
+    secrets += ["user and password"] * bool(record.userinfo) + ["queries"] * bool(record.queries)
+    return _Public(record.address.mount, options, tuple(secrets) or record.missing)
 
 
-class _Secrets(msgspec.Struct):
-    """The secrets of a mount that are texts."""
-
-    options: dict[str, str | dict[str, str]]
-    userinfo: str
-    queries: dict[str, str]
-
-
-def _sealed(records: Sequence[_Mount]) -> bytes:
-    """Return the secrets of mounts, sealed; empty if there are none."""
-    secrets: dict[str, _Secrets] = {}
-    for record in records:
-        public = record.options.without_secrets().values
-        hidden = {name: value for name, value in record.options.values.items() if name not in public}
-        texts = {name: value for name, value in hidden.items() if isinstance(value, str | dict)}
-        if texts or record.userinfo or record.queries:
-            secrets[record.address.mount] = _Secrets(texts, record.userinfo, record.queries)
-    return seal(msgspec.json.encode(secrets)) if secrets else b""
-
-
-def _unsealed(sent: list[_Sent], sealed: bytes) -> list[_Sent]:
-    """Return mounts with the secrets that were sealed, for mounts of which this process has none."""
-    content = unseal(sealed) if sealed else None
-    if content is None:
-        return sent
-    secrets = msgspec.json.decode(content, type=dict[str, _Secrets])
-    found: list[_Sent] = []
-    for address, options, userinfo, queries in sent:
-        known, own = _mounts.get(address), secrets.get(address)
-        if own is None or (known is not None and known.options != known.options.without_secrets()):
-            found.append((address, options, userinfo, queries))
-        else:
-            found.append((address, StorageOptions(options.values | own.options), own.userinfo, own.queries))
-    return found
-
-
-def _received(sent: list[_Sent], sealed: bytes = b"") -> Mounts:
+def _received(sent: list[_Public]) -> Mounts:
     with _lock:
-        for address, options, userinfo, queries in _unsealed(sent, sealed):
-            known = _mounts.get(address)
-            if known is None:
-                _mounts[address] = _Mount(parse(address), options, userinfo, queries)
-                continue
-            if queries.items() - known.queries.items():
-                known.queries |= queries
-                _drop_stores(address)
-            if _is_more(options, known.options):
-                known.options = options
-                _drop_stores(address)
-    return Mounts(address for address, *_ in sent)
+        for public in sent:
+            known = _mounts.get(public.address)
+            if known is None or not _serves(known, public):
+                _put(_Mount(parse(public.address), public.options, missing=public.secrets))
+    return Mounts(public.address for public in sent)
 
 
-def _is_more(options: StorageOptions, known: StorageOptions) -> bool:
-    """Return True if received options are other than known ones, and not the same without their secrets."""
-    return options != known and options != known.without_secrets()
+def _serves(known: _Mount, public: _Public) -> bool:
+    """Return True if a mount of this process leads to the store of a pickled one, and says as much of it."""
+    own, scheme = _public(known), known.address.scheme
+    if own.options.place(scheme) != public.options.place(scheme):
+        return False
+    return bool(own.secrets) or (own.options == public.options and not public.secrets)
+
+
+def _put(record: _Mount) -> None:
+    """Add a mount to the table, in the place of the one that there is."""
+    if _mounts.get(record.address.mount) != record:
+        _mounts[record.address.mount] = record
+        _drop_stores(record.address.mount)
+
+
+def handed_down() -> bytes:
+    """Return all mounts with their secrets, for `take_over`; empty if there are none.
+
+    These bytes go through a pipe or a socket to a child that this process starts itself, and nowhere else.
+    """
+    with _lock:
+        return serialized([_in_full(record) for record in _mounts.values()], way_out="") if _mounts else b""
+
+
+def _in_full(record: _Mount) -> tuple[_Public, bytes, str]:
+    """Return a mount without its secrets, the pickle of what is lacking there, and why that is empty."""
+    rest = (record.options.values, record.userinfo, record.queries, record.missing, record.fault)
+    try:
+        return _public(record), serialized(rest, way_out=""), ""
+    except InvalidArgument as error:
+        return _public(record), b"", redacted(str(error.__cause__), record.options.secrets)
+
+
+def take_over(mounts: bytes) -> None:
+    """Mount what the parent of this process has mounted; bytes of ``handed_down`` in that process."""
+    with _lock:
+        for public, rest, fault in deserialized(mounts):
+            try:
+                values, *others = deserialized(rest)
+                record = _Mount(parse(public.address), StorageOptions(values), *others)
+            except Exception as error:  # noqa: BLE001 - options of users may be objects of any class
+                record = _Mount(parse(public.address), public.options, missing=public.secrets)
+                record.fault = fault or str(error)
+            _put(record)
 
 
 def _queries(key: str, query: str) -> dict[str, str]:
@@ -280,6 +324,7 @@ def _record(wanted: _Mount) -> _Mount:
     if has_options or (wanted.userinfo and wanted.userinfo != known.userinfo):
         known.options = wanted.options if has_options else known.options
         known.userinfo = wanted.userinfo or known.userinfo
+        known.missing, known.fault = (), ""
         _drop_stores(known.address.mount)
     return known
 
@@ -287,8 +332,10 @@ def _record(wanted: _Mount) -> _Mount:
 def _is_free(record: _Mount) -> bool:
     """Return True if a mount was made without options, and no request to its bucket was answered.
 
-    So it is after a first call without the options that the bucket needs.
+    So it is after a first call without the options that the bucket needs, and where they did not come.
     """
+    if record.is_cut_off:
+        return True
     stores = [store for (address, _), store in _stores.items() if address == record.address.mount]
     return (
         not (record.options.values or record.userinfo or record.queries)
@@ -304,6 +351,19 @@ def _drop_stores(address: str) -> None:
 
 
 def _new_store(record: _Mount) -> Store:
+    """Return a new store of a mount.
+
+    Raises:
+        AccessDenied: it lacks secrets that the environment cannot have.
+    """
+    if record.is_cut_off:
+        raise AccessDenied(record.lacks)
+    store = _store_of_scheme(record)
+    store.lacks = record.lacks
+    return store
+
+
+def _store_of_scheme(record: _Mount) -> Store:
     if record.options.file_system is not None or record.address.scheme not in _OBSTORE:
         return FsspecStore(record.address, record.options)
     if record.address.scheme == "az":

@@ -256,6 +256,12 @@ class _System:
     def claim(self, look: look.Look) -> Claim:
         return hub_files.hub_claim(look)
 
+    def handed_down(self) -> bytes:
+        return mounts.handed_down()
+
+    def take_over(self, stores: bytes) -> None:
+        mounts.take_over(stores)
+
     def listing_once(self) -> AbstractContextManager[None]:
         return listing_once()
 

@@ -49,7 +49,9 @@ __all__ = [
     "Reads",
     "Slices",
     "far",
+    "handed_down",
     "is_far",
+    "take_over",
 ]
 
 _HOME = "seekable.remote.system:SYSTEM"
@@ -443,7 +445,16 @@ class Far(Protocol):
         """Return True if the store of an address was set up with options."""
 
     def passport(self, paths: Iterable[str]) -> object:
-        """Return what another process needs to read those of some paths that are far; it unpickles this."""
+        """Return what another process needs to read those of some paths that are far; it unpickles this.
+
+        It has no secrets, which that process takes from its environment.
+        """
+
+    def handed_down(self) -> bytes:
+        """Return all stores that were set up, with their secrets: for a child, through its own pipe alone."""
+
+    def take_over(self, stores: bytes) -> None:
+        """Set up the stores that the parent of this process has handed down."""
 
     def claim(self, look: Any) -> Any:
         """Return the files of a spec ``hf:...`` and their format, a `seekable.formats.contract.Claim`.
@@ -543,6 +554,20 @@ def far() -> Far:
         )
         raise MissingDependency(message) from error
     return found
+
+
+def handed_down() -> bytes:
+    """Return the stores of this process with their secrets, for `take_over`; empty while nothing is far.
+
+    A child process that this one starts itself gets them beside its work: no pickle has a secret.
+    """
+    return far().handed_down() if far.cache_info().currsize else b""
+
+
+def take_over(stores: bytes) -> None:
+    """Set up the stores that the parent of this process has handed down."""
+    if stores:
+        far().take_over(stores)
 
 
 def is_far(path: str) -> bool:

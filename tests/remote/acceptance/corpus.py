@@ -59,3 +59,8 @@ class Corpus:
         """Return what another process opens it with, for JSON."""
         asked = {**self.bucket.options, **options}
         return {"source": self.urls, "storage_options": asked, "index_dir": self.index_dir}
+
+    def credentials(self) -> dict[str, str]:
+        """Return the variables that a child which is not forked needs: a pickle has no secrets."""
+        names = {"AWS_ACCESS_KEY_ID": "access_key_id", "AWS_SECRET_ACCESS_KEY": "secret_access_key"}
+        return {variable: self.bucket.options[name] for variable, name in names.items()}

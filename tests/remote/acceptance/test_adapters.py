@@ -74,6 +74,7 @@ def resumes(code: str, corpus: Corpus, tmp_path: Path, **given: object) -> list[
         run(
             code,
             {**corpus.arguments(), **given, "state": None, "batches": 7},
+            **corpus.credentials(),
             SEEKABLE_REMOTE_DIR=str(tmp_path / "cache"),
         )
     )
@@ -81,6 +82,7 @@ def resumes(code: str, corpus: Corpus, tmp_path: Path, **given: object) -> list[
         run(
             code,
             {**corpus.arguments(), **given, "state": state, "batches": None},
+            **corpus.credentials(),
             SEEKABLE_REMOTE_DIR=str(tmp_path / "another-cache"),
         )
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import multiprocessing
 import pickle
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from tests.remote.acceptance.corpus import Corpus
 from tests.remote.proxy import Fault
 
 import seekable as sk
-from seekable._secrets import seal, unseal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,15 +53,6 @@ def test_credentials_that_have_expired_are_asked_for_again(
     assert list(dataset) == list(corpus.records)
     assert credentials.asked > asked
     front.shut()
-
-
-def test_what_is_sealed_opens_in_processes_of_one_family_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for content in (b"", b"x", SECRET.encode() * 20):
-        assert unseal(seal(content)) == content
-    sealed = seal(SECRET.encode())
-    assert unseal(sealed[:-1]) is None
-    monkeypatch.setattr(multiprocessing.current_process(), "authkey", b"of another family")
-    assert unseal(sealed) is None
 
 
 def test_a_secret_is_nowhere(

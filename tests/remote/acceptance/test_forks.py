@@ -78,6 +78,7 @@ def children_hold(
     given = {**corpus.arguments(), "method": method, "used": used}
     rows = {"cached": CACHED, "missing": MISSING, "later": LATER}
     variables = {} if most_bytes is None else {"SEEKABLE_REMOTE_BYTES": str(most_bytes)}
+    variables |= {} if method == "fork" else corpus.credentials()
     answers, code, later = json.loads(
         run(MATRIX, {**given, **rows}, SEEKABLE_REMOTE_DIR=str(cache), **variables)
     )
@@ -112,6 +113,7 @@ def test_the_fork_matrix(
 @pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_workers_of_torch_read_over_the_store(method: str, corpus: Corpus, tmp_path: Path) -> None:
     given = {**corpus.arguments(), "method": method}
-    batches = json.loads(run(LOADERS, given, SEEKABLE_REMOTE_DIR=str(tmp_path / "cache")))
+    variables = {} if method == "fork" else corpus.credentials()
+    batches = json.loads(run(LOADERS, given, SEEKABLE_REMOTE_DIR=str(tmp_path / "cache"), **variables))
     ids = sorted(number for batch in batches for number in batch)
     assert ids == [record["id"] for record in corpus.records]

@@ -19,8 +19,8 @@ from tests.remote.fetching.range_server import ETAG, content, range_server
 from tests.thrift import turns
 
 import seekable as sk
-from seekable.remote.fetching import relay
-from seekable.remote.fetching.relay import Helper, RelayedStore
+from seekable.remote.fetching import forks
+from seekable.remote.fetching.forks import Helper, RelayedStore
 from seekable.remote.mounts import mount, store_of
 from seekable.remote.stores.store import Passing, Pin, identity_of
 
@@ -107,7 +107,7 @@ def test_a_helper_with_answers_for_a_process_that_has_ended_says_nothing(
         _, writer = await asyncio.open_connection(sock=ours)
         theirs.close()
         for number in range(20):
-            await relay._answer(writer, number, "memory://bucket/a", "no method", ())
+            await forks._answer(writer, number, "memory://bucket/a", "no method", ())
         writer.close()
 
     asyncio.run(answer())
@@ -130,7 +130,7 @@ def test_options_that_a_helper_cannot_read_are_an_error_at_once(monkeypatch: pyt
     path = mount("s3://only-here/a", {"credential_provider": here.provider})
     helper = Helper()
     relayed = RelayedStore(store_of(path)[0], path, helper)
-    with pytest.raises(sk.ForkUnsafe, match=r"options of s3://only-here/a cannot be read .*only_in_this"):
+    with pytest.raises(sk.AccessDenied, match=r"s3://only-here \(credential_provider\) .*only_in_this"):
         asyncio.run(relayed.stat("a"))
     helper.close()
 

@@ -14,7 +14,7 @@ from tests.thrift import sample
 import seekable as sk
 from seekable.nodes.columns.decode_column import DECODED
 from seekable.remote.cache.disk_cache import BYTES_VARIABLE, FOLDER_VARIABLE, UNIT_BYTES
-from seekable.remote.fetching import appetite
+from seekable.remote.fetching import budget
 from seekable.remote.fetching import fetcher as fetchers
 from seekable.storage import compressed
 
@@ -93,8 +93,8 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for little more than the open windows of the tests."""
     monkeypatch.setattr(fetchers, "RECENT_BYTES", 0)
     monkeypatch.setattr(fetchers, "MOST_BYTES", 512 << 10)
-    monkeypatch.setattr(appetite, "LEAST_AHEAD_BYTES", 8 << 20)
-    monkeypatch.setattr(appetite, "MOST_AHEAD_BYTES", 8 << 20)
+    monkeypatch.setattr(budget, "LEAST_AHEAD_BYTES", 8 << 20)
+    monkeypatch.setattr(budget, "MOST_AHEAD_BYTES", 8 << 20)
 
 
 def ids_of(dataset: Any, store: FolderStore, batch: int = 128) -> tuple[list[int], int]:
@@ -133,8 +133,8 @@ def test_an_epoch_reads_the_data_once(order: str, lines: Path, tmp_path: Path) -
 def test_windows_that_exceed_what_is_read_ahead_are_not_fetched_for_each_batch(
     room: int, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(appetite, "LEAST_AHEAD_BYTES", 1 << 20)
-    monkeypatch.setattr(appetite, "MOST_AHEAD_BYTES", 1 << 20)
+    monkeypatch.setattr(budget, "LEAST_AHEAD_BYTES", 1 << 20)
+    monkeypatch.setattr(budget, "MOST_AHEAD_BYTES", 1 << 20)
     monkeypatch.setenv(BYTES_VARIABLE, str(room))
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
     local = sk.open(lines, index=sk.Index(folder=tmp_path)).shuffle(1, window=2, lanes=LANES)

@@ -13,7 +13,6 @@ import pytest
 from tests.remote.stores.stub_server import CONTENT, stub_server
 
 import seekable as sk
-from seekable._secrets import sending_secrets
 from seekable.errors import (
     AccessDenied,
     InvalidArgument,
@@ -23,13 +22,16 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.parallel.processes import WorkerProcesses
-from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_of
+from seekable.remote import mounts as mounts_module
+from seekable.remote.mounts import Mounts, handed_down, mount, mounts_of, options_of, store_of, take_over
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.store import Pin
 from seekable.storage.addresses import parse, shown
+from seekable.storage.far import far
 from seekable.storage.local import output_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from http.server import BaseHTTPRequestHandler
     from pathlib import Path
 
@@ -127,7 +129,7 @@ def test_a_file_system_of_fsspec_is_mounted_by_its_paths() -> None:
 
 def test_mounts_reach_a_child_process_with_their_secrets(bucket: Bucket) -> None:
     bucket.upload({"a.bin": CONTENT})
-    path = mount(f"{bucket.url}/a.bin", bucket.options)
+    path = far().mount(f"{bucket.url}/a.bin", bucket.options)
     mounts = mounts_of([path, "/not/an/address"])
     assert mounts.addresses == (bucket.url,)
     with WorkerProcesses(1) as workers:
@@ -149,9 +151,109 @@ def test_pickles_for_elsewhere_have_no_secrets_and_take_nothing_away() -> None:
     before = options_of(path)
     pickle.loads(data)
     assert options_of(path) == before
-    with sending_secrets():
-        assert PLANTED.encode() in pickle.dumps(mounts_of([path]))
-        assert PLANTED.encode() in pickle.dumps(mounts_of([web]))
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Give a function that makes this process one that has mounted nothing."""
+
+    def forget() -> None:
+        for name in ("_mounts", "_stores"):
+            monkeypatch.setattr(mounts_module, name, {})
+
+    return forget
+
+
+def test_a_child_takes_over_what_its_parent_has_mounted(elsewhere: Callable[[], None]) -> None:
+    elsewhere()
+    seen: list[str] = []
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        seen.append(request.path)
+        return 200, b""
+
+    with stub_server(answer) as address:
+        path = mount("s3://taken-over/a", {"endpoint": f"http://{address}", "key": PLANTED, "secret": "s"})
+        web = mount(f"http://{address}/a.bin?sig={PLANTED}")
+        provided = mount("s3://provided/a", {"credential_provider": lambda: PLANTED})
+        options, sent = options_of(path), handed_down()
+        pickled = pickle.dumps(mounts_of([path, web]))
+        elsewhere()
+        take_over(sent)
+        pickle.loads(pickled)
+        assert options_of(path) == options
+        assert options_of(provided).values["credential_provider"]() == PLANTED
+        assert read(web) == CONTENT[1:]
+    assert set(seen) == {f"/a.bin?sig={PLANTED}"}
+
+
+def stat(path: str) -> int:
+    """Return the size of an object, as readers ask for it."""
+    size, _ = far().look(path)
+    return size
+
+
+def test_a_store_whose_secret_options_did_not_travel_says_what_to_do(
+    elsewhere: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        known = "Credential=known/" in request.headers.get("Authorization", "")
+        return (200 if known or "?sig" in request.path else 403), b""
+
+    with stub_server(answer) as address:
+        here = {"endpoint": f"http://{address}", "metadata_endpoint": f"http://{address}"}
+        secret = {"access_key_id": "known", "secret_access_key": PLANTED}
+        path = mount("s3://left-behind/a.bin", here | secret)
+        web = mount(f"http://{address}/a.bin?sig={PLANTED}")
+        sent = pickle.dumps(mounts_of([path, web]))
+        elsewhere()
+        sent = pickle.dumps(pickle.loads(sent))
+        pickle.loads(sent)
+        names = "metadata_endpoint, access_key_id, secret_access_key"
+        with pytest.raises(AccessDenied, match=rf"options of s3://left-behind \({names}\) did not travel to"):
+            stat(path)
+        with pytest.raises(
+            AccessDenied, match=r"\(queries\) did not travel .*open the data .*options=\.\.\."
+        ):
+            stat(web)
+        elsewhere()
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "known")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the environment")
+        pickle.loads(sent)
+        assert stat(path) == len(CONTENT)
+        elsewhere()
+        pickle.loads(sent)
+        assert mount(path, {**here, **secret, "timeout": 9}) == path
+        pickle.loads(sent)
+        assert options_of(path).values["timeout"] == 9
+        assert stat(mount(f"{web}?sig=another")) == len(CONTENT)
+
+
+def test_a_file_system_that_did_not_travel_is_said_before_anything_is_read(
+    elsewhere: Callable[[], None],
+) -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/left-behind/a.bin", CONTENT)
+    path = mount("/left-behind/a.bin", storage=files)
+    sent = pickle.dumps(mounts_of([path]))
+    elsewhere()
+    pickle.loads(sent)
+    with pytest.raises(AccessDenied, match=r"left-behind \(file_system\) .*sk\.Storage\(filesystem=\.\.\.\)"):
+        stat(path)
+    assert mount("/left-behind/a.bin", storage=files) == path
+    assert stat(path) == len(CONTENT)
+
+
+def test_options_that_cannot_be_sent_to_a_child_are_named_there(elsewhere: Callable[[], None]) -> None:
+    lock = threading.Lock()
+    path = mount("s3://only-here/a", {"credential_provider": lambda: lock})
+    sent = handed_down()
+    elsewhere()
+    take_over(sent)
+    with pytest.raises(AccessDenied, match=r"s3://only-here \(credential_provider\) .*cannot pickle"):
+        stat(path)
 
 
 def test_user_and_query_of_a_url_are_sent_and_never_shown() -> None:

@@ -194,7 +194,7 @@ def _is_small(batch: ScanBatch, scans: Sequence[PartScan]) -> bool:
 
 
 def sent_batch(shared: SharedBatch) -> bytes:
-    """Return a batch of objects as bytes for another process, with their stores and the secrets of those."""
+    """Return a batch of objects as bytes for another process, with their stores."""
     stores = far().passport(job.path for job in shared.batch.jobs)
     return serialized((stores, shared), way_out="index with jobs=1, in this process")
 

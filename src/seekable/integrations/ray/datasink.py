@@ -13,7 +13,6 @@ from ray.data.block import BlockAccessor
 from seekable.errors import DataNotFound
 from seekable.formats.tables.arrow_table import Columns
 from seekable.formats.tables.parquet_writer import Parquet
-from seekable.integrations.ray.carried import Carried
 from seekable.storage.addresses import shown
 from seekable.writing.manifest import Written
 from seekable.writing.target import made_folder
@@ -128,14 +127,6 @@ class FileSink(Datasink[_File | None]):
         ours = re.compile(rf"part-\d{{5,}}{re.escape(self._form.suffix)}")
         for name in filter(ours.fullmatch, self._target.output.names(self._target.folder)):
             self._target.output.delete(self._target.join(name))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state; the options of a store are in it for processes of the cluster alone."""
-        return {**self.__dict__, "_target": Carried(self._target)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Set the state that ``__getstate__`` returned."""
-        self.__dict__.update(state, _target=state["_target"].thing)
 
 
 class _Rows:

@@ -12,7 +12,6 @@ from ray.data.block import BlockMetadata
 from ray.data.datasource import ReadTask
 
 from seekable.errors import MissingColumn
-from seekable.integrations.ray.carried import WAY_OUT, Carried
 from seekable.parallel.pickling import deserialized, serialized
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from seekable.integrations.ray.reads import Reads
 
 __all__ = ["RecordSource"]
+
+_WAY_OUT = "Ray sends it to other processes, so all of it must be possible to pickle"
 
 
 @final
@@ -71,7 +72,7 @@ class RecordSource(Datasource):
     ) -> list[ReadTask]:
         """Return the tasks in the order of the records; each reads one part."""
         if self._sent is None:
-            self._sent = _Sent(secrets.token_hex(8), ray.put(serialized(self._reads, way_out=WAY_OUT)))
+            self._sent = _Sent(secrets.token_hex(8), ray.put(serialized(self._reads, way_out=_WAY_OUT)))
         names = self._get_data_columns()
         schema = self._reads.schema
         if names is not None:
@@ -93,11 +94,7 @@ class RecordSource(Datasource):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what was put for the tasks, which may be gone where it is unpickled."""
-        return {**self.__dict__, "_reads": Carried(self._reads), "_sent": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Set the state that ``__getstate__`` returned."""
-        self.__dict__.update(state, _reads=state["_reads"].thing)
+        return {**self.__dict__, "_sent": None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from seekable.loader.workers.process import WorkerProcess
 from seekable.loader.workers.worker import Delivered, Failed, RunStart, Work
 from seekable.parallel.pickling import serialized
 from seekable.storage.addresses import is_address
-from seekable.storage.far import far
+from seekable.storage.far import far, handed_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,6 +55,7 @@ class WorkerPool:
     ) -> None:
         self._jobs, self._most_batches = jobs, most_batches
         self._serialized = [serialized(Work(job, most_batches, most_bytes), way_out=_WAY_OUT) for job in jobs]
+        self._stores = handed_down()
         self._timeout, self._restart = timeout, restart
         self._process = os.getpid()
         self._run = 0
@@ -129,7 +130,7 @@ class WorkerPool:
             raise
 
     def _started(self, number: int) -> WorkerProcess:
-        return WorkerProcess(self._serialized[number], buffers=self._most_batches)
+        return WorkerProcess(self._serialized[number], self._stores, buffers=self._most_batches)
 
     def _send(self, number: int, message: RunStart | Delivered) -> None:
         # That a worker is dead is seen when its result is waited for.

@@ -34,10 +34,11 @@ class WorkerProcess:
 
     Args:
         work: the pickled `Work` of the process.
+        stores: what it takes over of `seekable.storage.far`.
         buffers: the number of shared buffers for the messages that it sends.
     """
 
-    def __init__(self, work: bytes, *, buffers: int) -> None:
+    def __init__(self, work: bytes, stores: bytes, *, buffers: int) -> None:
         ours, theirs = socket.socketpair()
         memory = memory_without_name()
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process lives
@@ -54,7 +55,7 @@ class WorkerProcess:
         os.close(memory)
         # That the process is dead already is seen when its first result is waited for.
         with contextlib.suppress(Closed):
-            self.connection.send(work)
+            self.connection.send((stores, work))
 
     @property
     def usable(self) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.loader.workers.messages import Closed, Connection, SharedBuffers
 from seekable.parallel.pickling import deserialized, portable_error
 from seekable.parallel.processes import ignore_interrupts
+from seekable.storage.far import take_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +131,9 @@ def serve(descriptor: int, stacks: int, memory: int, buffers: int) -> None:
     os.close(memory)
     runs = _RunQueue()
     try:
-        work: Work = deserialized(connection.receive())
+        stores, sent = connection.receive()
+        take_over(stores)
+        work: Work = deserialized(sent)
     except Closed:
         return
     except Exception as error:  # noqa: BLE001 - it is raised where the first result would have come

@@ -27,9 +27,8 @@ from seekable.errors import InvalidArgument
 from seekable.remote.cache.claims import Claim, Claims
 from seekable.remote.cache.contents import CachedObject, cached_objects, is_chosen
 from seekable.remote.cache.eviction import Room
-from seekable.remote.cache.extents import create_object
+from seekable.remote.cache.extents import CacheCounts, OpenObjects, create_object, folder_of
 from seekable.remote.cache.ledger import Ledger
-from seekable.remote.cache.open_objects import CacheCounts, OpenObjects, folder_of
 from seekable.storage.cache_choice import CacheChoice
 from seekable.storage.files import cache_folder
 from seekable.storage.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key

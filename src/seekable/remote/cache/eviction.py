@@ -18,8 +18,8 @@ from seekable.remote.cache.ledger import free_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seekable.remote.cache.extents import CacheCounts
     from seekable.remote.cache.ledger import Lines
-    from seekable.remote.cache.open_objects import CacheCounts
 
 __all__ = ["LEFT", "ObjectFolder", "Removed", "Room", "extents_by_need", "object_folders", "remove_until"]
 

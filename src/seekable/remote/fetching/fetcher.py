@@ -18,16 +18,15 @@ from seekable.errors import InvalidArgument
 from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import Held, HeldRanges
-from seekable.remote.fetching.appetite import Appetite, gap_bytes
+from seekable.remote.fetching.budget import Appetite, gap_bytes
 from seekable.remote.fetching.fetch_report import FetchCounts
 from seekable.remote.fetching.forks import GuardedStores
 from seekable.remote.fetching.kept_units import blocks_here, units_here
 from seekable.remote.fetching.look_ahead import LookAhead, as_planned
 from seekable.remote.fetching.loop_thread import LoopThread
-from seekable.remote.fetching.places import Places
-from seekable.remote.fetching.retries import Patience
+from seekable.remote.fetching.pace import Patience
 from seekable.remote.fetching.rooms import NO_ROOM, Rooms
-from seekable.remote.fetching.sending import Sender
+from seekable.remote.fetching.sending import Places, Sender
 from seekable.remote.fetching.transfers import Transfers
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants

@@ -5,25 +5,23 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
-from seekable.errors import Unreachable
-from seekable.remote.fetching.budget import at_once_for
-from seekable.remote.fetching.measured import Measured
-from seekable.remote.fetching.pace import Pace
-from seekable.remote.fetching.retries import Retrying, answer_seconds
+from seekable.errors import SeekableError, Unreachable
+from seekable.remote.fetching.budget import Measured, at_once_for
+from seekable.remote.fetching.pace import Pace, Retrying, answer_seconds
 from seekable.remote.stores.store import Passing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from seekable.remote.fetching.fetch_report import FetchCounts
-    from seekable.remote.fetching.places import Places
-    from seekable.remote.fetching.retries import Patience
+    from seekable.remote.fetching.pace import Patience
     from seekable.remote.stores.store import Store
 
-__all__ = ["Request", "Sender", "hedge_after", "may_hedge"]
+__all__ = ["Places", "Request", "Sender", "hedge_after", "may_hedge"]
 
 T = TypeVar("T")
 
@@ -104,7 +102,17 @@ class Sender:
 
         Raises:
             Unreachable: it failed as often as permitted; the message has the last answer.
+            SeekableError: the error of the store. It ends with what the store lacks.
         """
+        try:
+            return await self._repeated(request, once)
+        except SeekableError as error:
+            lacks = getattr(request.store, "lacks", "")
+            if not lacks:
+                raise
+            raise type(error)(f"{error}; {lacks}") from error.__cause__
+
+    async def _repeated(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
         manner = self._manner(request.store)
         retrying = Retrying(request.patience, time.monotonic())
         while True:
@@ -297,3 +305,64 @@ def may_hedge(size: int, *, hedges: int, requests: int, since_refusal: float, is
     if size > _HEDGED_BYTES or not is_place_free or since_refusal < _CALM_SECONDS:
         return False
     return hedges < max(1.0, _HEDGES * requests)
+
+
+@final
+class Places:
+    """A semaphore of one event loop with two queues. The most at once may change at any time."""
+
+    def __init__(self, *, at_once: int) -> None:
+        """Start with all places free.
+
+        Args:
+            at_once: the most requests at once.
+        """
+        self._at_once = at_once
+        self._open = 0
+        self._queues: tuple[deque[asyncio.Future[None]], deque[asyncio.Future[None]]] = deque(), deque()
+
+    @property
+    def at_once(self) -> int:
+        """The most requests at once."""
+        return self._at_once
+
+    @property
+    def is_free(self) -> bool:
+        """True if a place is free and nobody waits for one."""
+        return self._open < self._at_once and not any(self._queues)
+
+    def set_at_once(self, at_once: int) -> None:
+        """Change the most requests at once; requests that are under way go on."""
+        self._at_once = at_once
+        self._fill()
+
+    async def take(self, *, demanded: bool) -> None:
+        """Wait for a place and take it.
+
+        Args:
+            demanded: True if somebody waits for the request; it then comes before all others.
+        """
+        if self.is_free:
+            self._open += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues[0 if demanded else 1].append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Free a place, which goes to the first request that waits."""
+        self._open -= 1
+        self._fill()
+
+    def _fill(self) -> None:
+        for queue in self._queues:
+            while queue and self._open < self._at_once:
+                turn = queue.popleft()
+                if not turn.done():
+                    self._open += 1
+                    turn.set_result(None)

@@ -1,29 +1,37 @@
-"""The data files that addresses stand for: objects, folders, globs and braces, by the rules of local ones."""
+"""The data files that addresses stand for: objects, folders, globs and braces, by the rules of local ones.
+
+What was found is kept between calls, in a file in the folder of indexes. It is read where the user trusts it
+(``refresh=False``): then no request is sent. Nothing in it is relied on for the content of files: each answer
+of a store is compared with the identity, and a file that is damaged counts as missing.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
 import itertools
+import json
 import os
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+import xxhash
 
 from seekable.errors import DataNotFound, UnsupportedFormat
 from seekable.remote.listing import folder, glob_keys
-from seekable.remote.listing.kept import has_kept, listing_name, read_kept, write_kept
-from seekable.remote.listing.known import known_listings, listing_once
+from seekable.remote.listing.known import ListedFiles, known_listings, listing_once
 from seekable.storage import addresses, listing
 from seekable.storage.asked import PLAIN, checked_asked
 from seekable.storage.braces import expanded, has_braces
+from seekable.storage.files import make_private_folder, regular_only, write_atomically
 from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.remote.listing.listed_files import Columns
+    from seekable.remote.listing.known import Columns
     from seekable.storage.asked import Asked
     from seekable.storage.listing import Arrange, Inspect
 
@@ -33,6 +41,10 @@ _HIDDEN_PART = re.compile(r"(?:^|[/\0])[._]")
 
 _WORTH_LISTING = 100
 """From this many files of one folder on, the folder is listed; for fewer, each is asked for."""
+
+_KEPT_VERSION = 1
+_DIGEST_BYTES = 8
+_WIDTH = 8
 
 
 def find_files(
@@ -69,7 +81,7 @@ def find_files(
     rules = Rules(tuple(suffixes), inspect, arrange)
     with listing_once():
         path, known = _kept_listing(items, rules, kind), known_listings()
-        kept = None if path is None else read_kept(path)
+        kept = None if path is None else _read_kept(path)
         for run, files in kept or ():
             if known.refresh:
                 known.add_earlier(run.root, run.names)
@@ -79,7 +91,7 @@ def find_files(
             return tuple(run for run, _ in kept)
         found = _find_all(items, rules)
         if path is not None:
-            write_kept(path, found, [status_columns(run.root, run.names) for run in found])
+            _write_kept(path, found, [status_columns(run.root, run.names) for run in found])
     return found
 
 
@@ -134,7 +146,7 @@ def _kept_listing(items: Sequence[str], rules: Rules, kind: str) -> str | None:
     if kept is None or not all("://" in item for item in items):
         return None
     hooks = [getattr(hook, "__qualname__", "") for hook in (rules.inspect, rules.arrange)]
-    return os.path.join(kept, listing_name(items, kind, " ".join((*rules.suffixes, *hooks))))
+    return os.path.join(kept, _listing_name(items, kind, " ".join((*rules.suffixes, *hooks))))
 
 
 def is_plain(path: str) -> bool:
@@ -145,7 +157,7 @@ def is_plain(path: str) -> bool:
     known = known_listings()
     if _is_glob(path):
         return True
-    return known.kept is not None and not known.refresh and has_kept(known.kept, [path], PLAIN)
+    return known.kept is not None and not known.refresh and _has_kept(known.kept, [path], PLAIN)
 
 
 def statuses(root: str, names: Sequence[str]) -> list[tuple[int, int]]:
@@ -334,3 +346,90 @@ def _nearest(path: str) -> str:
     if close:
         return f"in {folder.shown(parent)!r} there is {', '.join(map(repr, close))}: was that meant?"
     return f"the nearest folder that exists is {folder.shown(parent)!r}, with {len(names):,} entries"
+
+
+class _KeptHead(msgspec.Struct):
+    """The first line of a kept listing."""
+
+    seekable_listing: int
+    roots: list[tuple[str, int]]
+    """The folder and the number of files of each run of files."""
+
+
+def _listing_name(asked: Sequence[str], kind: str, rules: str) -> str:
+    """Return the name of the file that keeps the listing of a source.
+
+    Args:
+        asked: the items of the source.
+        kind: the kind of the source.
+        rules: a text that differs where the same items mean other files.
+    """
+    return (
+        f"{_start_of_name(asked, kind)}{xxhash.xxh3_64_hexdigest(rules.encode('utf-8', 'surrogatepass'))}.bin"
+    )
+
+
+def _has_kept(folder: str, asked: Sequence[str], kind: str) -> bool:
+    """Return True if the listing of a source is kept, by whatever rules."""
+    start = _start_of_name(asked, kind)
+    with contextlib.suppress(OSError):
+        return any(name.startswith(start) for name in os.listdir(folder))
+    return False
+
+
+def _start_of_name(asked: Sequence[str], kind: str) -> str:
+    text = json.dumps([*asked, kind])
+    return f"listing-{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}-"
+
+
+def _read_kept(path: str) -> list[tuple[Found, ListedFiles]] | None:
+    """Return the runs of files of a kept listing, with their sizes; None if there is none that is whole.
+
+    Args:
+        path: the file that keeps it.
+    """
+    try:
+        with open(path, "rb", opener=regular_only) as file:
+            digest, data = file.read(_DIGEST_BYTES), file.read()
+    except OSError:
+        return None
+    if digest != xxhash.xxh3_64_digest(data):
+        return None
+    line, _, rest = data.partition(b"\n")
+    head = msgspec.json.decode(line, type=_KeptHead)
+    if head.seekable_listing != _KEPT_VERSION:
+        return None
+    count = sum(some for _, some in head.roots)
+    sizes, identities = np.frombuffer(rest[: 2 * _WIDTH * count], "<i8").reshape(2, count)
+    names = rest[2 * _WIDTH * count :].decode("utf-8", "surrogateescape").split("\0")
+    found, at = [], 0
+    for root, some in head.roots:
+        own = slice(at, at + some)
+        files = ListedFiles.of(names[own], sizes[own], identities[own])
+        found.append((Found(root, tuple(files.names)), files))
+        at += some
+    return found
+
+
+def _write_kept(path: str, found: Sequence[Found], statuses: Sequence[Columns]) -> None:
+    """Keep a listing; if the folder cannot be written, nothing is kept and no error is raised.
+
+    Args:
+        path: the file that keeps it.
+        found: the files.
+        statuses: their sizes and identities, int64.
+    """
+    head = _KeptHead(_KEPT_VERSION, [(run.root, len(run.names)) for run in found])
+    columns = [np.concatenate([pair[number] for pair in statuses]).astype("<i8") for number in (0, 1)]
+    names = "\0".join(itertools.chain.from_iterable(run.names for run in found))
+    pieces = [
+        msgspec.json.encode(head) + b"\n",
+        *(column.tobytes() for column in columns),
+        names.encode("utf-8", "surrogateescape"),
+    ]
+    hasher = xxhash.xxh3_64()
+    for piece in pieces:
+        hasher.update(piece)
+    with contextlib.suppress(OSError):
+        make_private_folder(os.path.dirname(path))
+        write_atomically(path, [hasher.digest(), *pieces])

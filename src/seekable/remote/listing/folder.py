@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from seekable.errors import DataNotFound
 from seekable.remote.fetching.fetcher import fetcher
-from seekable.remote.listing.known import FolderListing, known_listings
-from seekable.remote.listing.listed_files import ListedFiles
+from seekable.remote.listing.known import FolderListing, ListedFiles, known_listings
 from seekable.remote.stores.store import identities_of
 from seekable.storage import addresses
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from seekable.remote.listing import folder
-from seekable.remote.listing.known import FolderListing, known_listings
-from seekable.remote.listing.listed_files import ListedFiles
+from seekable.remote.listing.known import FolderListing, ListedFiles, known_listings
 from seekable.storage.index_names import INDEX_FOLDER
 from seekable.storage.listing import MAGIC, RECURSIVE, matcher
 

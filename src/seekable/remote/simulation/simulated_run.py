@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.nodes.windowed import WindowedShuffle
-from seekable.remote.fetching.appetite import AHEAD_SECONDS, AT_ONCE, CPU_SECONDS, MOST_GAP_BYTES
-from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES, MOST_AHEAD_BYTES, gap_worth
+from seekable.remote.fetching.budget import (
+    AHEAD_SECONDS,
+    AT_ONCE,
+    CPU_SECONDS,
+    LEAST_AHEAD_BYTES,
+    MOST_AHEAD_BYTES,
+    MOST_GAP_BYTES,
+    gap_worth,
+)
 from seekable.remote.fetching.fetcher import MOST_BYTES
 from seekable.remote.object_bytes import BUDGETS, FIRST_ROWS, MOST_RANGES, chunk_rows, near_ranges
 from seekable.remote.simulation.clock import Network, Times, run_clock

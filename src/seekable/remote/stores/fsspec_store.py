@@ -18,9 +18,8 @@ from seekable.errors import (
     Unreachable,
     WrongType,
 )
-from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import redacted
-from seekable.remote.stores.store import Passing, Stat, Store, changed
+from seekable.remote.stores.store import Passing, Stat, Store, changed, in_thread
 from seekable.storage.addresses import SUFFIX_MARK, Address, shown
 
 if TYPE_CHECKING:

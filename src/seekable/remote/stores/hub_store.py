@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, final
 
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, SeekableError
 from seekable.remote.hub import hub, hub_error
-from seekable.remote.stores.blocking_calls import in_thread
-from seekable.remote.stores.store import Passing, Stat, Store, identity_of, plain_etag
+from seekable.remote.stores.store import Passing, Stat, Store, identity_of, in_thread, plain_etag
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable

@@ -11,9 +11,8 @@ from urllib.parse import unquote
 
 from seekable._optional import is_installed, optional
 from seekable.errors import AccessDenied, InvalidArgument
-from seekable.remote.stores.aws_files import has_aws_files
 from seekable.remote.stores.obstore_errors import redacted
-from seekable.remote.stores.options import CLIENT_NAMES
+from seekable.remote.stores.options import CLIENT_NAMES, has_aws_files
 from seekable.remote.url_keys import written
 from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 
 from seekable._optional import optional
 from seekable.errors import (
+    AccessDenied,
     DataNotFound,
     IndexStale,
     InvalidArgument,
     SeekableError,
     Unreachable,
 )
-from seekable.remote.stores.answers import is_between, is_page, page_refused, same_etag, without_markers
-from seekable.remote.stores.blocking_calls import in_thread
 from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
-from seekable.remote.stores.store import Passing, Stat, Store, changed
+from seekable.remote.stores.store import Passing, Stat, Store, changed, in_thread, plain_etag
 from seekable.remote.url_keys import key_of_path, path_of_key
 from seekable.storage.addresses import Address, shown
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
     obstore = optional("obstore", extra="remote")
 
-__all__ = ["ObstoreStore"]
+__all__ = ["ObstoreStore", "WholeUrls"]
 
 _T = TypeVar("_T")
 
@@ -51,6 +51,10 @@ _NO_LISTS: Final = ("405 Method Not Allowed", "501 ")
 """Statuses of web servers that list nothing."""
 _NO_WRITES: Final = (*_NO_LISTS, "not yet implemented by HttpStore")
 """Those of web servers that take nothing; conditional writes are never sent to them."""
+_MOST_CLIENTS: Final = 64
+"""The number of whole URLs whose clients stay open."""
+_PAGES: Final = ("text/html", "application/xhtml+xml")
+_PAGE_SUFFIXES: Final = (".html", ".htm", ".xhtml")
 
 
 @final
@@ -142,8 +146,8 @@ class ObstoreStore(Store):
     def _check_page(self, key: str, result: Any) -> None:
         """Refuse a web page in the place of a file of a web server."""
         kind = result.attributes.get("Content-Type") if self._mount.scheme in _WEB else None
-        if is_page(key, kind):
-            raise page_refused(self.shown(key), kind, self.credentials)
+        if _is_page(key, kind):
+            raise _page_refused(self.shown(key), kind, self.credentials)
 
     async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
         """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
@@ -188,7 +192,7 @@ class ObstoreStore(Store):
         async for raw in self._pages(folder, after):
             page = list(map(self._stat, raw))
             last = page[-1].key if page else last
-            yield without_markers([stat for stat in page if is_between(stat.key, after, before)])
+            yield _without_markers([stat for stat in page if _is_between(stat.key, after, before)])
             if before and self.lists_in_order and last >= before:
                 return
 
@@ -374,7 +378,7 @@ class ObstoreStore(Store):
             Passing: it has the same etag, and the answer another size: it was cut off.
         """
         found = self._stat(meta, key=key)
-        same = found.identity == pin.identity or same_etag(found.etag, pin.etag)
+        same = found.identity == pin.identity or _same_etag(found.etag, pin.etag)
         if not same:
             raise changed(self.shown(key), found, pin)
         if found.size != pin.size:
@@ -396,3 +400,121 @@ def _mode(replacing: Stat | Literal["any"] | None) -> Any:
         return "create" if replacing is None else "overwrite"
     condition = {"e_tag": replacing.etag, "version": replacing.version}
     return {name: value for name, value in condition.items() if value is not None}
+
+
+def _is_page(key: str, content_type: str | None) -> bool:
+    """Return True if the answer for a file is a web page, and the name of the file is not that of one.
+
+    Such a page asks for a log-in, or says that there is an error.
+
+    Example:
+        >>> _is_page("a.jsonl", "text/html; charset=utf-8"), _is_page("a.html", "text/html")
+        (True, False)
+    """
+    kind = str(content_type or "").lower()
+    return kind.startswith(_PAGES) and not key.lower().endswith(_PAGE_SUFFIXES)
+
+
+def _page_refused(shown: str, content_type: str | None, credentials: str) -> AccessDenied:
+    """Return the error for a web page in the place of a file.
+
+    Args:
+        shown: the address of the file, without secrets.
+        content_type: that of the answer.
+        credentials: a text for the kind of the credentials that were used.
+    """
+    return AccessDenied(
+        f"{shown} cannot be read: the server answers with a web page ({content_type}) in the place of the "
+        f"file, such as one that asks for a log-in (credentials: {credentials}); give the address of the "
+        f"file, or storage_options={{'headers': {{'Authorization': ...}}}}, or download the file"
+    )
+
+
+def _same_etag(one: str | None, other: str | None) -> bool:
+    """Return True if two etags are of one content, be they weak or without quotes."""
+    return bool(one and other) and plain_etag(str(one)) == plain_etag(str(other))
+
+
+def _is_between(key: str, after: str, before: str) -> bool:
+    """Return True if a key comes after one and before another; an empty one is no bound."""
+    return key > after and (not before or key < before)
+
+
+def _without_markers(page: Page) -> Page:
+    """Leave out empty objects that stand for a folder: the keys of the next objects begin with theirs."""
+    last = len(page) - 1
+    return [
+        stat
+        for at, stat in enumerate(page)
+        if stat.size or at == last or not page[at + 1].key.startswith(f"{stat.key}/")
+    ]
+
+
+@final
+class WholeUrls(Store):
+    """The files of one host.
+
+    A file whose URL has a query, or a path that obstore would send in another way than it is written, such as
+    one with an encoded slash, is read by a client that is made of the whole URL.
+    """
+
+    fork_safe = False
+
+    def __init__(self, others: ObstoreStore, whole: Callable[[str], ObstoreStore | None]) -> None:
+        """Take the store of most files, and a maker of the others.
+
+        Args:
+            others: the store of the files whose keys are enough.
+            whole: returns a new store for the key of a file that is read by its whole URL; else None.
+        """
+        self._others = others
+        self._whole = whole
+        self._open: OrderedDict[str, ObstoreStore] = OrderedDict()
+
+    @property
+    def credentials(self) -> str:
+        """The kind of the credentials, without their content."""
+        return next(iter(self._open.values()), self._others).credentials
+
+    @property
+    def has_answered(self) -> bool:
+        """True after the first answer to a request."""
+        return self._others.has_answered or any(store.has_answered for store in self._open.values())
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object for messages, without secrets."""
+        return self._others.shown(key)
+
+    async def stat(self, key: str) -> Stat:
+        """Return the size and the entity tag of an object."""
+        return await self._of(key).stat(key)
+
+    async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
+        """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
+        return await self._of(key).read(key, start, stop, pin=pin)
+
+    def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
+        """Yield the objects below a folder in pages: web servers raise InvalidArgument."""
+        return self._others.list(prefix, after=after, before=before)
+
+    async def list_folder(self, prefix: str) -> FolderListing:
+        """Return the objects directly below a folder: web servers raise InvalidArgument."""
+        return await self._others.list_folder(prefix)
+
+    async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
+        """Write a whole object and return its description; many web servers raise InvalidArgument."""
+        return await self._of(key).put(key, data, replacing=replacing)
+
+    async def delete(self, key: str) -> None:
+        """Delete an object; nothing happens if there is none."""
+        await self._of(key).delete(key)
+
+    def _of(self, key: str) -> ObstoreStore:
+        """Return the store of a file: the open one, or a new one."""
+        found = self._open.pop(key, None) or self._whole(key)
+        if found is None:
+            return self._others
+        self._open[key] = found
+        if len(self._open) > _MOST_CLIENTS:
+            self._open.popitem(last=False)
+        return found

@@ -1,23 +1,23 @@
-"""The options of a store: endpoint, credentials, timeouts; secrets leave the process by pipes alone."""
+"""The options of a store: endpoint, credentials, timeouts; no text and no pickle has a secret."""
 
 from __future__ import annotations
 
+import configparser
 import difflib
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, final
 
-from seekable._secrets import may_send_secrets
 from seekable.errors import InvalidArgument, WrongType
-from seekable.remote.stores.aws_files import profile_endpoint
 from seekable.storage.access import PUBLIC_OPTIONS
 from seekable.storage.addresses import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["StorageOptions", "checked_options"]
+__all__ = ["StorageOptions", "checked_options", "has_aws_files"]
 
 _S3: Final = frozenset(
     (
@@ -110,6 +110,13 @@ _CERTIFICATES: Final = frozenset({"root_certificate", "proxy_ca_certificate"})
 _FLAGS: Final = frozenset({"anonymous", "allow_http"})
 _NESTED: Final = frozenset({"config", "client_options", "client_kwargs"})
 
+_AWS_FILES: Final = {
+    "AWS_CONFIG_FILE": "~/.aws/config",
+    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
+}
+"""The variables that name the files of the AWS tools, and where these lie else."""
+_ENDPOINT_SETTING: Final = "endpoint_url"
+
 _ENDPOINTS: Final = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
@@ -121,8 +128,7 @@ _ENDPOINTS: Final = {
 class StorageOptions:
     """Options of one store, checked, under one name each.
 
-    Their text shows no secret. A pickle has secrets only on the way to a process of our own
-    (``seekable._secrets``).
+    Neither their text nor their pickle has a secret.
     """
 
     __slots__ = ("values",)
@@ -159,7 +165,7 @@ class StorageOptions:
                 found = _endpoint(name, os.environ[name])
             elif scheme == "s3":
                 found = _endpoint(
-                    "endpoint_url of the AWS profile", profile_endpoint(self.values.get("profile"))
+                    "endpoint_url of the AWS profile", _profile_endpoint(self.values.get("profile"))
                 )
         return str(found or "").rstrip("/")
 
@@ -192,9 +198,8 @@ class StorageOptions:
         return f"StorageOptions({', '.join(texts)})"
 
     def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], StorageOptions], tuple[Mapping[str, Any]]]:
-        """Pickle with the secrets on the way to a process of our own, otherwise without."""
-        options = self if may_send_secrets() else self.without_secrets()
-        return StorageOptions, (options.values,)
+        """Pickle without the secrets."""
+        return StorageOptions, (self.without_secrets().values,)
 
 
 def checked_options(
@@ -339,3 +344,54 @@ def _whole(name: str, value: object) -> int:
         message = f"storage_options[{name!r}] must be a whole number of at least 0 (got {value!r})"
         raise InvalidArgument(message)
     return int(found)
+
+
+def has_aws_files() -> bool:
+    """Return True if this user has files of the AWS tools."""
+    return any(os.path.isfile(path) for path in _aws_paths())
+
+
+def _profile_endpoint(profile: str | None) -> str:
+    """Return the endpoint of S3 that a profile sets; empty if it sets none, or none is to be used.
+
+    As for the AWS tools, that of its services counts before that of all services.
+
+    Args:
+        profile: the name of the profile; None for that of the environment, else ``default``.
+    """
+    if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
+        return ""
+    name = profile or os.environ.get("AWS_PROFILE") or "default"
+    for path in _aws_paths():
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        if found := _endpoint_in(path, name, status.st_mtime_ns, status.st_size):
+            return found
+    return ""
+
+
+def _aws_paths() -> list[str]:
+    return [os.path.expanduser(os.environ.get(name) or path) for name, path in _AWS_FILES.items()]
+
+
+@lru_cache(maxsize=16)
+def _endpoint_in(path: str, profile: str, _mtime_ns: int, _size: int) -> str:
+    """Return the endpoint that a file sets; the file is parsed again only if it was changed."""
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read(path, encoding="utf-8")
+    except (configparser.Error, OSError, UnicodeDecodeError):
+        return ""  # Its credentials are looked for by boto3, which says what is wrong.
+    for section in (f"profile {profile}", profile):
+        if not parser.has_section(section):
+            continue
+        services = parser.get(section, "services", fallback="")
+        own = parser.get(f"services {services}", "s3", fallback="") if services else ""
+        nested = dict(line.partition("=")[::2] for line in own.splitlines())
+        found = next((value for name, value in nested.items() if name.strip() == _ENDPOINT_SETTING), "")
+        found = found.strip() or parser.get(section, _ENDPOINT_SETTING, fallback="").strip()
+        if found:
+            return found
+    return ""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
 import xxhash
 
 from seekable.errors import IndexStale
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -25,11 +29,13 @@ __all__ = [
     "changed",
     "identities_of",
     "identity_of",
+    "in_thread",
     "plain_etag",
 ]
 
 _IDENTITY_MASK = (1 << 63) - 1
 _SECOND_NS = 10**9
+_T = TypeVar("_T")
 
 
 class Stat(NamedTuple):
@@ -111,6 +117,9 @@ class Store(Protocol):
 
     lists_in_order: bool = False
     """True if listings are sorted by the bytes of keys, and one that ends before a key fetches no more."""
+
+    lacks: str = ""
+    """Which secrets did not come to this process, and what to do; errors end with it."""
 
     @abstractmethod
     def shown(self, key: str) -> str:
@@ -214,3 +223,20 @@ def identity_of(etag: str | None, *, modified_ns: int, size: int) -> int:
     if etag and not etag.startswith("W/"):
         return xxhash.xxh3_64_intdigest(plain_etag(etag).encode()) & _IDENTITY_MASK
     return xxhash.xxh3_64_intdigest(f"{modified_ns // _SECOND_NS} {size}".encode()) & _IDENTITY_MASK
+
+
+async def in_thread(call: Callable[[], _T]) -> _T:
+    """Await a blocking call in a thread of its own, which does not delay the end of the process."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_T] = loop.create_future()
+
+    def run() -> None:
+        try:
+            outcome = partial(done.set_result, call())
+        except BaseException as error:  # noqa: BLE001 - the error belongs to the caller
+            outcome = partial(done.set_exception, error)
+        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits.
+            loop.call_soon_threadsafe(lambda: None if done.done() else outcome())
+
+    threading.Thread(target=run, name="seekable-store", daemon=True).start()
+    return await done
