@@ -80,7 +80,7 @@ class TablesPlan(ColumnarPlan):
         return self.tables.table(self.rows, self.dense)
 
     def batches(self) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]:
-        """Yield the record batches that the records lie in; see ``Tables.batches``."""
+        """Yield the record batches that the records lie in, of which none is copied."""
         return self.tables.batches(self.rows, self.dense)
 
     def origins(self) -> Origins:
