@@ -9,7 +9,7 @@ module that may need one names it once, beside its other imports::
         source = lazy("seekable.stream.source")
 
 and writes ``source.FromDataset(...)``. Type checkers read the first branch. For the rules of imports between
-modules (``tests/test_architecture.py``) a call of ``lazy`` is an import.
+modules (``tests/test_architecture.py``) a call of ``lazy`` or ``imported`` with a literal is an import.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from seekable.errors import MissingDependency
+
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["lazy"]
+__all__ = ["imported", "imported_module", "lazy"]
 
 
 class _LazyModule:
@@ -33,7 +35,7 @@ class _LazyModule:
     def __getattr__(self, attribute: str) -> Any:
         """Return an attribute of the imported module, as it is at the time of the call."""
         if self._module is None:
-            self._module = importlib.import_module(self._name)
+            self._module = imported_module(self._name)
         return getattr(self._module, attribute)
 
 
@@ -48,7 +50,8 @@ def lazy(name: str) -> Any:
         name: the absolute, dotted name of the module.
 
     Raises:
-        ImportError: on the first read of an attribute, if there is no such module.
+        ImportError: on the first read of an attribute, if there is no such module; of a module of seekable it
+            is a MissingDependency.
 
     Example:
         >>> colorsys = lazy("colorsys")
@@ -56,3 +59,38 @@ def lazy(name: str) -> Any:
         (0.6666666666666666, 1.0, 1)
     """
     return _LazyModule(name)
+
+
+def imported_module(name: str) -> ModuleType:
+    """Import a module, and return it.
+
+    Raises:
+        MissingDependency: it needs a part of seekable that is not installed; the message names the part.
+        ImportError: it cannot be imported for another reason.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        package, *below = (error.name or "").split(".")
+        if package != "seekable":
+            raise
+        part = ".".join([package, *below[: 2 if below[:1] == ["formats"] else 1]])
+        message = (
+            f"this needs {part}, which is not installed, though it is a part of seekable: "
+            f"pip install --force-reinstall seekable"
+        )
+        raise MissingDependency(message) from error
+
+
+def imported(home: str) -> Any:
+    """Return what ``module:name`` names; the module is imported.
+
+    Raises:
+        MissingDependency: it needs a part of seekable that is not installed; the message names the part.
+
+    Example:
+        >>> imported("colorsys:rgb_to_hsv")(0, 0, 1)
+        (0.6666666666666666, 1.0, 1)
+    """
+    module, _, name = home.partition(":")
+    return getattr(imported_module(module), name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from seekable._lazy import imported
 
 if TYPE_CHECKING:
     from seekable.formats.contract import Format
@@ -33,6 +34,6 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         message = f"module 'seekable.formats' has no attribute {name!r}"
         raise AttributeError(message)
-    value: object = getattr(importlib.import_module(f"seekable.formats.{_HOMES[name]}"), name)
+    value: object = imported(f"seekable.formats.{_HOMES[name]}:{name}")
     globals()[name] = value
     return value

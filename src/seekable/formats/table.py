@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from seekable.errors import InvalidArgument, WrongType
+from seekable._lazy import imported, imported_module
+from seekable.errors import InvalidArgument, MissingDependency, WrongType
 from seekable.formats.file_format import FileFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["NODE_HOMES", "WRITERS", "format_to_write", "plugged", "writer"]
+    from seekable.index.scanner import OtherIndex
+
+__all__ = ["NODE_HOMES", "WRITERS", "FindIndex", "format_to_write", "index_finders", "plugged", "writer"]
+
+
+class FindIndex(Protocol):
+    """Finds the index that another tool keeps of the files below a folder."""
+
+    def __call__(self, folder: str, names: Sequence[str], named: str, /) -> OtherIndex | None:
+        """Return the index; None if there is none.
+
+        Args:
+            folder: the folder.
+            names: the files that are to be indexed, by their paths relative to the folder.
+            named: the path of an index that the user named; empty for none.
+        """
+
 
 WRITERS = MappingProxyType(
     {
@@ -40,6 +57,18 @@ NODE_HOMES = MappingProxyType(
 )
 """The class of each kind of node that a subject brings, ``module:name``."""
 
+_INDEX_FINDERS = MappingProxyType(
+    {
+        "jsonl": (
+            "seekable.formats.shar.idxpack:pack_over",
+            "seekable.formats.lines.forager:index_over",
+            "seekable.formats.shar.lhotse_index:indexes_over",
+        )
+    }
+)
+"""By the name of a format, the `FindIndex` of each other tool with indexes of its files, ``module:name``, in
+order of trust."""
+
 _HOMES = MappingProxyType({"packing": "seekable.packing.methods"})
 """By the name of a subject, the module with the code of methods that the core only names."""
 
@@ -47,11 +76,14 @@ _HOMES = MappingProxyType({"packing": "seekable.packing.methods"})
 def plugged(subject: str) -> Any:
     """Return the module with the code of methods of the core, ``packing`` for instance; it is imported now.
 
+    Raises:
+        MissingDependency: it is not installed.
+
     Example:
         >>> plugged("packing").pack.__name__
         'pack'
     """
-    return importlib.import_module(_HOMES[subject])
+    return imported_module(_HOMES[subject])
 
 
 def writer(name: str) -> Callable[..., FileFormat]:
@@ -59,6 +91,7 @@ def writer(name: str) -> Callable[..., FileFormat]:
 
     Raises:
         InvalidArgument: there is no such format.
+        MissingDependency: the subject that writes it is not installed.
 
     Example:
         >>> writer("jsonl")(compression="gz").suffix
@@ -67,8 +100,19 @@ def writer(name: str) -> Callable[..., FileFormat]:
     if name not in WRITERS:
         message = f"format must be one of {', '.join(map(repr, WRITERS))}, or a FileFormat (got {name!r})"
         raise InvalidArgument(message)
-    module, _, function = WRITERS[name].partition(":")
-    found: Callable[..., FileFormat] = getattr(importlib.import_module(module), function)
+    found: Callable[..., FileFormat] = imported(WRITERS[name])
+    return found
+
+
+def index_finders(name: str) -> list[FindIndex]:
+    """Return what finds indexes of other tools over files of a format, in order of trust.
+
+    The tools of subjects that are not installed are left out: without an index a file is scanned.
+    """
+    found: list[FindIndex] = []
+    for home in _INDEX_FINDERS.get(name, ()):
+        with suppress(MissingDependency):
+            found.append(imported(home))
     return found
 
 

@@ -10,8 +10,9 @@ Names are loaded when they are first used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from seekable._lazy import imported
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.directory.problem import Problem
@@ -195,7 +196,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         message = f"module 'seekable.kaldi' has no attribute {name!r}"
         raise AttributeError(message)
-    value: object = getattr(importlib.import_module(f"seekable.formats.kaldi.{_HOMES[name]}"), name)
+    value: object = imported(f"seekable.formats.kaldi.{_HOMES[name]}:{name}")
     globals()[name] = value
     return value
 
