@@ -15,14 +15,16 @@ modules (``tests/test_architecture.py``) a call of ``lazy`` or ``imported`` with
 from __future__ import annotations
 
 import importlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import MissingDependency
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
-__all__ = ["imported", "imported_module", "lazy"]
+__all__ = ["imported", "imported_module", "lazy", "missing_part_named"]
 
 
 class _LazyModule:
@@ -68,8 +70,19 @@ def imported_module(name: str) -> ModuleType:
         MissingDependency: it needs a part of seekable that is not installed; the message names the part.
         ImportError: it cannot be imported for another reason.
     """
-    try:
+    with missing_part_named():
         return importlib.import_module(name)
+
+
+@contextmanager
+def missing_part_named() -> Iterator[None]:
+    """Turn the error for a module of seekable that is not there into one that names its part.
+
+    Raises:
+        MissingDependency: it needs a part of seekable that is not installed.
+    """
+    try:
+        yield
     except ModuleNotFoundError as error:
         package, *below = (error.name or "").split(".")
         if package != "seekable":
