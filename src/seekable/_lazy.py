@@ -15,16 +15,17 @@ modules (``tests/test_architecture.py``) a call of ``lazy`` or ``imported`` with
 from __future__ import annotations
 
 import importlib
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import MissingDependency
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
-__all__ = ["imported", "imported_module", "lazy", "missing_part_named"]
+__all__ = ["imported", "imported_module", "lazy", "missing_part_named", "public_names"]
 
 
 class _LazyModule:
@@ -107,3 +108,23 @@ def imported(home: str) -> Any:
     """
     module, _, name = home.partition(":")
     return getattr(imported_module(module), name)
+
+
+def public_names(package: str, homes: Mapping[str, str], *, below: str) -> Callable[[str], object]:
+    """Return the ``__getattr__`` of a package, which loads each public name from the module that defines it.
+
+    Args:
+        package: the name of the package.
+        homes: by public name, the module that defines it.
+        below: the package that has these modules.
+    """
+
+    def load(name: str) -> object:
+        if name not in homes:
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        value: object = imported(f"{below}.{homes[name]}:{name}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable._lazy import imported
+from seekable._lazy import public_names
 
 if TYPE_CHECKING:
     from seekable.formats.contract import Format
@@ -28,12 +28,4 @@ _HOMES = {
 }
 """The module of each public name, below ``seekable.formats``."""
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name from the module that defines it."""
-    if name not in _HOMES:
-        message = f"module 'seekable.formats' has no attribute {name!r}"
-        raise AttributeError(message)
-    value: object = imported(f"seekable.formats.{_HOMES[name]}:{name}")
-    globals()[name] = value
-    return value
+__getattr__ = public_names(__name__, _HOMES, below=__name__)
