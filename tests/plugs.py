@@ -56,6 +56,13 @@ class Hiding:
         return any(name == part or name.startswith(f"{part}.") for part in self._parts)
 
 
+def pytest_configure() -> None:
+    """Hide all subjects from the tests of this process, of which this module is a plugin (SEEKABLE_ALONE)."""
+    hiding = Hiding()
+    sys.meta_path.insert(0, hiding)
+    hiding.hide({*HIDDEN} - STILL)
+
+
 def parts_of(subject: str) -> tuple[str, ...]:
     """Return the packages that are a subject: of Kaldi there are two."""
     below = f"seekable.formats.{subject}"
