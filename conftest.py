@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-# The pages of the docs use the cluster of the tests; `make budget` measures.
+# The pages of the docs use the cluster of the tests; `make budget` measures; test_plugs.py hides subjects.
 pytest_plugins = ["tests.integrations.ray_fixtures"]
 if "SEEKABLE_SECONDS" in os.environ:
     pytest_plugins.append("tests.seconds")
+if "SEEKABLE_ALONE" in os.environ:
+    pytest_plugins.append("tests.plugs")
 
 # Modules beside the tests, and the suites for users, assert as tests do: values are printed, also under `-O`.
 pytest.register_assert_rewrite("tests", "seekable.testing")

@@ -25,8 +25,8 @@ EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
 # Modules that are lists of public names, each loaded when it is used: they name every room, and use none.
 LISTS_OF_NAMES = frozenset({PACKAGE, f"{PACKAGE}.formats"})
 
-# Functions whose first argument is the name of a module to import.
-IMPORTERS = frozenset({"__import__", "import_module", "lazy"})
+# Functions whose first argument is the name of a module to import, or ``module:name``.
+IMPORTERS = frozenset({"__import__", "import_module", "imported", "imported_module", "lazy"})
 
 # What `pip install seekable` does not bring: may be imported inside any function.
 OPTIONAL = frozenset(
@@ -167,7 +167,9 @@ def _targets(module: Module, node: ast.AST) -> list[str]:
         return [f"{base}.{alias.name}" for alias in node.names]
     if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in IMPORTERS:
         return [
-            arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+            arg.value.replace(":", ".")
+            for arg in node.args[:1]
+            if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
         ]
     return []
 
@@ -463,6 +465,18 @@ BAD: list[tuple[str, Rule, str, str]] = [
         complain_of_hidden_imports,
         "dataset.node",
         "import importlib\ndef f():\n    return importlib.import_module('seekable.loader')",
+    ),
+    (
+        "hidden behind a home",
+        complain_of_hidden_imports,
+        "dataset.node",
+        "from seekable._lazy import imported\ndef f():\n    return imported('seekable.loader.loader:Loader')",
+    ),
+    (
+        "upwards, by a home outside the tables",
+        complain_of_flow,
+        "index.build",
+        "from seekable._lazy import imported\nTar = imported('seekable.formats.tar.options:Tar')",
     ),
     (
         "on demand, but in another module",

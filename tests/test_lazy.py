@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seekable._lazy import lazy
+from seekable._lazy import imported, lazy
+from seekable.errors import MissingDependency
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,5 +63,20 @@ def test_threads_that_come_together_import_once(module: str) -> None:
 def test_what_is_missing_is_named(module: str) -> None:
     with pytest.raises(AttributeError, match="no_such_thing"):
         _ = lazy(module).no_such_thing
-    with pytest.raises(ModuleNotFoundError, match=r"seekable\.no_such_module"):
-        _ = lazy("seekable.no_such_module").value
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        _ = lazy("no_such_package.module").value
+
+
+@pytest.mark.parametrize(
+    ("module", "part"),
+    [
+        ("seekable.no_such_room.module", "seekable.no_such_room"),
+        ("seekable.formats.no_such_subject.module", "seekable.formats.no_such_subject"),
+    ],
+)
+def test_a_part_of_seekable_that_is_not_installed_is_named(module: str, part: str) -> None:
+    message = f"needs {part}, which is not installed"
+    with pytest.raises(MissingDependency, match=message):
+        _ = lazy(module).value
+    with pytest.raises(MissingDependency, match=message):
+        imported(f"{module}:value")

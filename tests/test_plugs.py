@@ -1,55 +1,106 @@
-"""The core without a subject that plugs into it: its own work goes on, and what is lacking is named."""
+"""The package without its subjects: the core does its work, each format opens by itself, what lacks is named.
+
+The checks are in tests/plugs.py, which runs in an interpreter of its own.
+"""
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-WITHOUT_STORES = """
-import sys
-
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.startswith("seekable.remote"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Hidden())
+import numpy as np
+import pytest
+from tests.format_cases import CASES, source_of
+from tests.plugs import ASKED, FORMATS, HIDDEN, OF_THE_CORE
 
 import seekable as sk
+from seekable import kaldi
 
-folder = sys.argv[1]
-ds = sk.from_sequence([{"id": row} for row in range(20)])
-ds.write_jsonl(f"{folder}/lines", rows_per_file=7)
-ds = sk.open(f"{folder}/lines", key="id").shuffle(seed=1)
-assert ds.explain()
-loader = sk.Loader(ds, batch_size=4)
-first = next(iter(loader))
-sk.save_state(f"{folder}/states", loader)
-resumed = sk.Loader(ds, batch_size=4)
-assert sk.load_state(f"{folder}/states", resumed)
-assert len(list(resumed)) == 4
-ds.save(f"{folder}/pipeline.json")
-assert list(sk.load_dataset(f"{folder}/pipeline.json")) == list(ds)
+ROOT = Path(__file__).resolve().parent.parent
 
-def lacking(call):
-    try:
-        call()
-    except sk.errors.MissingDependency as error:
-        return "seekable.remote, which is not installed" in str(error)
+STILL_BARE = {"tables: parquet", "tables: arrow", "tar: tar"}
+"""What is asked for through ``_imported`` of formats/registry.py, which has Python's own error. What passes
+is taken off this list: else its case fails."""
 
-assert lacking(lambda: sk.open("s3://bucket/a.jsonl"))
-assert lacking(lambda: sk.open("hf:me/web:train"))
-assert lacking(lambda: ds.write_jsonl("s3://bucket/lines"))
-assert not any(name.startswith("seekable.remote") for name in sys.modules)
-"""
+OF_SUBJECTS = (
+    "order/packing",
+    "index/test_readonly.py",
+    "nodes/test_megatron_blend.py",
+    "nodes/test_pack.py",
+    "nodes/test_packing_columns.py",
+    "nodes/test_row_lengths.py",
+    "nodes/test_table_plan.py",
+    "nodes/test_windows_of_tokens.py",
+    "stream/test_write_shar.py",
+    "loader/test_varlen_of_packed.py",
+)
+"""What lies among the tests of the core and is about a subject."""
+
+CASES_OF_SUBJECTS = ()
+"""Cases in other files that use a subject."""
+
+NAMES = [
+    *OF_THE_CORE,
+    *(f"{subject}: {name}" for subject, asking in ASKED.items() for name in asking),
+    *(f"open {name}" for names in FORMATS.values() for name in names),
+]
 
 
-def test_local_data_needs_no_code_of_stores(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_STORES, tmp_path], capture_output=True, text=True, check=False
-    )
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What goes wrong in each check."""
+    folder = tmp_path_factory.mktemp("plugs")
+    asked = {}
+    for name in ("jsonl", *itertools.chain(*FORMATS.values())):
+        below = folder / "inputs" / name
+        below.mkdir(parents=True)
+        if name in FORMATS["kaldi"]:
+            asked[name] = f"{name}:{below}/a.{name}"
+            with kaldi.Writer(f"ark,scp:{below}/a.ark,{below}/a.scp", "matrix") as writer:
+                for row in range(3):
+                    writer.write(str(row), np.full((2, 2), row, np.float32))
+        else:
+            CASES[name].write(below)
+            asked[name] = source_of(CASES[name].asked, str(below))
+    (folder / "asked.json").write_text(json.dumps(asked))
+    sk.open(asked["tokens"]).pack(4, seed=1).save(folder / "packed.json")
+    command = [sys.executable, "-m", "tests.plugs", str(folder)]
+    environment = {**os.environ, "SEEKABLE_INDEX_DIR": str(folder / "indexes")}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    checked: dict[str, str] = json.loads(done.stdout)
+    return checked
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_but_the_hidden_subject_is_lacking(found: dict[str, str], name: str) -> None:
+    if name in STILL_BARE:
+        assert (
+            found[name]
+            .rstrip()
+            .rpartition("\n")[2]
+            .startswith("ModuleNotFoundError: No module named 'seekable.")
+        )
+    else:
+        assert found[name] == ""
+
+
+@pytest.mark.exhaustive
+def test_the_core_passes_its_own_tests_without_subjects() -> None:
+    rooms = ("order", "state", "storage", "index", "nodes", "stream", "loader")
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not frameworks and not exhaustive"]
+    command += [f"tests/{room}" for room in rooms] + [f"--ignore=tests/{path}" for path in OF_SUBJECTS]
+    command += [f"--deselect=tests/{case}" for case in CASES_OF_SUBJECTS]
+    environment = {name: value for name, value in os.environ.items() if name != "SEEKABLE_TESTS"}
+    environment["SEEKABLE_ALONE"] = "1"
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_check_has_a_case(found: dict[str, str]) -> None:
+    assert [*found] == NAMES
+    assert {*ASKED} == {*HIDDEN}

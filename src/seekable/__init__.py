@@ -10,10 +10,10 @@ Names are loaded when they are first used, so that ``seekable --help`` does not 
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING
 
+from seekable._lazy import imported, imported_module
 from seekable._version import __version__
 
 if TYPE_CHECKING:
@@ -215,11 +215,11 @@ _PACKAGES = frozenset({"errors", "formats", "kaldi", "testing"})
 def __getattr__(name: str) -> object:
     """Load a public name from the module that defines it."""
     if name in _PACKAGES:
-        return importlib.import_module(f"seekable.{name}")
+        return imported_module(f"seekable.{name}")
     if name not in __all__:
         message = f"module 'seekable' has no attribute {name!r}"
         raise AttributeError(message)
-    value: object = getattr(importlib.import_module(f"seekable.{_HOMES.get(name, 'errors')}"), name)
+    value: object = imported(f"seekable.{_HOMES.get(name, 'errors')}:{name}")
     globals()[name] = value
     return value
 

@@ -9,18 +9,23 @@ module that may need one names it once, beside its other imports::
         source = lazy("seekable.stream.source")
 
 and writes ``source.FromDataset(...)``. Type checkers read the first branch. For the rules of imports between
-modules (``tests/test_architecture.py``) a call of ``lazy`` is an import.
+modules (``tests/test_architecture.py``) a call of ``lazy`` or ``imported`` with a literal is an import.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from seekable.errors import MissingDependency
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
-__all__ = ["lazy"]
+__all__ = ["imported", "imported_module", "lazy", "missing_part_named", "public_names"]
 
 
 class _LazyModule:
@@ -33,7 +38,7 @@ class _LazyModule:
     def __getattr__(self, attribute: str) -> Any:
         """Return an attribute of the imported module, as it is at the time of the call."""
         if self._module is None:
-            self._module = importlib.import_module(self._name)
+            self._module = imported_module(self._name)
         return getattr(self._module, attribute)
 
 
@@ -48,7 +53,8 @@ def lazy(name: str) -> Any:
         name: the absolute, dotted name of the module.
 
     Raises:
-        ImportError: on the first read of an attribute, if there is no such module.
+        ImportError: on the first read of an attribute, if there is no such module; of a module of seekable it
+            is a MissingDependency.
 
     Example:
         >>> colorsys = lazy("colorsys")
@@ -56,3 +62,69 @@ def lazy(name: str) -> Any:
         (0.6666666666666666, 1.0, 1)
     """
     return _LazyModule(name)
+
+
+def imported_module(name: str) -> ModuleType:
+    """Import a module, and return it.
+
+    Raises:
+        MissingDependency: it needs a part of seekable that is not installed; the message names the part.
+        ImportError: it cannot be imported for another reason.
+    """
+    with missing_part_named():
+        return importlib.import_module(name)
+
+
+@contextmanager
+def missing_part_named() -> Iterator[None]:
+    """Turn the error for a module of seekable that is not there into one that names its part.
+
+    Raises:
+        MissingDependency: it needs a part of seekable that is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package, *below = (error.name or "").split(".")
+        if package != "seekable":
+            raise
+        part = ".".join([package, *below[: 2 if below[:1] == ["formats"] else 1]])
+        message = (
+            f"this needs {part}, which is not installed, though it is a part of seekable: "
+            f"pip install --force-reinstall seekable"
+        )
+        raise MissingDependency(message) from error
+
+
+def imported(home: str) -> Any:
+    """Return what ``module:name`` names; the module is imported.
+
+    Raises:
+        MissingDependency: it needs a part of seekable that is not installed; the message names the part.
+
+    Example:
+        >>> imported("colorsys:rgb_to_hsv")(0, 0, 1)
+        (0.6666666666666666, 1.0, 1)
+    """
+    module, _, name = home.partition(":")
+    return getattr(imported_module(module), name)
+
+
+def public_names(package: str, homes: Mapping[str, str], *, below: str) -> Callable[[str], object]:
+    """Return the ``__getattr__`` of a package, which loads each public name from the module that defines it.
+
+    Args:
+        package: the name of the package.
+        homes: by public name, the module that defines it.
+        below: the package that has these modules.
+    """
+
+    def load(name: str) -> object:
+        if name not in homes:
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        value: object = imported(f"{below}.{homes[name]}:{name}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load

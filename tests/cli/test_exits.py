@@ -6,9 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 from tests.cli.command import Corpus, built_command, documents, run, run_fork, run_process
 from tests.thrift import sample
 
+from seekable.cli.exits import errors_told
 from seekable.cli.main import app
 from seekable.cli.option_names import in_options
 
@@ -129,3 +131,11 @@ def test_messages_name_the_options_of_the_command_that_runs() -> None:
     assert found == "replace it with --overwrite; check_code=False, --index-dir or other= (x.overwrite=True)"
     assert "overwrite=True" in in_options(message, command, ["info", "export"])
     assert in_options("a=1 index_dir=x", command, ["info"]) == "a=1 index_dir=x"
+
+
+def test_a_part_of_seekable_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = ModuleNotFoundError("No module named 'seekable.viewer'", name="seekable.viewer")
+    with pytest.raises(typer.Exit) as raised, errors_told(["view"], built_command(app)):
+        raise missing
+    assert raised.value.exit_code == 1
+    assert "needs seekable.viewer, which is not installed" in capsys.readouterr().err

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from seekable._lazy import imported_module
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -91,4 +91,4 @@ def _of_function(name: str) -> Executor:
 
 def _integration(name: str) -> Any:
     """Import one integration, because each needs a package of its own."""
-    return importlib.import_module(f"seekable.integrations.{name}")
+    return imported_module(f"seekable.integrations.{name}")

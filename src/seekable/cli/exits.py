@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from seekable._lazy import missing_part_named
 from seekable.cli.option_names import in_options
 from seekable.errors import (
     CorruptRecord,
@@ -65,7 +66,8 @@ def errors_told(arguments: Sequence[str], command: Any) -> Iterator[None]:
         command: the command with its subcommands, as typer makes it.
     """
     try:
-        yield
+        with missing_part_named():
+            yield
         sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()

@@ -5,8 +5,9 @@ The code of the formats lies in the folders of the subjects.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from seekable._lazy import public_names
 
 if TYPE_CHECKING:
     from seekable.formats.contract import Card, Claim, Format, Reading
@@ -59,12 +60,4 @@ _HOMES = {
 }
 """The module of each public name, below ``seekable``."""
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name from the module that defines it."""
-    if name not in _HOMES:
-        message = f"module 'seekable.formats' has no attribute {name!r}"
-        raise AttributeError(message)
-    value: object = getattr(importlib.import_module(f"seekable.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = public_names(__name__, _HOMES, below="seekable")

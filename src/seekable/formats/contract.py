@@ -130,6 +130,9 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[tuple[str, str], ...] = ()
     """The kinds of nodes that it brings, each with its class, ``module:class``."""
 
+    indexes: tuple[str, ...] = ()
+    """What finds indexes of other tools over its files, ``module:function`` each, in order of trust."""
+
     writer: str = ""
     """The function that makes what writes the format, ``module:function``; empty if none does."""
 

@@ -6,21 +6,22 @@ other packages have their cards at their classes, which entry points of the grou
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
 
-from seekable._lazy import lazy
+from seekable._lazy import imported, imported_module, lazy
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
 from seekable.formats.contract import Card
 from seekable.storage.compression import uncompressed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from seekable.formats import file_format, plugins
     from seekable.formats.contract import Format
     from seekable.formats.file_format import FileFormat
+    from seekable.index.scanner import OtherIndex
 else:
     file_format = lazy("seekable.formats.file_format")
     plugins = lazy("seekable.formats.plugins")
@@ -30,13 +31,14 @@ __all__ = [
     "NAMES",
     "NODE_HOMES",
     "SUFFIXES",
+    "FindIndex",
     "card_by_suffix",
     "card_named",
     "cards_at",
     "format_class",
     "format_named",
     "format_to_write",
-    "imported",
+    "index_finders",
     "node_home",
     "plugged",
     "plugged_card",
@@ -46,6 +48,8 @@ __all__ = [
 CARDS = (
     Card(name="jsonl", home="seekable.formats.lines.jsonl:Jsonl", suffixes=(".jsonl", ".ndjson", ".json"),
          compressible=True, marks=("file_location.txt",),
+         indexes=("seekable.formats.shar.idxpack:pack_over", "seekable.formats.lines.forager:index_over",
+                  "seekable.formats.shar.lhotse_index:indexes_over"),
          writer="seekable.formats.lines.jsonl_writer:json_lines"),
     Card(name="text", home="seekable.formats.lines.text:Text", suffixes=(".txt",), compressible=True,
          specs=("txt",)),
@@ -179,7 +183,7 @@ def format_class(card: Card) -> type[Format]:
     Raises:
         MissingDependency: it cannot be imported.
     """
-    found: type[Format] = imported(card.home, f"data of the format {card.name!r}")
+    found: type[Format] = imported(card.home)
     return found
 
 
@@ -202,37 +206,13 @@ def plugged(subject: str) -> Any:
     """Return the module with the code of methods of the core, ``packing`` for instance; it is imported now.
 
     Raises:
-        MissingDependency: it cannot be imported.
+        MissingDependency: it is not installed.
 
     Example:
         >>> plugged("packing").pack.__name__
         'pack'
     """
-    return imported(plugged_card(subject).home, f"what {subject!r} does")
-
-
-def imported(home: str, what: str) -> Any:
-    """Return what a card names, a module or an attribute of one.
-
-    Args:
-        home: its place, ``module`` or ``module:attribute``.
-        what: whose code it is, for the message.
-
-    Raises:
-        MissingDependency: the module is not there, or a module that it needs.
-    """
-    module, _, attribute = home.partition(":")
-    try:
-        found = importlib.import_module(module)
-    except MissingDependency:
-        raise
-    except ImportError as error:
-        message = (
-            f"{what} is read by {module}, which cannot be imported here ({error}): install seekable whole, "
-            f"in the version that wrote it or a newer one"
-        )
-        raise MissingDependency(message) from error
-    return getattr(found, attribute) if attribute else found
+    return imported_module(plugged_card(subject).home)
 
 
 def writer(name: str) -> Callable[..., FileFormat]:
@@ -240,6 +220,7 @@ def writer(name: str) -> Callable[..., FileFormat]:
 
     Raises:
         InvalidArgument: there is no such format.
+        MissingDependency: the subject that writes it is not installed.
 
     Example:
         >>> writer("jsonl")(compression="gz").suffix
@@ -248,7 +229,32 @@ def writer(name: str) -> Callable[..., FileFormat]:
     if name not in _WRITERS:
         message = f"format must be one of {', '.join(map(repr, _WRITERS))}, or a FileFormat (got {name!r})"
         raise InvalidArgument(message)
-    found: Callable[..., FileFormat] = imported(_WRITERS[name], f"data of the format {name!r}")
+    found: Callable[..., FileFormat] = imported(_WRITERS[name])
+    return found
+
+
+class FindIndex(Protocol):
+    """Finds the index that another tool keeps of the files below a folder."""
+
+    def __call__(self, folder: str, names: Sequence[str], named: str, /) -> OtherIndex | None:
+        """Return the index; None if there is none.
+
+        Args:
+            folder: the folder.
+            names: the files that are to be indexed, by their paths relative to the folder.
+            named: the path of an index that the user named; empty for none.
+        """
+
+
+def index_finders(name: str) -> list[FindIndex]:
+    """Return what finds indexes of other tools over files of a format, in order of trust.
+
+    The tools of subjects that are not installed are left out: without an index a file is scanned.
+    """
+    found: list[FindIndex] = []
+    for home in card_named(name).indexes:
+        with suppress(MissingDependency):
+            found.append(imported(home))
     return found
 
 

@@ -10,8 +10,9 @@ Names are loaded when they are first used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from seekable._lazy import public_names
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.directory.problem import Problem
@@ -189,15 +190,7 @@ _HOMES = {
 }
 """The module of each public name, below ``seekable.formats.kaldi``."""
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name from the module that defines it."""
-    if name not in _HOMES:
-        message = f"module 'seekable.kaldi' has no attribute {name!r}"
-        raise AttributeError(message)
-    value: object = getattr(importlib.import_module(f"seekable.formats.kaldi.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = public_names(__name__, _HOMES, below="seekable.formats.kaldi")
 
 
 def __dir__() -> list[str]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from seekable._typing import Int64s
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
@@ -134,6 +137,13 @@ class ColumnarPlan(Plan):
     @abstractmethod
     def table(self) -> Any:
         """Return the records as a ``pyarrow.RecordBatch``, in the requested order."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[tuple[NDArray[np.intp], Any, Int64s]]:
+        """Yield the record batches that the records lie in, whichever is cheapest to read.
+
+        Each comes between the indices of those of its rows in the plan, and their numbers in the batch.
+        """
 
 
 class SlicedPlan(Plan):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seekable._lazy import imported
 from seekable.errors import CorruptState
-from seekable.formats.table import NODE_HOMES, imported, node_home
+from seekable.formats.table import NODE_HOMES, node_home
 from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
@@ -76,5 +77,5 @@ def node_class(kind: str) -> type[Node]:
             f"package that is installed"
         )
         raise CorruptState(message)
-    found: type[Node] = imported(home, f"a node of the kind {kind!r}")
+    found: type[Node] = imported(home)
     return found

@@ -7,10 +7,9 @@ a subject of its own and is loaded at the first such path. The core knows the pr
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from seekable.errors import MissingDependency
+from seekable._lazy import imported
 
 if TYPE_CHECKING:
     import os
@@ -544,15 +543,7 @@ def far() -> Far:
     Raises:
         MissingDependency: it is not installed.
     """
-    module, _, name = _HOME.partition(":")
-    try:
-        found: Far = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        message = (
-            f"data in stores and on the Hub is read by {module.rpartition('.')[0]}, which is not installed "
-            f"({error}): pip install 'seekable[remote]'"
-        )
-        raise MissingDependency(message) from error
+    found: Far = imported(_HOME)
     return found
 
 

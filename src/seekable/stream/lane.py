@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import msgspec
 
-from seekable.errors import CorruptState
+from seekable.errors import BadToken, CorruptState
 from seekable.stream.buffer import TokenBuffer, replayed
-from seekable.stream.distinct import is_own, with_distinct_tokens
 from seekable.stream.rebuild import rebuilt
 from seekable.stream.runs import END, RunLength
 from seekable.stream.token import all_as_json
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
     from seekable.stream.token import Token
 
 __all__ = ["LaneIterator", "StageDelta", "StageState", "apply_deltas"]
+
+_REMEMBERED = 8192
+"""The tokens of a lane that are compared with the next one, or twice as many: about 1 MB. All tokens of a
+stream without end would fill the memory."""
 
 
 @dataclass(slots=True)
@@ -154,7 +157,7 @@ class LaneIterator:
     def has_runs(self) -> bool:
         """True if the items of the stage can be taken in runs; those of the user's own stages are checked."""
         iter(self)
-        return self._runs is not None and not is_own(self.stage)
+        return self._runs is not None and not _is_own(self.stage)
 
     def in_runs(self, runs: Runs) -> Iterator[tuple[Token, Any]]:
         """Return the iterator over the items of runs; the stage above may take the runs themselves."""
@@ -235,8 +238,8 @@ class LaneIterator:
     def __iter__(self) -> Iterator[tuple[Token, Any]]:
         if self._iterator is None:
             items = self.stage.items(self)
-            own = is_own(self.stage)
-            self._iterator = with_distinct_tokens(items, self.stage, self.number) if own else items
+            own = _is_own(self.stage)
+            self._iterator = _with_distinct_tokens(items, self.stage, self.number) if own else items
         return self._iterator
 
     def settle(self) -> None:
@@ -294,3 +297,40 @@ def _copied(values: dict[str, Any]) -> dict[str, Any]:
         key: copy.deepcopy(value) if isinstance(value, list | dict) else value
         for key, value in values.items()
     }
+
+
+def _is_own(stage: Stage) -> bool:
+    """Return True if a stage is the user's own, and not one of the library."""
+    return type(stage).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
+def _with_distinct_tokens(
+    pairs: Iterator[tuple[Token, Any]], stage: Stage, lane: int
+) -> Iterator[tuple[Token, Any]]:
+    """Yield the items of a stage in one lane, each after its token.
+
+    An item that waits is saved as its token, so a token of two items would give the wrong one after a resume.
+
+    Raises:
+        BadToken: one of the last items had the same token, or the token cannot be compared.
+    """
+    recent: set[Token] = set()
+    older: set[Token] = set()
+    for pair in pairs:
+        token = pair[0]
+        try:
+            is_known = token in recent or token in older
+        except TypeError:
+            message = f"a token is an int, a string, or a tuple of tokens (got {token!r:.100} of {stage!r})"
+            raise BadToken(message) from None
+        if is_known:
+            message = (
+                f"{stage!r} gave two items the token {token!r:.100} in lane {lane}: a resume would take the "
+                f"one for the other. Give each item a token of its own, such as (token, 0) and (token, 1) "
+                f"where two items are made of one, and say in origins() which input item it names"
+            )
+            raise BadToken(message)
+        if len(recent) == _REMEMBERED:
+            recent, older = set(), recent
+        recent.add(token)
+        yield pair

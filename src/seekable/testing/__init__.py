@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from seekable.testing.executors import ExecutorTests
-from seekable.testing.holders import assert_holder
-from seekable.testing.resume import assert_resumes_exactly
-from seekable.testing.stages import StageTests
-from seekable.testing.stores import StoreTests
+from typing import TYPE_CHECKING
+
+from seekable._lazy import public_names
+
+if TYPE_CHECKING:
+    from seekable.testing.executors import ExecutorTests
+    from seekable.testing.holders import assert_holder
+    from seekable.testing.resume import assert_resumes_exactly
+    from seekable.testing.stages import StageTests
+    from seekable.testing.stores import StoreTests
 
 __all__ = ["ExecutorTests", "StageTests", "StoreTests", "assert_holder", "assert_resumes_exactly"]
+
+_HOMES = {
+    "ExecutorTests": "executors",
+    "StageTests": "stages",
+    "StoreTests": "stores",
+    "assert_holder": "holders",
+    "assert_resumes_exactly": "resume",
+}
+"""The module of each public name, below ``seekable.testing``."""
+
+__getattr__ = public_names(__name__, _HOMES, below=__name__)

@@ -21,7 +21,7 @@ from seekable.errors import IndexStale, Unreachable
 from seekable.index.scanner import ALWAYS_NS, OtherOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 else:
     paths = lazy("seekable.storage.paths")
 
-__all__ = ["INDEX", "NAMES", "NEEDED", "SAMPLES_PATH", "ForagerIndex", "is_of_tokens", "read_index"]
+__all__ = ["INDEX", "NAMES", "NEEDED", "ForagerIndex", "index_over", "is_of_tokens", "read_index"]
 
 INDEX = "index"
 """The folder of the index, in the folder of the data."""
 
 _FILES, _SAMPLES, _SCHEMA = "file_location.txt", "sample_locations.bin", "sample_schema.json"
-
-SAMPLES_PATH = f"{INDEX}/{_SAMPLES}"
-"""The path of the samples, relative to the folder of the data."""
 
 NEEDED = frozenset({_FILES, _SAMPLES})
 """The files that every index has."""
@@ -121,6 +118,11 @@ def read_index(folder: str) -> ForagerIndex | None:
     except (OSError, ValueError):
         return None
     return found
+
+
+def index_over(folder: str, _names: Sequence[str], _named: str) -> ForagerIndex | None:
+    """Return the index that Forager keeps of a folder; a `FindIndex`."""
+    return read_index(folder)
 
 
 def _read(folder: str, of_samples: PathStatus, of_files: PathStatus) -> ForagerIndex | None:

@@ -15,9 +15,8 @@ from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
 from seekable.formats.lines.line_source import Lines
 from seekable.formats.look import OtherTool
 from seekable.formats.sniff import check_is_text
-from seekable.formats.table import card_named
+from seekable.formats.table import card_named, index_finders
 from seekable.index.digest import END_BYTES
-from seekable.storage.far import far
 from seekable.storage.files import shell_path
 
 if TYPE_CHECKING:
@@ -31,20 +30,14 @@ if TYPE_CHECKING:
     from seekable.formats.contract import Card, Claim, Hive, Opening
     from seekable.formats.lines import forager, other_fields
     from seekable.formats.look import Folder
-    from seekable.formats.shar import idxpack, lhotse_index
     from seekable.index.scanner import ByteSource, OtherIndex
 else:
     other_fields = lazy("seekable.formats.lines.other_fields")
     forager = lazy("seekable.formats.lines.forager")
-    idxpack = lazy("seekable.formats.shar.idxpack")
     pipeline = lazy("seekable.dataset.pipeline")
-    lhotse_index = lazy("seekable.formats.shar.lhotse_index")
 
 _WIDS = b'"wids-shard-index-v'
 _EARLY = 1024
-
-_FEW = 8
-"""The files of a folder of a store beside which indexes are looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,27 +150,12 @@ class JsonlScanner:
 
     def other_indexes(self, folder: str, names: Sequence[str]) -> Sequence[OtherIndex]:
         """Return the indexes of other tools over files below a folder: the pack, Forager's, Lhotse's."""
-        found: list[OtherIndex] = [idxpack.offsets_in(self.pack, folder)] if self.pack else []
-        has_forager, has_lhotse = _has_others(folder, names) if "://" in folder else (True, True)
-        if has_forager and (read := forager.read_index(folder)):
-            found.append(read)
-        if has_lhotse:
-            found.append(lhotse_index.LhotseIndexes(folder))
-        return found
+        found = (find(folder, names, self.pack) for find in index_finders("jsonl"))
+        return [index for index in found if index is not None]
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
         """Return where lines start that are not blank."""
         return scan_lines(source, keep_blank=False)
-
-
-def _has_others(folder: str, names: Sequence[str]) -> tuple[bool, bool]:
-    """Return True for an index of Forager in a folder of a store, and True for indexes of Lhotse there.
-
-    Those of Lhotse are looked for beside a few files alone, since each is a request: it makes them of all.
-    """
-    few = names[:: -(-len(names) // _FEW) or 1]
-    of_forager, *of_lhotse = far().sizes(folder, [forager.SAMPLES_PATH, *map(lhotse_index.index_path, few)])
-    return of_forager is not None, any(size is not None for size in of_lhotse)
 
 
 def _is_one_document(head: bytes) -> bool:

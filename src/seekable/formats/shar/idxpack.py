@@ -17,11 +17,11 @@ from seekable.storage import paths
 from seekable.storage.files import read_or_map, unreadable_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["SUFFIX", "Collection", "Pack", "PackedOffsets", "offsets_in", "read_pack"]
+__all__ = ["SUFFIX", "Collection", "Pack", "PackedOffsets", "pack_over", "read_pack"]
 
 SUFFIX = ".idxpack"
 """The end of the name of a pack."""
@@ -109,14 +109,14 @@ class PackedOffsets:
         return OtherOffsets(self.pack.made_ns, iter([consecutive_ranges(self.pack.offsets(segment))]))
 
 
-def offsets_in(path: str, folder: str) -> PackedOffsets:
-    """Return the offsets that a pack has of the files below a folder.
+def pack_over(folder: str, _names: Sequence[str], named: str) -> PackedOffsets | None:
+    """Return the offsets that a pack has of the files below a folder, if the user named it; a `FindIndex`.
 
     Raises:
         DataNotFound: the pack is not there.
         UnsupportedFormat: it is damaged.
     """
-    return PackedOffsets(read_pack(path), folder)
+    return PackedOffsets(read_pack(named), folder) if named else None
 
 
 def read_pack(path: str) -> Pack:

@@ -18,10 +18,11 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import Unreachable
 from seekable.index.scanner import ALWAYS_NS, OtherOffsets
+from seekable.storage.far import far
 from seekable.storage.index_names import INDEX_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
 else:
     paths = lazy("seekable.storage.paths")
 
-__all__ = ["NUMBERS", "LhotseIndexes", "consecutive_ranges", "index_path"]
+__all__ = ["NUMBERS", "LhotseIndexes", "consecutive_ranges", "index_path", "indexes_over"]
 
 NUMBERS = np.dtype("<u8")
 """The type of the numbers."""
 
 _LINES_AT_ONCE = 1 << 20
+
+_FEW = 8
+"""The files of a folder of a store beside which indexes are looked for."""
 
 
 def index_path(path: str, *, folder: str | None = None) -> str:
@@ -81,6 +85,18 @@ class LhotseIndexes:
         if "://" in path:
             return OtherOffsets(ALWAYS_NS, _ranges(path))
         return OtherOffsets(status.mtime_ns, _ranges(path)) if os.access(path, os.R_OK) else None
+
+
+def indexes_over(folder: str, names: Sequence[str], _named: str) -> LhotseIndexes | None:
+    """Return the indexes beside the files below a folder; a `FindIndex`.
+
+    In a store a few files are asked for theirs, since each is a request: Lhotse makes them of all.
+    """
+    if "://" in folder:
+        few = names[:: -(-len(names) // _FEW) or 1]
+        if all(size is None for size in far().sizes(folder, list(map(index_path, few)))):
+            return None
+    return LhotseIndexes(folder)
 
 
 def _ranges(path: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:

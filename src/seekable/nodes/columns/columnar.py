@@ -127,6 +127,10 @@ class _ColumnarNodesPlan(UnaryPlan, ColumnarPlan):
             len(self), [at for at, _ in parts], [batch for _, batch in parts]
         )
 
+    def batches(self) -> Iterator[tuple[NDArray[np.intp], Any, Int64s]]:
+        every = np.arange(len(self))
+        yield every, self.table(), every
+
     def advise(self) -> None:
         if not all(node.without_child(positions[:1]) is not None for node, _, positions in self._by_node()):
             self.child.advise()

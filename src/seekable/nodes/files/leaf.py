@@ -22,7 +22,7 @@ from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from seekable.index.verify.integrity import Problem
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import Node
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.keys.key import KeyOf, Keys
 
     Shapes = NDArray[np.int64] | list[tuple[int, ...] | None]
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     Bad = dict[str, tuple[CorruptRecord, int]]
     """By path, the first record of a file that cannot be decoded, and the number of such records."""
 
-__all__ = ["FilesLeaf", "OwnKeys", "RunsLeaf", "undecodable"]
+__all__ = ["FilesLeaf", "OwnKeys", "RunsLeaf", "SlicedAxis", "SlicedLeaf", "undecodable"]
 
 _STREAK, _STREAK_BEGINS = 64, 8
 """Of rows read one by one in their order: the rows between two announcements, and before the first one."""
@@ -270,6 +271,60 @@ class RunsLeaf(FilesLeaf):
     @cached
     def _reads(self) -> _SingleReads:
         return _SingleReads(self.files.starts.data)
+
+
+class SlicedAxis(ABC):
+    """The elements of all records of a source in one sequence, of which windows are copied without a record.
+
+    ``starts`` are the first elements of windows, counted over all files, int64.
+    """
+
+    @property
+    @abstractmethod
+    def from_stores(self) -> bool:
+        """True if some of the files are objects of stores."""
+
+    @abstractmethod
+    def copy_into(self, out: Mapping[str, NDArray[Any]], starts: Int64s) -> None:
+        """Copy a window of elements into each row of arrays.
+
+        Args:
+            out: an array of each name that is wanted, of shape (windows, elements of a window), C-contiguous.
+            starts: the windows.
+
+        Raises:
+            IndexStale: a file has changed.
+        """
+
+    @abstractmethod
+    def advise(self, starts: Int64s, width: int) -> None:
+        """Announce the reads of windows to the operating system, if that can save waiting for a disk."""
+
+    @abstractmethod
+    def ranges(self, starts: Int64s, width: int, columns: Container[str]) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of windows of so many elements, in the arrays with these names."""
+
+    @abstractmethod
+    def paths(self, starts: Int64s, width: int) -> set[str]:
+        """Return the paths of the files of windows of so many elements."""
+
+
+class SlicedLeaf(RunsLeaf):
+    """A source whose records are dicts of flat arrays, such as token files; its plans are `SlicedPlan`s."""
+
+    @property
+    @abstractmethod
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """The type of each array of records, in native byte order; one that holds those of all files."""
+
+    @abstractmethod
+    def lengths_between(self, start: int, stop: int) -> Int64s:
+        """Return the number of elements of consecutive records, int64; no data file is read."""
+
+    @property
+    @abstractmethod
+    def axis(self) -> SlicedAxis | None:
+        """The elements of all records end to end; None if something else lies between them in a file."""
 
 
 class _SingleReads:

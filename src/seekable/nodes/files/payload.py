@@ -5,13 +5,13 @@ A payload is the bytes of one member or object, such as an audio file in a tar f
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
+from seekable._lazy import imported
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -116,6 +116,5 @@ def payload_decoder(kind: str, **arguments: Any) -> PayloadDecoder:
     if kind not in _HOMES:
         message = f"the kind of a payload must be one of {', '.join(map(repr, _HOMES))} (got {kind!r})"
         raise InvalidArgument(message)
-    module, _, name = _HOMES[kind].partition(":")
-    made: PayloadDecoder = getattr(importlib.import_module(module), name)(**arguments)
+    made: PayloadDecoder = imported(_HOMES[kind])(**arguments)
     return made

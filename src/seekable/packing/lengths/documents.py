@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.files.leaf import SlicedLeaf
 from seekable.nodes.graph import known_size
 from seekable.packing.lengths.packing_columns import MOST_IN_MEMORY, document_lengths, packing_columns
 from seekable.packing.nodes.sample_form import TOKENS
@@ -125,7 +125,7 @@ class IndexedDocuments(Documents):
         """The type of each array of the documents; one that holds those of all sources."""
         types: dict[str, list[np.dtype[Any]]] = {}
         for leaf in leaves_of(self.child):
-            assert isinstance(leaf, TokenSource)
+            assert isinstance(leaf, SlicedLeaf)
             for name, dtype in leaf.dtypes.items():
                 types.setdefault(name, []).append(dtype)
         return {name: np.result_type(*some) for name, some in types.items()}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
-from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.index_location import find_index
 from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import leaves_of, with_leaves
 from seekable.nodes.cluster_files import check_seen
-from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.files.leaf import SlicedLeaf
+from seekable.nodes.graph import SlicedPlan, known_size, must_be_steady
 from seekable.packing.lengths.length_columns import open_columns_of
 from seekable.packing.order.length_order import length_order
 from seekable.parallel.map_ranges import execution_options
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.source.token_reading import TokensPlan
     from seekable.index.build import commit
     from seekable.nodes.contract import Node
     from seekable.packing.lengths import sort_lengths
@@ -48,8 +47,9 @@ _ROWS_AT_ONCE = 1 << 16
 
 def has_documents(node: Node) -> bool:
     """Return True if the rows of a dataset are documents of token files, in whatever order."""
-    if not all(isinstance(leaf, TokenSource) for leaf in leaves_of(node)):
-        return False
+    first, *others = leaves_of(node)
+    if not isinstance(first, SlicedLeaf) or any(type(leaf) is not type(first) for leaf in others):
+        return False  # A plan over leaves of several classes has no counts.
     return with_leaves(node, lambda leaf: leaf, past_records=False) is not None
 
 
@@ -65,10 +65,11 @@ def document_lengths(node: Node, start: int = 0, stop: int | None = None) -> Int
     lengths = np.empty(stop - start, np.int64)
     for first in range(start, stop, _ROWS_AT_ONCE):
         last = min(first + _ROWS_AT_ONCE, stop)
-        if isinstance(node, TokenSource):
+        if isinstance(node, SlicedLeaf):
             found = node.lengths_between(first, last)
         else:
-            plan = cast("TokensPlan", node.plan(np.arange(first, last, dtype=np.int64)))
+            plan = node.plan(np.arange(first, last, dtype=np.int64))
+            assert isinstance(plan, SlicedPlan)
             found = plan.counts
         lengths[first - start : last - start] = found
     return lengths
@@ -152,7 +153,7 @@ def packing_columns(
     if not has_documents(node):
         message = f"packing needs documents of token files, and these are rows of {node.expression()}"
         raise InvalidArgument(message)
-    files = next(leaf.files for leaf in leaves_of(node) if isinstance(leaf, TokenSource) and leaf.size)
+    files = next(leaf.files for leaf in leaves_of(node) if isinstance(leaf, SlicedLeaf) and leaf.size)
     root, own, _ = files.runs[0]
     name = node.fingerprint.rpartition(":")[2]
     folders = dict.fromkeys((own, find_index(root, index_dir=index_dir).folder))

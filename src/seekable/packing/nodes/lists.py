@@ -14,6 +14,7 @@ from seekable.errors import MissingColumn, WrongType
 from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.display import describe_place
+from seekable.nodes.graph import ColumnarPlan
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
@@ -23,14 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.tables import table_reader
     from seekable.nodes.columns import record_batches
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
 else:
     pa = optional("pyarrow", extra="parquet")
     record_batches = lazy("seekable.nodes.columns.record_batches")
-    table_reader = lazy("seekable.formats.tables.table_reader")
 
 __all__ = ["Lists", "NotAList", "lists_in", "lists_of"]
 
@@ -148,11 +147,9 @@ def _batches(plan: Plan) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int
         for at, part in plan.parts:
             for inner, batch, rows in _batches(part):
                 yield at[inner], batch, rows
-    elif isinstance(plan, table_reader.TablesPlan):
-        yield from plan.batches()
     else:
-        every = np.arange(len(plan))
-        yield every, record_batches.table_of(plan), every
+        assert isinstance(plan, ColumnarPlan)
+        yield from plan.batches()
 
 
 def _of_column(batch: pa.RecordBatch, name: str, rows: Int64s, kinds: str) -> tuple[NDArray[Any], Int64s]:

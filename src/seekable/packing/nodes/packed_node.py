@@ -11,9 +11,9 @@ import numpy as np
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, StateMismatch
-from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, RecordNode
+from seekable.nodes.files.leaf import SlicedLeaf
 from seekable.packing.lengths.documents import CountedDocuments, IndexedDocuments
 from seekable.packing.lengths.packing_columns import has_documents
 from seekable.packing.lengths.row_lengths import RowLengths, row_lengths
@@ -122,7 +122,7 @@ class PackedNode(UnaryNode, RecordNode):
             is_sliced=self.rows is None,
             call=f"{self.kind}()",
             stride=self.cut.length,
-            axis=child.axis if is_window and isinstance(child, TokenSource) else None,
+            axis=child.axis if is_window and isinstance(child, SlicedLeaf) else None,
         )
 
     @cached

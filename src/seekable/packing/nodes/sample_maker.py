@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.source.token_axis import TokenAxis
     from seekable.nodes.contract import Node
+    from seekable.nodes.files.leaf import SlicedAxis
     from seekable.packing.lengths.documents import Documents
     from seekable.packing.nodes.sample_arrays import Copy
     from seekable.packing.nodes.sample_form import SampleForm
@@ -49,7 +49,7 @@ class SampleMaker:
     stride: int
     """The number of tokens from one window to the next."""
 
-    axis: TokenAxis | None
+    axis: SlicedAxis | None
     """The tokens of all documents end to end, where samples are windows of these; else None."""
 
     @property

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.source.token_axis import TokenAxis
     from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.files.leaf import SlicedAxis
     from seekable.nodes.provenance import Origins
     from seekable.packing.nodes.sample_maker import SampleMaker
 
@@ -29,7 +29,7 @@ class WindowPlan(Plan):
     """The plan of windows that are copied from the axis of tokens; locations alone need their documents."""
 
     maker: SampleMaker
-    axis: TokenAxis
+    axis: SlicedAxis
     positions: Int64s
     starts: Int64s
     """The first token of each window."""
@@ -83,7 +83,7 @@ class WindowPlan(Plan):
     @property
     def from_stores(self) -> bool:
         """True if token files are objects of stores."""
-        return self.axis.source.files.has_objects
+        return self.axis.from_stores
 
     def ranges(self) -> Iterator[FileRanges]:
         """Yield the ranges of bytes of the windows."""

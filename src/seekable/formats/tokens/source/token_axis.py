@@ -10,6 +10,7 @@ import numpy as np
 from seekable.formats.tokens.source.file_maps import FileMaps, alike
 from seekable.formats.tokens.source.token_copies import copy_elements
 from seekable.nodes.file_ranges import FileRanges
+from seekable.nodes.files.leaf import SlicedAxis
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
@@ -29,7 +30,7 @@ _GAP_BYTES = 4 << 10
 
 
 @final
-class TokenAxis:
+class TokenAxis(SlicedAxis):
     """The tokens of some files in one sequence: a window of them is a copy of a range of bytes or two."""
 
     def __init__(self, source: TokenFiles, bases: Int64s, tokens: Int64s) -> None:
@@ -47,16 +48,13 @@ class TokenAxis:
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(tokens)])
         self._activity = DiskActivity()
 
+    @property
+    def from_stores(self) -> bool:
+        """True if token files are objects of stores."""
+        return self.source.files.has_objects
+
     def copy_into(self, out: Mapping[str, NDArray[Any]], starts: Int64s) -> None:
-        """Copy a window of tokens, and of the arrays aligned with them, into each row of arrays.
-
-        Args:
-            out: an array of each name that is wanted, of shape (windows, tokens of a window), C-contiguous.
-            starts: the first token of each window, counted over all files, int64.
-
-        Raises:
-            IndexStale: a file has changed.
-        """
+        """Copy a window of tokens, and of the arrays aligned with them, into each row of arrays."""
         width = next(iter(out.values())).shape[1]
         if self._activity.may_wait:
             self.advise(starts, width)
@@ -95,13 +93,7 @@ class TokenAxis:
             self.source.files.mapped(file).advise(start, end)
 
     def ranges(self, starts: Int64s, width: int, columns: Container[str]) -> Iterator[FileRanges]:
-        """Yield the ranges of bytes of windows, array by array.
-
-        Args:
-            starts: the first token of each window, counted over all files, int64.
-            width: the number of tokens of a window.
-            columns: the names of the arrays.
-        """
+        """Yield the ranges of bytes of windows, array by array."""
         files, _, firsts, counts = self._parts(starts, width)
         for some in alike(self.source.kinds[files]):
             for array in self.source.arrays(int(files[some][0])):

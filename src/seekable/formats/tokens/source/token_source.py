@@ -18,7 +18,7 @@ from seekable.formats.tokens.source.token_axis import token_axis
 from seekable.formats.tokens.source.token_reading import TokensReader
 from seekable.formats.tokens.words import TokenWords
 from seekable.nodes.columns.names import no_such_column
-from seekable.nodes.files.leaf import RunsLeaf
+from seekable.nodes.files.leaf import SlicedLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ _MOST_WARNED = 5
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class TokenSource(RunsLeaf):
+class TokenSource(SlicedLeaf):
     """A source over indexed token files: row ``r`` is document ``r``, one file after another.
 
     A record is a dict of arrays: ``tokens``, and the arrays of as many elements that are stored with them.
