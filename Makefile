@@ -43,6 +43,9 @@ tar-alone := wids==0.1.11 megatron-energon==7.4.1 rapidyaml==0.15.2 filetype==1.
 # Writers and readers of tokens: Megatron's index, LitData with its client of S3, datatrove.
 tokens-alone := megatron-core==0.16.1 litdata==0.2.76 boto3 botocore s3transfer jmespath tifffile datatrove==0.10.1 loguru humanize
 
+# What the example of a format of one's own reads.
+lance-alone := pylance==14.0.2 lance-namespace==0.13.0
+
 # A server of Azure's blobs, for tests. The other servers come with the extra dev, nginx with the tests themselves.
 azurite := azurite@3.37.0
 
@@ -164,6 +167,7 @@ $(VENV)/.apart: $(VENV)/.frameworks
 	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
 	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/tar $(tar-alone)
 	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/tokens $(tokens-alone)
+	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/lance $(lance-alone)
 	@touch $@
 
 $(BARE)/.made: pyproject.toml

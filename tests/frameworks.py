@@ -8,7 +8,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FRAMEWORKS = (
-    *("accelerate", "dask", "grain", "jax", "lhotse", "lightning", "ray", "slurm", "streaming", "torch"),
+    *(
+        "accelerate",
+        "dask",
+        "grain",
+        "jax",
+        "lance",
+        "lhotse",
+        "lightning",
+        "ray",
+        "slurm",
+        "streaming",
+        "torch",
+    ),
     *("transformers", "webdataset"),
 )
 

@@ -10,12 +10,12 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests import one_answer
 from tests.format_cases import CASES, PLAIN
 from tests.fuzz import formats
 from tests.thrift import sample, some
 
 import seekable as sk
+from seekable.testing import one_answer
 
 if TYPE_CHECKING:
     from pathlib import Path

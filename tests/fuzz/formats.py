@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests import one_answer
 from tests.format_cases import Case, source_of
 
 import seekable as sk
+from seekable.testing import one_answer
 from seekable.errors import SeekableError
 
 if TYPE_CHECKING:

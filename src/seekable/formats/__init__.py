@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from seekable.formats.tables.tables import Tables
     from seekable.formats.tar.tar import Tar
     from seekable.formats.tokens.tokens import Tokens
+    from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Surveyor
+    from seekable.index.table_indexer import TableIndexer, TableLayout
     from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
+    from seekable.nodes.files.row_source import RowFormat
+    from seekable.storage.listing import Found
 
 __all__ = [
     "Card",
@@ -30,14 +35,20 @@ __all__ = [
     "FilesLeaf",
     "Folder",
     "Format",
+    "Found",
     "Jsonl",
     "Kaldi",
     "Lines",
     "Look",
     "OtherTool",
     "Reading",
+    "RowFormat",
     "RunsLeaf",
+    "Scanner",
     "Shar",
+    "Surveyor",
+    "TableIndexer",
+    "TableLayout",
     "Tables",
     "Tar",
     "Text",
@@ -48,6 +59,11 @@ _HOMES = {
     **dict.fromkeys(("Card", "Claim", "Format", "Reading"), "formats.contract"),
     **dict.fromkeys(("Folder", "Look", "OtherTool"), "formats.look"),
     **dict.fromkeys(("FilesLeaf", "RunsLeaf"), "nodes.files.leaf"),
+    **dict.fromkeys(("TableIndexer", "TableLayout"), "index.table_indexer"),
+    "Found": "storage.listing",
+    "RowFormat": "nodes.files.row_source",
+    "Scanner": "index.scanner",
+    "Surveyor": "index.surveyor",
     "Csv": "formats.lines.csv_format",
     "Jsonl": "formats.lines.jsonl",
     "Kaldi": "formats.kaldi.kaldi",

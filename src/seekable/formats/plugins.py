@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from seekable._log import LOG
 from seekable.errors import MissingDependency, UnsupportedFormat, WrongType
 from seekable.formats.contract import Format
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import Card
 
-__all__ = ["GROUP", "card_named", "formats", "node_homes"]
+__all__ = ["GROUP", "card_named", "forget", "formats", "node_homes"]
 
 GROUP = "seekable.formats"
 """The group of entry points."""
@@ -38,10 +39,21 @@ def card_named(name: str) -> Card | None:
 def formats() -> list[type[Format]]:
     """Return the classes of all formats of other packages, in the order of their names.
 
-    Raises:
-        MissingDependency: a class cannot be imported.
+    One that cannot be imported is logged and left out: a broken package must not keep others from their data.
     """
-    return [_loaded(point) for _, point in sorted(_points().items())]
+    found = []
+    for _, point in sorted(_points().items()):
+        try:
+            found.append(_loaded(point))
+        except (MissingDependency, UnsupportedFormat, WrongType) as error:
+            LOG.warning("%s", error)
+    return found
+
+
+def forget() -> None:
+    """Forget the entry points, so that those of a package that was installed meanwhile are found."""
+    _points.cache_clear()
+    _loaded.cache_clear()
 
 
 def node_homes() -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from seekable.errors import InvalidArgument
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import TypeIs
@@ -22,7 +24,7 @@ class TableLayout:
     """The groups and the columns of a table file, as the index keeps them.
 
     Example:
-        >>> layout = TableLayout((2, 0, 3), b"")
+        >>> layout = TableLayout((2, 0, 3), b"id text")
         >>> layout.starts.tolist(), layout.records
         ([0, 2, 2], 5)
     """
@@ -31,7 +33,18 @@ class TableLayout:
     """The number of rows of each group, in the order of the file; groups without rows are included."""
 
     schema: bytes
-    """The columns of the file, by ``pyarrow.Schema.serialize``, without metadata of the whole schema."""
+    """The columns of the file, as the format itself reads them back: at least 1 byte, in few distinct values
+    over many files. Of Parquet and Arrow by ``pyarrow.Schema.serialize``, without metadata of the schema."""
+
+    def __post_init__(self) -> None:
+        """Check the columns, by which the index knows a table.
+
+        Raises:
+            InvalidArgument: there is no byte.
+        """
+        if not self.schema:
+            message = "the schema of a TableLayout must have at least 1 byte (got none)"
+            raise InvalidArgument(message)
 
     @property
     def records(self) -> int:

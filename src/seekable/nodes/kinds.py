@@ -20,6 +20,7 @@ from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.files.row_source import RowSource
 from seekable.nodes.filter import Filter
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.interleave import Interleave
@@ -47,8 +48,8 @@ _CORE: dict[str, type[Node]] = {
     node.kind: node
     for node in (
         *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Flatten),
-        *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Partitions, Rename, Repeat, Sample, Select),
-        *(SelectColumns, SequenceSource, Shuffle, Slice, Sort, SourceColumn, Split, StableSplit),
+        *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Partitions, Rename, Repeat, RowSource, Sample),
+        *(Select, SelectColumns, SequenceSource, Shuffle, Slice, Sort, SourceColumn, Split, StableSplit),
         *(UnifyColumns, WindowedShuffle, Zip),
     )
 }

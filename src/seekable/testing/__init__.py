@@ -1,4 +1,4 @@
-"""Tests for pipelines, stages, holders, stores and executors of users; seekable's own pass the same."""
+"""Tests for pipelines, formats, stages, holders, stores and executors of users; ours pass the same."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from seekable._lazy import public_names
 
 if TYPE_CHECKING:
     from seekable.testing.executors import ExecutorTests
+    from seekable.testing.formats import FormatTests
     from seekable.testing.holders import assert_holder
     from seekable.testing.resume import assert_resumes_exactly
     from seekable.testing.stages import StageTests
     from seekable.testing.stores import StoreTests
 
-__all__ = ["ExecutorTests", "StageTests", "StoreTests", "assert_holder", "assert_resumes_exactly"]
+__all__ = [
+    "ExecutorTests",
+    "FormatTests",
+    "StageTests",
+    "StoreTests",
+    "assert_holder",
+    "assert_resumes_exactly",
+]
 
 _HOMES = {
     "ExecutorTests": "executors",
+    "FormatTests": "formats",
     "StageTests": "stages",
     "StoreTests": "stores",
     "assert_holder": "holders",

@@ -99,7 +99,7 @@ def fields_of(kind: type[Node]) -> dict[str, NodeField]:
     resolved = typing.get_type_hints(kind, localns=_NAMES)
     declared = fields(kind)  # type: ignore[arg-type]  # every concrete node is a dataclass
     found = [NodeField(field, *_type_of(resolved[field.name])) for field in declared]
-    found.sort(key=lambda each: each.type not in (str, TableIndexer))
+    found.sort(key=lambda each: each.type is not str and each.field.name != "form")
     return {each.field.name: each for each in found}
 
 

@@ -317,7 +317,7 @@ class NodeReader:
             CorruptState: there is no such format.
         """
         form = self.arguments.get("form")
-        return form.name if is_table_indexer(form) else _format(self.arguments.get("format"), where)
+        return form.name if form is not None else _format(self.arguments.get("format"), where)
 
     def checked(self, value: Any, kind: Any, where: str) -> Any:
         """Return a value as a type; see `seekable.dataset.pipeline.fields.checked`."""

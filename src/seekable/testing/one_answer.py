@@ -8,24 +8,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import seekable as sk
-from seekable.errors import SeekableError
+from seekable.errors import BadValue, CorruptRecord, SeekableError
+from seekable.loader.loader import Loader
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    Opening = Callable[..., sk.Dataset]
+    from seekable.dataset.dataset import Dataset
+
+    Opening = Callable[..., Dataset]
     """Opens one dataset: as it comes, or with ``errors=``."""
 
 
-@dataclass(frozen=True)
+__all__ = ["Answers", "Refused", "check"]
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """The error of a row, or of a dataset that cannot be opened."""
 
     kind: str
+    """The name of the class of the error."""
     words: str
+    """Its message."""
     place: tuple[str, int, int | None] | None
+    """The file, the row and the byte of a corrupt record."""
 
 
 Answers = dict[int, Any]
@@ -34,44 +42,46 @@ Answers = dict[int, Any]
 _REFUSED = "refused"
 
 
-def refused(error: SeekableError) -> Refused:
-    if isinstance(error, sk.CorruptRecord) and isinstance(error.cause, sk.BadValue):
+def _refused(error: SeekableError) -> Refused:
+    """Return what is compared of an error."""
+    if isinstance(error, CorruptRecord) and isinstance(error.cause, BadValue):
         error = error.cause  # ``errors=`` takes a CorruptRecord alone
-    place = (error.path, error.row, error.offset) if isinstance(error, sk.CorruptRecord) else None
+    place = (error.path, error.row, error.offset) if isinstance(error, CorruptRecord) else None
     return Refused(type(error).__name__, str(error), place)
 
 
-def instead(error: sk.CorruptRecord) -> dict[str, Refused]:
+def _instead(error: CorruptRecord) -> dict[str, Refused]:
     """Return what ``errors=`` delivers for a record: one with columns, as a table needs."""
-    return {_REFUSED: refused(error)}
+    return {_REFUSED: _refused(error)}
 
 
-def answer_of(record: Any) -> Any:
+def _answer_of(record: Any) -> Any:
     """Return the error that ``errors=`` was told of in the place of a record, or the record."""
     return record[_REFUSED] if isinstance(record, dict) and _REFUSED in record else record
 
 
-def numbered(records: Iterable[Any], rows: Sequence[int]) -> Answers:
-    return dict(zip(rows, map(answer_of, records), strict=True))
+def _numbered(records: Iterable[Any], rows: Sequence[int]) -> Answers:
+    """Return the answers of rows, given their records."""
+    return dict(zip(rows, map(_answer_of, records), strict=True))
 
 
-def alone(ds: sk.Dataset, rows: Sequence[int]) -> Answers:
+def _alone(ds: Dataset, rows: Sequence[int]) -> Answers:
     """Read rows one by one, in the order asked."""
     answers: Answers = {}
     for row in rows:
         try:
             answers[row] = ds[row]
         except SeekableError as error:
-            answers[row] = refused(error)
+            answers[row] = _refused(error)
     return answers
 
 
-def delivered(opening: Opening, world_size: int, **options: Any) -> list[Any]:
+def _delivered(opening: Opening, world_size: int, **options: Any) -> list[Any]:
     """Return what the loaders of some ranks deliver: all records but those of a last part of a batch."""
-    ds = opening(errors=instead)
+    ds = opening(errors=_instead)
     records: list[Any] = []
     for rank in range(world_size):
-        loader = sk.Loader(
+        loader = Loader(
             ds,
             global_batch_size=2 * world_size,
             rank=rank,
@@ -81,7 +91,7 @@ def delivered(opening: Opening, world_size: int, **options: Any) -> list[Any]:
             epochs=1,
             **options,
         )
-        records += [answer_of(record) for batch in loader for record in batch]
+        records += [_answer_of(record) for batch in loader for record in batch]
         loader.close()
     return records
 
@@ -91,36 +101,41 @@ def check(opening: Opening, *, fresh: int = 3) -> Answers | Refused:
 
     Args:
         opening: opens the dataset; takes ``errors``.
-        fresh: the number of rows that are also read as the first of a dataset.
+        fresh: how many rows are also read as the first of a dataset.
+
+    Raises:
+        AssertionError: two ways differ; the message names them and the row.
     """
     try:
         ds = opening()
     except SeekableError as error:
-        return refused(error)
+        return _refused(error)
     size = len(ds)
     rows = range(size)
-    whole = numbered(opening(errors=instead), rows)
+    whole = _numbered(opening(errors=_instead), rows)
     good = [row for row in rows if not isinstance(whole[row], Refused)]
     ways = {
-        "alone": alone(ds, rows),
-        "alone, backwards": alone(opening(), rows[::-1]),
-        "a second time": alone(ds, rows),
-        "a batch": numbered(opening(errors=instead)[list(rows[::-1])], rows[::-1]),
-        "a batch of good rows": numbered(ds[good], good),
+        "alone": _alone(ds, rows),
+        "alone, backwards": _alone(opening(), rows[::-1]),
+        "a second time": _alone(ds, rows),
+        "a batch": _numbered(opening(errors=_instead)[list(rows[::-1])], rows[::-1]),
+        "a batch of good rows": _numbered(ds[good], good),
     }
     for row in (*rows[:: max(1, size // fresh)], *rows[-1:]):
-        ways[f"row {row} first"] = alone(opening(), [row])
+        ways[f"row {row} first"] = _alone(opening(), [row])
     for name, answers in ways.items():
-        assert (found := difference(whole, answers)) is None, f"by iterating, and {name}: {found}"
-    check_columns(opening, whole, good)
+        _check(_difference(whole, answers), f"by iterating, and {name}")
+    _check_columns(opening, whole, good)
     for world_size, options in ((1, {"workers": 2, "worker_type": "thread"}), (2, {})):
-        records = delivered(opening, world_size, **options)
+        records = _delivered(opening, world_size, **options)
         due = [whole[row] for row in rows[: size - size % (2 * world_size)]]
-        assert same_in_any_order(records, due), f"{world_size} ranks with {options}"
+        if not _same_in_any_order(records, due):
+            message = f"{world_size} ranks with {options}: {records!r:.500} and {due!r:.500}"
+            raise AssertionError(message)
     return whole
 
 
-def check_columns(opening: Opening, whole: Answers, good: Sequence[int]) -> None:
+def _check_columns(opening: Opening, whole: Answers, good: Sequence[int]) -> None:
     """Check that single columns are those of the whole records, where these are read at all."""
     names = [name for row in good[:1] if isinstance(whole[row], dict) for name in whole[row]]
     for name in names:
@@ -129,10 +144,19 @@ def check_columns(opening: Opening, whole: Answers, good: Sequence[int]) -> None
         except SeekableError:
             continue
         for row in good:
-            assert same(column[row].get(name), whole[row].get(name)), f"column {name!r} of row {row}"
+            if not same(column[row].get(name), whole[row].get(name)):
+                _check(
+                    f"{column[row].get(name)!r} and {whole[row].get(name)!r}", f"column {name!r} of row {row}"
+                )
 
 
-def difference(one: Answers, other: Answers) -> str | None:
+def _check(found: str | None, where: str) -> None:
+    if found is not None:
+        message = f"{where}: {found}"
+        raise AssertionError(message)
+
+
+def _difference(one: Answers, other: Answers) -> str | None:
     """Return the first row whose answers differ, in words, or None."""
     for row in other:
         if not same(one.get(row), other[row]):
@@ -140,7 +164,7 @@ def difference(one: Answers, other: Answers) -> str | None:
     return None
 
 
-def same_in_any_order(some: list[Any], others: list[Any]) -> bool:
+def _same_in_any_order(some: list[Any], others: list[Any]) -> bool:
     left = list(others)
     for each in some:
         at = next((at for at, other in enumerate(left) if same(each, other)), None)

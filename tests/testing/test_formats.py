@@ -1,0 +1,209 @@
+"""FormatTests pass for formats that keep the contract, ours and those of packages, and find the others."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+from tests.format_cases import PLAIN, Case, source_of
+from tests.testing import plugin_formats
+from tests.testing.plugin_formats import Fixed
+
+import seekable as sk
+from seekable.formats import plugins
+from seekable.testing import FormatTests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NUMBERS = [5, -3, 0, 1 << 40, 7, 8, 9, -(1 << 62), 10, 11, 12]
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the formats of a package entry points, as its installation does: here and in child processes."""
+    folder = tmp_path_factory.mktemp("packages")
+    package = folder / "own_formats-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: own-formats\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in plugin_formats.WORDS.items()]
+    (package / "entry_points.txt").write_text(f"[{plugins.GROUP}]\n" + "\n".join(lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        patch.setenv(
+            "PYTHONPATH", os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
+        )
+        plugins.forget()
+        yield
+    plugins.forget()
+
+
+def write_numbers(folder: Path, numbers: Sequence[int] = NUMBERS, order: str = "<") -> None:
+    for name, some in (("a", numbers[:4]), ("b", numbers[4:])):
+        (folder / f"{name}.fixed").write_bytes(struct.pack(f"{order}{len(some)}q", *some))
+
+
+class TestLines(FormatTests):
+    def write(self, folder: str) -> str:
+        Path(folder, "a.log").write_text("> 0\n> 1\n# a comment\n> 2\n")
+        Path(folder, "b.log").write_text("".join(f"> {row}\n" for row in range(3, 11)))
+        return folder
+
+    def records(self) -> list[Any]:
+        return [f"> {row}" for row in range(11)]
+
+
+class TestRows(FormatTests):
+    def write(self, folder: str) -> str:
+        write_numbers(Path(folder))
+        return folder
+
+    def records(self) -> list[Any]:
+        return [{"number": number, "negative": number < 0} for number in NUMBERS]
+
+
+def test_a_format_of_a_package_is_opened_by_suffix_by_name_and_as_a_value(tmp_path: Path) -> None:
+    write_numbers(tmp_path)
+    sources: list[tuple[Any, Any]] = [
+        (tmp_path, None),
+        (tmp_path / "a.fixed", None),
+        (f"{tmp_path}/*.fixed", "fixed"),
+        ([tmp_path / "a.fixed"], Fixed()),
+    ]
+    opened = [sk.open(source, format=given) for source, given in sources]
+    assert [len(ds) for ds in opened] == [11, 4, 11, 4]
+    assert {ds[1]["number"] for ds in opened} == {-3}
+    assert repr(opened[0]) == f"<Dataset, 11 records: open({str(tmp_path)!r})>"
+
+
+def test_options_of_a_format_are_in_the_fingerprint_and_in_pipeline_files(tmp_path: Path) -> None:
+    write_numbers(tmp_path, order=">")
+    ds = sk.open(tmp_path, format=Fixed(order="big"))
+    assert ds[3]["number"] == 1 << 40
+    assert ds.fingerprint != sk.open(tmp_path).fingerprint
+    ds.shuffle(seed=1).save(tmp_path / "pipeline.json")
+    loaded = sk.load_dataset(tmp_path / "pipeline.json")
+    assert list(loaded) == list(ds.shuffle(seed=1))
+    assert loaded.fingerprint == ds.shuffle(seed=1).fingerprint
+
+
+def test_columns_of_a_row_format_are_those_that_are_asked_for(tmp_path: Path) -> None:
+    write_numbers(tmp_path)
+    assert sk.open(tmp_path, columns=["negative"])[[1, 0]] == [{"negative": True}, {"negative": False}]
+    assert sk.open(tmp_path).select_columns(["number"])[0] == {"number": 5}
+
+
+def test_a_row_that_cannot_be_read_is_named_alone_and_in_a_batch(tmp_path: Path) -> None:
+    write_numbers(tmp_path, [1, 2, 3, 4, 5, 13, 6])
+    ds = sk.open(tmp_path)
+    for read in (lambda: ds[5], lambda: ds[[0, 6, 5, 4]]):
+        with pytest.raises(sk.CorruptRecord, match=r"b\.fixed.*record 1 .*unlucky"):
+            read()
+    told: list[int] = []
+    mended = sk.open(
+        tmp_path, errors=lambda error: told.append(error.row) or {"number": 0, "negative": False}
+    )
+    assert [record["number"] for record in mended] == [1, 2, 3, 4, 5, 0, 6]
+    assert told == [1]
+
+
+def test_a_format_that_returns_too_few_records_is_refused(tmp_path: Path) -> None:
+    class Short(Fixed):
+        __slots__ = ()
+
+        def read_rows(self, path: str, rows: Sequence[int], columns: Sequence[str] | None) -> Sequence[Any]:
+            return super().read_rows(path, rows, columns)[1:]
+
+    write_numbers(tmp_path)
+    with pytest.raises(sk.InvalidArgument, match="returned 1 records for 2 rows"):
+        sk.open(tmp_path, format=Short())[[0, 1]]
+
+
+def test_a_card_that_differs_from_its_entry_point_is_named(tmp_path: Path) -> None:
+    write_numbers(tmp_path)
+    with pytest.raises(sk.UnsupportedFormat, match="both must say the same"):
+        sk.open(tmp_path, format="misnamed")
+    with pytest.raises(sk.MissingDependency, match="'broken' of the package 'own-formats'"):
+        sk.open(tmp_path, format="broken")
+
+
+def test_data_of_ours_is_opened_without_a_look_at_packages(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    assert sk.open(tmp_path)[0] == "one"
+
+
+class OneTooMany(Fixed):
+    """A batch has the next number, too."""
+
+    __slots__ = ()
+
+    def read_rows(self, path: str, rows: Sequence[int], columns: Sequence[str] | None) -> Sequence[Any]:
+        found = super().read_rows(path, rows, columns)
+        return found[-1:] * len(found)
+
+
+class Forgetful(Fixed):
+    """What is read depends on what was read before."""
+
+    __slots__ = ()
+    seen: ClassVar[list[int]] = []
+
+    def read_rows(self, path: str, rows: Sequence[int], columns: Sequence[str] | None) -> Sequence[Any]:
+        self.seen.extend(rows)
+        return [{"number": len(self.seen), "negative": False} for _ in rows]
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        (OneTooMany, "test_a_record_is_the_same_however_it_is_read"),
+        (Forgetful, "test_records_are_right"),
+        (Forgetful, "test_a_record_is_the_same_however_it_is_read"),
+    ],
+)
+def test_a_format_that_breaks_the_contract_is_found(form: type[Fixed], name: str) -> None:
+    class Tests(TestRows):
+        options: ClassVar[dict[str, Any]] = {"format": form()}
+
+    with pytest.raises(AssertionError):
+        getattr(Tests(), name)()
+
+
+def test_a_class_without_write_says_so() -> None:
+    with pytest.raises(sk.WrongType, match="must have a method write"):
+        FormatTests().test_records_are_right()
+
+
+def test_each_test_is_documented() -> None:
+    for name, test in inspect.getmembers(FormatTests, inspect.isfunction):
+        assert inspect.getdoc(test) or name.startswith("_")
+
+
+LAWS = sorted(name for name in vars(FormatTests) if name.startswith("test_"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("law", LAWS)
+def test_our_formats_keep_the_contract(law: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case: Case = PLAIN[name][0]
+
+    class Tests(FormatTests):
+        options: ClassVar[dict[str, Any]] = case.options
+
+        def write(self, folder: str) -> Any:
+            monkeypatch.chdir(folder)
+            case.write(Path(folder))
+            return source_of(case.asked, folder)
+
+        def records(self) -> list[Any]:
+            with self._written() as source:
+                return list(self.open(source, index=sk.Index(jobs=1)))
+
+    getattr(Tests(), law)()
