@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from tests.format_cases import Case, source_of
 
 import seekable as sk
-from seekable.testing import one_answer
 from seekable.errors import SeekableError
+from seekable.testing import one_answer
 
 if TYPE_CHECKING:
     import random
