@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seekable.dataset.open import open as open_dataset
 from seekable.nodes.files.byte_source import FileSource
-from seekable.viewer.facts.record_lengths import PERCENTILES, bin_of, least_of, record_lengths
+from seekable.viewer.facts.lengths import PERCENTILES, bin_of, least_of, record_lengths
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,8 @@ import pytest
 import seekable as sk
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.files.byte_source import FileSource
-from seekable.viewer.facts import length_histogram as room
-from seekable.viewer.facts.histogram import lengths_in_bins
-from seekable.viewer.facts.record_lengths import record_lengths
+from seekable.viewer.facts import lengths as room
+from seekable.viewer.facts.lengths import lengths_in_bins, record_lengths
 
 if TYPE_CHECKING:
     from pathlib import Path

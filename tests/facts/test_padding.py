@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.viewer.facts import padding as room
-from seekable.viewer.facts.pace import Pace
+from seekable.viewer.facts.lengths import index_unit, position_lengths
+from seekable.viewer.facts.made_of import Pace
 from seekable.viewer.facts.padding import padding
-from seekable.viewer.facts.position_lengths import index_unit, position_lengths
-from seekable.viewer.facts.record_measure import record_measure
+from seekable.viewer.facts.token_counts import record_measure
 
 if TYPE_CHECKING:
     from pathlib import Path

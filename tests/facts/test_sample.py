@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.errors import CorruptRecord, InvalidArgument
-from seekable.viewer.facts.sample import PIECE_ROWS, read_pieces, read_sample, sample_rows
+from seekable.viewer.facts.reading import PIECE_ROWS, read_pieces, read_sample, sample_rows
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node

@@ -13,8 +13,14 @@ import seekable as sk
 from seekable.loader.checkpoint_files import Generation
 from seekable.loader.steps import Cursor, Steps
 from seekable.state.document import RunState
-from seekable.viewer.facts.pipelines import Batches, pipeline_of
-from seekable.viewer.facts.state_batches import StateBatches, batch_of, generation_at, state_batches
+from seekable.viewer.facts.pipelines import (
+    Batches,
+    StateBatches,
+    batch_of,
+    generation_at,
+    pipeline_of,
+    state_batches,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.viewer.facts.record_measure import record_measure
-from seekable.viewer.facts.token_estimate import token_estimate
+from seekable.viewer.facts.token_counts import record_measure, token_estimate
 
 if TYPE_CHECKING:
     from pathlib import Path

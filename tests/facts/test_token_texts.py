@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.formats.tokens.tokenizing.engines import engine_of
-from seekable.viewer.facts.token_texts import token_texts
+from seekable.viewer.facts.token_contents import token_texts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,8 +21,8 @@ from seekable.errors import (
 )
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
-from seekable.viewer.facts.as_in_files import data_of
 from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.sources import data_of
 from seekable.viewer.page import Page
 from seekable.viewer.stale import changed_files
 

@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable.viewer.charts.sheet import Theme
-    from seekable.viewer.facts.file_sizes import FileSizes
-    from seekable.viewer.facts.length_histogram import LengthHistogram
+    from seekable.viewer.facts.data_survey import FileSizes
+    from seekable.viewer.facts.lengths import LengthHistogram
     from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
-    from seekable.viewer.facts.mixture import Mixture
+    from seekable.viewer.facts.mixture import Mixture, Schedule
     from seekable.viewer.facts.padding import Padding
-    from seekable.viewer.facts.schedule import Schedule
 
 __all__ = [
     "Figure",

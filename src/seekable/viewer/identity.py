@@ -10,8 +10,8 @@ from seekable.dataset.dataset import Dataset
 from seekable.errors import SeekableError
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
-from seekable.viewer.facts.as_in_files import data_of
 from seekable.viewer.facts.data_survey import files_of
+from seekable.viewer.facts.sources import data_of
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node

@@ -15,8 +15,7 @@ from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.contract import Leaf
 from seekable.stream.stream import Stream
-from seekable.viewer.facts.as_in_files import data_of
-from seekable.viewer.facts.source_counts import source_names, source_nodes
+from seekable.viewer.facts.sources import data_of, source_names, source_nodes
 from seekable.viewer.jobs import Jobs
 from seekable.viewer.media_roots import MediaRoots
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.storage.compression import compression_of
-from seekable.viewer.facts.raw_records import raw_record
+from seekable.viewer.facts.reading import raw_record
 
 if TYPE_CHECKING:
     from seekable.errors import CorruptRecord

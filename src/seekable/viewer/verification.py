@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.verify_data import verify_sources
-from seekable.viewer.facts.verification_document import verification_document
+from seekable.viewer.facts.documents import verification_document
 from seekable.viewer.hooked_work import hooked
 
 if TYPE_CHECKING:

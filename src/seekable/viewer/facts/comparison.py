@@ -14,7 +14,7 @@ from seekable.loader.step_plan import own_bytes, places_of
 from seekable.state.descriptions import difference
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import COMPUTED
-from seekable.viewer.facts.source_counts import source_names, sources_of
+from seekable.viewer.facts.sources import source_names, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

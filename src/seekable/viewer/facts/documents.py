@@ -1,9 +1,23 @@
-"""Values in JSON documents: paths, the places of records, and counts in words."""
+"""Values in JSON documents: paths, the places of records, and counts in words.
+
+XXX Records as JSON documents can hold them: arrays as lists, bytes as a note, what is no number as text.
+
+XXX The JSON document of a comparison of files with their index.
+"""
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import datetime as dt
+import decimal
+import enum
 import json
+import math
 import re
+import uuid
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +25,19 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SCHEMA", "document", "in_words", "json_safe", "place_as_json", "text_bytes"]
+    from seekable.index.verify.integrity import Problem
+    from seekable.index.verify.verification import Verification
+
+__all__ = [
+    "SCHEMA",
+    "document",
+    "in_words",
+    "json_safe",
+    "json_value",
+    "place_as_json",
+    "text_bytes",
+    "verification_document",
+]
 
 _NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Surrogates that stand for no byte."""
@@ -85,3 +111,108 @@ def in_words(count: int, noun: str) -> str:
         ('1 file', '12,345 records')
     """
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+_SHOWN_BYTES = 16
+_DEEPEST = 200
+
+_WITH_A_TEXT = (
+    *(dt.date, dt.time, dt.timedelta),
+    *(decimal.Decimal, uuid.UUID),
+)
+"""Types that have a usual text in JSON."""
+
+
+def json_value(  # noqa: PLR0911 - a case for each kind of value
+    value: Any, *, whole_bytes: bool = False, depth: int = 0
+) -> Any:
+    """Return a value in types that JSON has, for a document that people read; there is one for any value.
+
+    Bytes become a text with their number and the first of them, NaN and infinities texts, keys texts. Levels
+    below 200 are left out.
+
+    Args:
+        value: any value.
+        whole_bytes: True for all of the bytes, as text in base64.
+        depth: the level of the value in its record.
+
+    Example:
+        >>> json_value({"a": (1, float("nan")), 2: b"abc"})
+        {'a': [1, 'nan'], '2': "<3 bytes: b'abc'>"}
+    """
+    plain = _scalar(value, whole_bytes=whole_bytes)
+    if plain is not _NO_SCALAR:
+        return plain
+    if depth > _DEEPEST:
+        return "..."
+
+    def inner(held: Any) -> Any:
+        return json_value(held, whole_bytes=whole_bytes, depth=depth + 1)
+
+    if isinstance(value, Mapping):
+        return {key if type(key) is str else str(key): inner(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | AbstractSet):
+        return [inner(each) for each in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: inner(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    for name in ("tolist", "to_pylist"):
+        if hasattr(value, name) and type(found := getattr(value, name)()) is not type(value):
+            return inner(found)
+    return str(value)
+
+
+_NO_SCALAR: Any = object()
+
+
+def _scalar(value: Any, *, whole_bytes: bool) -> Any:  # noqa: PLR0911 - a case for each kind of value
+    """Return a value without parts in types that JSON has; a mark for values of other types."""
+    if isinstance(value, enum.Enum):
+        return str(value) if not isinstance(value.value, str | int) else value.value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode() if whole_bytes else _note(value)
+    if isinstance(value, _WITH_A_TEXT):
+        return msgspec.to_builtins(value)
+    return _NO_SCALAR
+
+
+def _note(value: bytes | bytearray | memoryview) -> str:
+    """Return the number of bytes, and the first of them."""
+    data = bytes(value[:_SHOWN_BYTES])
+    more = "..." if len(value) > _SHOWN_BYTES else ""
+    return f"<{len(value):,} bytes: {data!r}{more}>"
+
+
+def verification_document(path: str, found: Verification, *, deep: bool, decode: bool) -> dict[str, Any]:
+    """Return what a comparison of files with their index found, JSON-safe."""
+    problems = [_problem_as_json(problem) for problem in found.problems]
+    return {
+        "path": json_safe(path),
+        "good": not problems,
+        "deep": deep,
+        "decoded": decode,
+        "files": found.files,
+        "records": found.records,
+        "bytes": found.bytes,
+        "index_folders": [json_safe(folder) for folder in found.folders],
+        **({"from_other_indexes": found.unread} if found.unread else {}),
+        "problems": problems,
+        "first_bad": problems[0] if problems else None,
+    }
+
+
+def _problem_as_json(problem: Problem) -> dict[str, Any]:
+    return {
+        "kind": problem.kind,
+        "path": json_safe(problem.path),
+        "message": json_safe(problem.message),
+        "row": problem.row,
+        "offset": problem.offset,
+    }

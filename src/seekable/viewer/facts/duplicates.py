@@ -20,12 +20,10 @@ from seekable.errors import CorruptRecord
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.viewer.facts.file_pieces import file_pieces
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_value
 from seekable.viewer.facts.key_paths import path_text, values_at
-from seekable.viewer.facts.made_of import Share
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.sample import read_rows
+from seekable.viewer.facts.made_of import Pace, Share
+from seekable.viewer.facts.reading import file_pieces, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -11,19 +11,18 @@ from seekable.errors import CorruptRecord
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.viewer.facts.key_paths import values_at
-from seekable.viewer.facts.key_tally import KeyTally, type_name
-from seekable.viewer.facts.made_of import from_sample, share_of
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.sample import read_pieces, sample_rows
+from seekable.viewer.facts.made_of import Pace, from_sample, share_of
+from seekable.viewer.facts.reading import read_pieces, sample_rows
+from seekable.viewer.facts.statistics import KeyTally, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.facts.key_paths import Path
-    from seekable.viewer.facts.key_tally import KeyFacts
+    from seekable.viewer.facts.lengths import Histogram
     from seekable.viewer.facts.made_of import Share
+    from seekable.viewer.facts.statistics import KeyFacts
 
 __all__ = ["EMPTY", "MISSING", "Field", "field"]
 

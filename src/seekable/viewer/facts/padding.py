@@ -11,10 +11,9 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.packing.nodes.packed_node import PackedNode
-from seekable.viewer.facts.made_of import FROM_INDEX
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.position_lengths import PositionLengths, index_unit, position_lengths
-from seekable.viewer.facts.sample import read_sample, sample_rows
+from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
+from seekable.viewer.facts.made_of import FROM_INDEX, Pace
+from seekable.viewer.facts.reading import read_sample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.loader.loader import Loader
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.position_lengths import IndexUnit
-    from seekable.viewer.facts.record_measure import RecordMeasure, RecordUnit
+    from seekable.viewer.facts.lengths import IndexUnit
+    from seekable.viewer.facts.token_counts import RecordMeasure, RecordUnit
 
 __all__ = ["Padding", "padding"]
 
@@ -156,7 +155,7 @@ def padding(
 
     Example:
         >>> import seekable as sk
-        >>> from seekable.viewer.facts.record_measure import record_measure
+        >>> from seekable.viewer.facts.token_counts import record_measure
         >>> ds = sk.from_sequence(["a", "abc", "ab", "ab"])
         >>> measure = record_measure(ds[0])
         >>> *_, found = padding(sk.Loader(ds, batch_size=2), start=0, stop=2, measure=measure)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import checked_count
 from seekable.loader.checkpoint_files import generations_in, read_generation
 from seekable.loader.loader import Loader
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_value
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

@@ -14,7 +14,7 @@ from seekable.state.descriptions import Description, difference
 from seekable.state.document import RunState
 from seekable.state.stream_document import StreamState
 from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.source_counts import source_counts, source_names
+from seekable.viewer.facts.sources import source_counts, source_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The rows whose texts have a piece of text in them: of a sample, or of all records.
+"""The ways in which writers of JSON write a text.
+
+XXX The rows whose texts have a piece of text in them: of a sample, or of all records.
 
 A row is found if one of its values, at any depth, is a text with the piece in it, or bytes with the piece in
 UTF-8; names of keys and numbers are not searched, and upper and lower case differ.
@@ -10,6 +12,7 @@ plain letters that a writer of JSON escapes. Of other formats all records are de
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,23 +26,63 @@ from seekable.formats.lines.csv_dialect import dialect_of
 from seekable.formats.lines.line_source import LineDecoder
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
-from seekable.viewer.facts.file_pieces import bytes_of_records, file_pieces
-from seekable.viewer.facts.json_spellings import json_spellings
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_value
 from seekable.viewer.facts.key_paths import path_text
-from seekable.viewer.facts.made_of import Share, from_all, from_sample, share_of
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.sample import read_pieces, read_rows, sample_rows
+from seekable.viewer.facts.made_of import Pace, Share, from_all, from_sample, share_of
+from seekable.viewer.facts.reading import bytes_of_records, file_pieces, read_pieces, read_rows, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from seekable.nodes.contract import Node
     from seekable.nodes.files.decoder import Decoder
-    from seekable.viewer.facts.file_pieces import FilePiece
     from seekable.viewer.facts.key_paths import Path
+    from seekable.viewer.facts.reading import FilePiece
 
-__all__ = ["MOST_HITS", "Hit", "Search", "search_all", "search_sample"]
+__all__ = ["Hit", "MOST_HITS", "Search", "json_spellings", "search_all", "search_sample"]
+
+_LAST_ASCII = 0x7F
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+"""What JSON has names for."""
+
+
+def json_spellings(text: str) -> list[bytes]:
+    r"""Return the bytes of a text within JSON strings, as usual writers write it.
+
+    They leave letters that are not ASCII as they are, or escape them with small or large digits; some escape
+    ``/``, and some what has a meaning in HTML.
+
+    Example:
+        >>> json_spellings('say "hi"')
+        [b'say \\"hi\\"', b'say \\u0022hi\\u0022']
+    """
+    ways = itertools.product(("", "04x", "04X"), ("", "/"), ("", "<>&\u2028\u2029", "<>&'+`\""))
+    return sorted(
+        {"".join([_letter(each, *way) for each in text]).encode("utf-8", "surrogatepass") for way in ways}
+    )
+
+
+def _letter(letter: str, digits: str, slash: str, html: str) -> str:
+    """Return a letter within a JSON string.
+
+    Args:
+        letter: one letter.
+        digits: the format of the digits of letters that are not ASCII; empty leaves these as they are.
+        slash: ``"/"`` if it is escaped by a backslash.
+        html: letters that are written as digits.
+    """
+    code, form = ord(letter), digits or "04x"
+    if letter in html:
+        return f"\\u{code:{form}}"
+    if letter in _ESCAPES or letter == slash:
+        return _ESCAPES.get(letter, f"\\{letter}")
+    if code < ord(" "):
+        return f"\\u{code:{form}}"
+    if code > _LAST_ASCII and digits:
+        halves = np.frombuffer(letter.encode("utf-16-le", "surrogatepass"), "<u2").tolist()
+        return "".join([f"\\u{half:{form}}" for half in halves])
+    return letter
+
 
 MOST_HITS = 1000
 """The most rows that are kept; others are counted."""

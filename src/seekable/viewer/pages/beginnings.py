@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.viewer.facts.sample import read_sample
-from seekable.viewer.facts.token_rates import text_of
+from seekable.viewer.facts.reading import read_sample
+from seekable.viewer.facts.token_counts import text_of
 
 if TYPE_CHECKING:
     from seekable.viewer.opened import Opened

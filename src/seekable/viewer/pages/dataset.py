@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.formats.tables.tables import TableSource
 from seekable.nodes.display import explained
+from seekable.viewer.facts.data_survey import data_facts
 from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.length_histogram import has_lengths
+from seekable.viewer.facts.lengths import has_lengths
 from seekable.viewer.facts.made_of import from_sample
-from seekable.viewer.facts.sample import sample_rows
+from seekable.viewer.facts.reading import sample_rows
 from seekable.viewer.facts.statistics import statistics
-from seekable.viewer.facts.survey import data_facts
 from seekable.viewer.page import Page
 from seekable.viewer.pages.lengths import lengths_in_words, lengths_of
 from seekable.viewer.pages.rows import table_of

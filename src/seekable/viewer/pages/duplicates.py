@@ -8,7 +8,7 @@ import numpy as np
 
 from seekable.viewer.facts.duplicates import Duplicates, duplicates
 from seekable.viewer.facts.key_paths import path_of
-from seekable.viewer.facts.sample import read_rows
+from seekable.viewer.facts.reading import read_rows
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 

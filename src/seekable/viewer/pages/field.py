@@ -15,7 +15,7 @@ from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
     from seekable.viewer.facts.field import Field
-    from seekable.viewer.facts.histogram import Histogram
+    from seekable.viewer.facts.lengths import Histogram
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

@@ -9,9 +9,8 @@ import numpy as np
 from seekable.errors import KeyNotFound
 from seekable.formats.shar.shar_source import DataSource
 from seekable.viewer.charts.sheet import THEMES
-from seekable.viewer.facts.data_survey import files_of
+from seekable.viewer.facts.data_survey import file_sizes, files_of
 from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.file_sizes import file_sizes
 from seekable.viewer.facts.made_of import FROM_INDEX
 from seekable.viewer.figures import files_figure
 from seekable.viewer.page import Page, Svg, Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.viewer.facts.survey import data_facts
+from seekable.viewer.facts.data_survey import data_facts
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.verification import verification_work

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.loader.loader import Loader
+from seekable.viewer.facts.data_survey import data_facts
 from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.survey import data_facts
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:

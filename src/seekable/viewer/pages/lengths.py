@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import KeyNotFound
 from seekable.viewer.charts.sheet import THEMES
-from seekable.viewer.facts.length_histogram import LengthHistogram, has_lengths, length_histogram
-from seekable.viewer.facts.record_lengths import PERCENTILES
+from seekable.viewer.facts.lengths import PERCENTILES, LengthHistogram, has_lengths, length_histogram
 from seekable.viewer.figures import lengths_figure
 from seekable.viewer.page import Page, Redirect, Svg
 from seekable.viewer.pages.job import shown_of

@@ -8,10 +8,9 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.viewer.charts.sheet import THEMES
-from seekable.viewer.facts.as_in_files import sources_in_files
 from seekable.viewer.facts.mixture import UNITS, mixture, usual_stop
-from seekable.viewer.facts.source_counts import source_counts, source_names, source_nodes
-from seekable.viewer.facts.token_rates import token_rates
+from seekable.viewer.facts.sources import source_counts, source_names, source_nodes, sources_in_files
+from seekable.viewer.facts.token_counts import token_rates
 from seekable.viewer.figures import mixture_figure
 from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.run_end import after_end

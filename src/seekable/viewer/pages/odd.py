@@ -8,9 +8,8 @@ import numpy as np
 
 from seekable.errors import DataNotFound
 from seekable.nodes.traits import calls_functions
-from seekable.viewer.facts.as_in_files import as_in_files
 from seekable.viewer.facts.odd import odd, usual
-from seekable.viewer.facts.source_counts import sources_of
+from seekable.viewer.facts.sources import as_in_files, sources_of
 from seekable.viewer.page import Redirect
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.mixture import usual_stop
 from seekable.viewer.facts.padding import Padding, padding
-from seekable.viewer.facts.position_lengths import index_unit
-from seekable.viewer.facts.record_measure import record_measure
+from seekable.viewer.facts.token_counts import record_measure
 from seekable.viewer.figures import padding_figure
 from seekable.viewer.page import Page, Redirect, Svg
 from seekable.viewer.pages.job import shown_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.loader.loader import Loader
 from seekable.nodes.display import explained
 from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.source_counts import source_names, source_nodes
+from seekable.viewer.facts.sources import source_names, source_nodes
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:

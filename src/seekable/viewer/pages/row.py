@@ -7,10 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
-from seekable.viewer.facts.documents import json_safe, place_as_json
-from seekable.viewer.facts.json_values import json_value
-from seekable.viewer.facts.named_files import has_row
-from seekable.viewer.facts.raw_records import raw_record
+from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
+from seekable.viewer.facts.reading import raw_record
+from seekable.viewer.facts.sources import has_row
 from seekable.viewer.page import Page
 from seekable.viewer.places import value_at
 from seekable.viewer.render import Limits, Links, text_html

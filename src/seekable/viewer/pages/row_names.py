@@ -10,7 +10,7 @@ from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.nodes.contract import Leaf
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.viewer.facts.documents import json_safe, place_as_json
-from seekable.viewer.facts.named_files import files_named
+from seekable.viewer.facts.sources import files_named
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.row import check_row
 

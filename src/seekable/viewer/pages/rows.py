@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptRecord
-from seekable.viewer.facts.documents import json_safe, place_as_json
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.made_of import FROM_INDEX, from_sample
-from seekable.viewer.facts.sample import read_sample, sample_rows
+from seekable.viewer.facts.reading import read_sample, sample_rows
 from seekable.viewer.page import Page, Table
 
 if TYPE_CHECKING:

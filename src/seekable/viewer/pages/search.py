@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.graph import known_size
-from seekable.viewer.facts.documents import place_as_json
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_value, place_as_json
 from seekable.viewer.facts.search import MOST_HITS, Search, search_all, search_sample
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of

@@ -12,10 +12,8 @@ import numpy as np
 from seekable.errors import KeyNotFound, SeekableError
 from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.viewer.facts.sequence import packed_node_at, packed_sequence
-from seekable.viewer.facts.source_counts import source_names, sources_of
-from seekable.viewer.facts.store_tokenizer import engine_of_store
-from seekable.viewer.facts.token_contents import store_document_of
-from seekable.viewer.facts.token_texts import token_texts
+from seekable.viewer.facts.sources import source_names, sources_of
+from seekable.viewer.facts.token_contents import engine_of_store, store_document_of, token_texts
 from seekable.viewer.page import Page, Table
 from seekable.viewer.run_end import position_after_end, step_of
 

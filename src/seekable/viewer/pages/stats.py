@@ -9,7 +9,7 @@ from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import FROM_INDEX
 from seekable.viewer.facts.statistics import Statistics, statistics
-from seekable.viewer.facts.token_estimate import token_estimate
+from seekable.viewer.facts.token_counts import token_estimate
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.lengths import lengths_of

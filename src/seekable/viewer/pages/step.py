@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from seekable.loader.step_plan import own_bytes, places_of
+from seekable.viewer.facts.data_survey import requests_of
 from seekable.viewer.facts.loss_log import compared_loss
 from seekable.viewer.facts.made_of import COMPUTED
 from seekable.viewer.facts.mixture import mixture
 from seekable.viewer.facts.odd import MEASURES, Oddness
-from seekable.viewer.facts.source_counts import SEVERAL, source_names, sources_of
-from seekable.viewer.facts.step_document import step_document
-from seekable.viewer.facts.store_contents import requests_of
+from seekable.viewer.facts.pipelines import step_document
+from seekable.viewer.facts.sources import SEVERAL, source_names, sources_of
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.beginnings import add_texts
 from seekable.viewer.pages.job import shown_of

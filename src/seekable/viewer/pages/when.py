@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seekable.errors import KeyNotFound
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import COMPUTED
-from seekable.viewer.facts.named_files import has_row, paths_named
+from seekable.viewer.facts.sources import has_row, paths_named
 from seekable.viewer.page import Page, Table
 from seekable.viewer.run_end import after_end
 

@@ -4,34 +4,60 @@ The sources of a pipeline are the parts of its mixtures and concatenations, to a
 mixtures, concatenations, ``take``, ``skip``, ``epoch``, ``repeat``, maps and batches in closed form. Where a
 shuffle, ``select`` or the like stands *above* a mixture or a concatenation, the records of the epoch that is
 begun are counted one by one by the arithmetic of their order, at about 100 ns each.
+
+XXX Records as they are in the files: without the functions of a pipeline, and of a rebuilt one with its files.
+
+A pipeline that was rebuilt from a saved state has placeholders for its sources, which know files and rows and
+have no records. Where the files were found again, they are read here as the run read them.
+
+XXX The files of data that a person means by a name: a path, or the end of one.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from seekable.errors import InvalidArgument
-from seekable.nodes.bases import ElementwiseNode, PermutationNode, UnaryNode
+from seekable.errors import DataNotFound, InvalidArgument
+from seekable.formats.lines.line_source import decoder_named
+from seekable.formats.shar.shar_source import DataSource
+from seekable.index.fileset import FileSet
+from seekable.nodes.bases import ElementwiseNode, PermutationNode, UnaryNode, leaves_of, with_leaves
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import OrderNode
 from seekable.nodes.epoch import Epoch
+from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
 from seekable.nodes.slice import Slice
 from seekable.order.arrays import numbered
 from seekable.order.mixture import BLOCK, segments
 from seekable.packing.nodes.blend import MegatronBlend
+from seekable.resume.placeholders import PlaceholderSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["SEVERAL", "source_counts", "source_names", "source_nodes", "sources_of"]
+__all__ = [
+    "SEVERAL",
+    "as_in_files",
+    "data_of",
+    "files_named",
+    "has_row",
+    "paths_named",
+    "source_counts",
+    "source_names",
+    "source_nodes",
+    "sources_in_files",
+    "sources_of",
+]
 
 SEVERAL = -1
 """What ``sources_of`` returns for a batch of records of several sources."""
@@ -330,3 +356,73 @@ def _first_of(node: Batch, positions: Int64s) -> Int64s:
     epochs, rows = np.divmod(positions, max(1, node.size))
     counted: Int64s = epochs * (node.child.size or 0) + rows * node.length
     return counted
+
+
+def data_of(leaf: Any) -> DataSource | None:
+    """Return the source of the data of a leaf; None where there is none, or its files were not found."""
+    if not isinstance(leaf, PlaceholderSource):
+        return leaf if isinstance(leaf, DataSource) else None
+    found = leaf.files
+    if isinstance(found, FileSource) and isinstance(leaf.described.get("decode"), str):
+        # The records of a rebuilt source are bytes; here they are decoded as in the run.
+        return replace(found, decoder=decoder_named(leaf.described["decode"], found.format))
+    return found
+
+
+def as_in_files(node: Node) -> Node:
+    """Return the order of a pipeline over records as in the files; itself where they are grouped.
+
+    Raises:
+        DataNotFound: the files of a source are not on this machine.
+    """
+    _check_found(node)
+    changed = with_leaves(node, lambda leaf: data_of(leaf) or leaf, past_records=True)
+    return node if changed is None else changed
+
+
+def sources_in_files(node: Node) -> tuple[Node, ...]:
+    """Return the sources of a pipeline, as ``source_nodes`` does, each with its records; errors as above."""
+    _check_found(node)
+    return tuple(data_of(source) or source for source in source_nodes(node))
+
+
+def _check_found(node: Node) -> None:
+    for leaf in leaves_of(node):
+        if isinstance(leaf, PlaceholderSource) and leaf.files is None:
+            message = "the files of the run are not here: say with --root in which folder they are now"
+            raise DataNotFound(message)
+
+
+_T = TypeVar("T")
+
+
+def files_named(files: FileSet, name: str) -> list[int]:
+    """Return the numbers of the files with a path, else of all whose paths end with it, part by part."""
+    last = os.path.basename(name)
+    same = [at for at, each in enumerate(files.names()) if os.path.basename(each) == last]
+    return _fitting([(files.shown_path(at), at) for at in same], name)
+
+
+def has_row(node: Node, path: str, row: int) -> bool:
+    """Return True if a row of a file is one of a source of a pipeline."""
+    return any(leaf.rows_of(path, row) for leaf in leaves_of(node))
+
+
+def paths_named(node: Node, name: str) -> dict[str, int]:
+    """Return the files of a pipeline that a name means, as ``files_named``: the records of each path."""
+    found: list[tuple[str, int]] = []
+    for leaf in leaves_of(node):
+        files = getattr(data_of(leaf), "files", None)
+        if isinstance(files, FileSet):
+            numbers = files_named(files, name)
+            found += [(files.shown_path(at), int(files.records[at])) for at in numbers]
+        elif isinstance(leaf, PlaceholderSource):
+            found += zip(leaf.names, leaf.records, strict=True)
+    return dict(_fitting([(path, (path, records)) for path, records in found], name))
+
+
+def _fitting(named: Sequence[tuple[str, _T]], name: str) -> list[_T]:
+    """Return what has the path that is named, else what has a path that ends so."""
+    whole, end = {name, os.path.abspath(name)}, f"/{name.removeprefix('./')}"
+    exact = [each for path, each in named if path in whole]
+    return exact or [each for path, each in named if path.endswith(end)]

@@ -1,0 +1,473 @@
+"""Histograms: counts of lengths in bins that grow by a tenth of a decade, of numbers in equal bins.
+
+XXX The lengths of all records in bytes, from the offsets of the index: means and percentiles.
+
+XXX The histogram of the lengths of all records, from the index: no record is read.
+
+XXX The length of the record at each position of a pipeline, from the index: no record is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from seekable.errors import InvalidArgument
+from seekable.formats.tar.sample_source import SampleSource
+from seekable.formats.tokens.source.token_source import TokenSource
+from seekable.index.offsets import drop_read_pages
+from seekable.nodes.bases import ElementwiseNode, UnaryNode
+from seekable.nodes.contract import OrderNode
+from seekable.nodes.files.byte_source import FileSource
+from seekable.packing.nodes.packed_node import PackedNode
+from seekable.resume.placeholders import PlaceholderSource
+from seekable.viewer.facts.made_of import FROM_INDEX, Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.formats.tokens.source.token_reading import TokensPlan
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.contract import Node
+    from seekable.nodes.files.byte_source import FileSource
+
+__all__ = [
+    "Histogram",
+    "IndexUnit",
+    "LengthHistogram",
+    "PERCENTILES",
+    "PositionLengths",
+    "RecordLengths",
+    "bin_of",
+    "bytes_of_records",
+    "has_lengths",
+    "index_unit",
+    "least_of",
+    "length_histogram",
+    "lengths_in_bins",
+    "numbers_in_bins",
+    "position_lengths",
+    "record_lengths",
+]
+
+_A_DECADE = 10
+_EQUAL_BINS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts of values in bins; bin ``i`` has the values ``edges[i] <= value < edges[i + 1]``."""
+
+    edges: tuple[float, ...]
+    """One more than there are bins, ascending. The last bin of numbers holds its upper edge too."""
+
+    counts: tuple[int, ...]
+
+    scale: Literal["log", "linear"]
+    """The scale on which bins look equally wide."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the edges, the counts and the scale, JSON-safe."""
+        return {"edges": list(self.edges), "counts": list(self.counts), "scale": self.scale}
+
+
+def _length_edges(shortest: int, longest: int) -> Int64s:
+    """Return the edges of bins of lengths, ten to a decade, that hold two lengths: int64, ascending.
+
+    Example:
+        >>> _length_edges(0, 3).tolist(), _length_edges(90, 150).tolist()
+        ([0, 1, 2, 3, 4], [80, 100, 126, 159])
+    """
+    decades = len(str(max(longest, 1))) + 1
+    grown = np.ceil(10 ** (np.arange(decades * _A_DECADE + 1) / _A_DECADE) - 1e-9).astype(np.int64)
+    edges = np.unique(np.concatenate([[0], grown]))
+    first = int(np.searchsorted(edges, shortest, side="right")) - 1
+    last = int(np.searchsorted(edges, longest, side="right"))
+    return edges[first : last + 1]
+
+
+def lengths_in_bins(lengths: Int64s) -> Histogram | None:
+    """Return the histogram of lengths; None of no length.
+
+    Example:
+        >>> lengths_in_bins(np.array([0, 1, 1, 3])).counts
+        (1, 2, 0, 1)
+    """
+    if not lengths.size:
+        return None
+    return _of_counted_lengths(*np.unique(lengths, return_counts=True))
+
+
+def _of_counted_lengths(lengths: Int64s, counts: Int64s) -> Histogram:
+    """Return the histogram of lengths of which it is known how often each comes.
+
+    Args:
+        lengths: at least one different length, ascending.
+        counts: how often each comes.
+    """
+    edges = _length_edges(int(lengths[0]), int(lengths[-1]))
+    bins = np.searchsorted(edges, lengths, side="right") - 1
+    summed = np.zeros(edges.size - 1, np.int64)
+    np.add.at(summed, bins, counts)
+    return Histogram(tuple(edges.tolist()), tuple(summed.tolist()), "log")
+
+
+def numbers_in_bins(numbers: NDArray[np.float64]) -> Histogram | None:
+    """Return the histogram of finite numbers in 40 equal bins; one bin if all are equal, None without any.
+
+    Example:
+        >>> numbers_in_bins(np.array([2.0, 2.0]))
+        Histogram(edges=(2.0, 2.0), counts=(2,), scale='linear')
+    """
+    numbers = numbers[np.isfinite(numbers)]
+    if not numbers.size:
+        return None
+    low, high = float(numbers.min()), float(numbers.max())
+    edges = np.linspace(low, high, _EQUAL_BINS + 1) if np.isfinite(high - low) else numbers[:0]
+    if not np.all(np.diff(edges) > 0) or not edges.size:
+        return Histogram((low, high), (int(numbers.size),), "linear")
+    counts, _ = np.histogram(numbers, edges)
+    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), "linear")
+
+
+PERCENTILES = (50, 95, 99)
+
+_RECORDS_AT_ONCE = 1 << 18
+
+_EXACT_BITS = 14
+
+_HALF = 1 << (_EXACT_BITS - 1)
+
+_BINS = (64 - _EXACT_BITS + 2) * _HALF
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLengths:
+    """The lengths in bytes of at least one record, line ends included."""
+
+    mean: float
+    shortest: int
+    longest: int
+
+    percentiles: dict[int, int]
+    """For each number of PERCENTILES the length that this percentage of records does not exceed; above 16 KiB
+    it may be up to 0.01 % too small."""
+
+
+def record_lengths(files: FileSet) -> RecordLengths | None:
+    """Return the lengths of the records of some files in bytes, or None if there is no record.
+
+    Lengths are counted in bins, so that memory does not grow with the number of records.
+    """
+    counts = np.zeros(_BINS, np.int64)
+    records, total, shortest, longest = int(files.starts[-1]), 0, np.iinfo(np.int64).max, 0
+    for first in range(0, records, _RECORDS_AT_ONCE):
+        rows = np.arange(first, min(first + _RECORDS_AT_ONCE, records))
+        numbers = np.searchsorted(files.starts, rows, side="right") - 1
+        starts, ends = files.ranges(numbers, rows - files.starts[numbers])
+        lengths = (ends - starts).astype(np.int64)
+        total += int(lengths.sum())
+        shortest = min(shortest, int(lengths.min()))
+        longest = max(longest, int(lengths.max()))
+        counts += np.bincount(bin_of(lengths), minlength=_BINS)
+        drop_read_pages()
+    if not records:
+        return None
+    below = np.cumsum(counts)
+    ranks = {percent: -(-records * percent // 100) for percent in PERCENTILES}
+    found = {percent: least_of(int(np.searchsorted(below, rank))) for percent, rank in ranks.items()}
+    return RecordLengths(
+        total / records,
+        shortest,
+        longest,
+        {percent: max(length, shortest) for percent, length in found.items()},
+    )
+
+
+def bytes_of_records(source: FileSource) -> int:
+    """Return the bytes from the first record to the end of the last one, over all files of a source."""
+    numbers = np.flatnonzero(source.files.records)
+    starts, _ = source.files.ranges(numbers, np.zeros_like(numbers))
+    _, ends = source.files.ranges(numbers, source.files.records[numbers] - 1)
+    return int(ends.astype(np.int64).sum() - starts.astype(np.int64).sum())
+
+
+def bin_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of each length's bin.
+
+    Up to 2**14 a length has a bin of its own; from there on each power of two has 2**13 bins.
+
+    Example:
+        >>> bin_of(np.array([0, 1, 16383, 16384, 16385, 16386, 32768])).tolist()
+        [0, 1, 16383, 16384, 16384, 16385, 24576]
+    """
+    # Exact: a float64 holds every integer up to 2**53, and no file is longer.
+    _, bits = np.frexp(lengths.astype(np.float64))
+    shift = np.maximum(bits.astype(np.int64) - _EXACT_BITS, 0)
+    bins: NDArray[np.int64] = shift * _HALF + (lengths >> shift)
+    return bins
+
+
+def least_of(number: int) -> int:
+    """Return the least length that is in a bin.
+
+    Example:
+        >>> [least_of(number) for number in (16383, 16384, 16385, 24576)]
+        [16383, 16384, 16386, 32768]
+    """
+    shift = max(number // _HALF - 1, 0)
+    return (number - shift * _HALF) << shift
+
+
+_RECORDS_AT_ONCE2 = 1 << 18
+"""Some 5 ms of work."""
+
+_COUNTED_ONE_BY_ONE = 1 << 16
+"""Each shorter length is counted by itself; longer ones, which are few, are kept until the end of a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class LengthHistogram:
+    """The lengths of records; while the work goes on, of the first ones.
+
+    In bytes, line ends included, or in tokens where the records are documents of token files.
+    """
+
+    done: int
+    """The number of records whose lengths were counted."""
+
+    of: int
+    """The number of all records."""
+
+    total: int
+    """The sum of the lengths."""
+
+    shortest: int | None
+    longest: int | None
+
+    percentiles: Mapping[int, int]
+    """For each number of PERCENTILES the length that this percentage of records does not exceed; from 65,536
+    on it may be up to 0.1 % too small. Empty without records."""
+
+    histogram: Histogram | None
+    """Ten bins to a decade; None without records."""
+
+    unit: Literal["bytes", "tokens"] = "bytes"
+
+    @property
+    def mean(self) -> float | None:
+        """The mean length; None without records."""
+        return self.total / self.done if self.done else None
+
+    @property
+    def made_of(self) -> str:
+        """The records or the index that the figures come from."""
+        first = f", of the first {self.done:,} of {self.of:,} rows" if self.done < self.of else ""
+        return FROM_INDEX + first
+
+    def document(self) -> dict[str, Any]:
+        """Return the histogram as a JSON-safe dict."""
+        return {
+            "made_of": self.made_of,
+            "done": self.done,
+            "of": self.of,
+            "unit": self.unit,
+            "total": self.total,
+            "mean": self.mean,
+            "shortest": self.shortest,
+            **{f"p{percent}": length for percent, length in self.percentiles.items()},
+            "longest": self.longest,
+            "histogram": None if self.histogram is None else self.histogram.document(),
+        }
+
+
+def has_lengths(node: Node) -> bool:
+    """Return True if the index has the length of each record: of lines, entries, archives and tokens."""
+    return isinstance(node, FileSource | SampleSource | TokenSource)
+
+
+def length_histogram(node: Node) -> Generator[LengthHistogram]:
+    """Yield the histogram of more and more records, in the order of the files; the last one is of all.
+
+    The range of a record ends where the next one begins, so lengths in bytes include the ends of lines.
+
+    Args:
+        node: a source of lines, entries or archives, whose lengths are bytes, or of token files.
+
+    Raises:
+        InvalidArgument: it is none of these, so that the index has no lengths.
+    """
+    if isinstance(node, TokenSource):
+        yield from _histograms(node.lengths_between, node.size, "tokens")
+    elif isinstance(node, FileSource | SampleSource):
+        files = node.files
+        yield from _histograms(lambda first, last: _lengths(files, first, last), node.size, "bytes")
+    else:
+        message = f"the index has no lengths of the records of {node.expression()}: they are rows of a table"
+        raise InvalidArgument(message)
+
+
+def _histograms(
+    lengths_between: Callable[[int, int], Int64s], records: int, unit: Literal["bytes", "tokens"]
+) -> Generator[LengthHistogram]:
+    counts, longer, total, done, pace = np.zeros(_COUNTED_ONE_BY_ONE, np.int64), _Longer(), 0, 0, Pace()
+    for first in range(0, records, _RECORDS_AT_ONCE2):
+        lengths = lengths_between(first, min(first + _RECORDS_AT_ONCE2, records))
+        total += int(lengths.sum())
+        done += lengths.size
+        if int(lengths.max()) >= _COUNTED_ONE_BY_ONE:
+            longer.add(lengths[lengths >= _COUNTED_ONE_BY_ONE])
+            lengths = lengths[lengths < _COUNTED_ONE_BY_ONE]
+        counts += np.bincount(lengths, minlength=_COUNTED_ONE_BY_ONE)
+        drop_read_pages()
+        if done < records and pace.due():
+            yield _made(counts, longer, total, done, records, unit)
+            pace.made()
+    yield _made(counts, longer, total, done, records, unit)
+
+
+class _Longer:
+    """Counts of long lengths in bins of a 1,024th of a power of two; the first length of a bin stands for it.
+
+    Memory does not grow with the number of records. An edge of the histogram that lies within such a bin is
+    off by less than a thousandth.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.longest = 0
+
+    def add(self, lengths: Int64s) -> None:
+        self.longest = max(self.longest, int(lengths.max()))
+        _, bits = np.frexp(lengths.astype(np.float64))
+        shift = bits.astype(np.int64) - 11
+        for length, count in zip(*np.unique(lengths >> shift << shift, return_counts=True), strict=True):
+            self.counts[int(length)] = self.counts.get(int(length), 0) + int(count)
+
+
+def _made(
+    counts: Int64s, longer: _Longer, total: int, done: int, of: int, unit: Literal["bytes", "tokens"]
+) -> LengthHistogram:
+    short = np.flatnonzero(counts)
+    long = sorted(longer.counts)
+    lengths = np.concatenate([short, np.array(long, np.int64)])
+    if not lengths.size:
+        return LengthHistogram(done, of, total, None, None, {}, None, unit)
+    each = np.concatenate([counts[short], np.array([longer.counts[length] for length in long], np.int64)])
+    below = np.cumsum(each)
+    ranks = {percent: int(np.searchsorted(below, -(-done * percent // 100))) for percent in PERCENTILES}
+    percentiles = {percent: int(lengths[rank]) for percent, rank in ranks.items()}
+    longest = max(longer.longest, int(lengths[-1]))
+    histogram = _of_counted_lengths(lengths, each)
+    return LengthHistogram(done, of, total, int(lengths[0]), longest, percentiles, histogram, unit)
+
+
+def _lengths(files: FileSet, first: int, last: int) -> Int64s:
+    """Return the lengths of the records ``first`` to ``last``, counted over all files."""
+    starts = files.starts
+    begin = int(np.searchsorted(starts, first, side="right")) - 1
+    found: list[Int64s] = []
+    for file in range(begin, int(np.searchsorted(starts, last, side="left"))):
+        before, end = int(starts[file]), int(starts[file + 1])
+        low, high = max(first, before) - before, min(last, end) - before
+        if low < high:
+            words, at = files.file_words(file)
+            offsets = np.asarray(words.span(at + low, at + high + 1)).view(np.int64)
+            found.append(offsets[1:] - offsets[:-1])
+    return np.concatenate(found)
+
+
+IndexUnit = Literal["bytes", "tokens"]
+
+_ONE = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class PositionLengths:
+    """The lengths of the records at some positions."""
+
+    held: Int64s
+    """The bytes of each record, line end included; or its tokens, of a packed sample without padding."""
+
+    places: Int64s
+    """The places that each record takes by itself: the width of a packed sample, else its length."""
+
+
+def index_unit(node: Node) -> IndexUnit | None:
+    """Return what the index knows the lengths of a pipeline's records in; None where it has none.
+
+    Tokens of packed samples and of token files, bytes of lines, entries and archives. What maps change is not
+    seen. None where records are put into lists, sources are of different kinds, or a source has no lengths.
+
+    Example:
+        >>> import seekable as sk
+        >>> index_unit(sk.from_sequence("abc").node) is None
+        True
+    """
+    units = _units(node)
+    return units.pop() if len(units) == 1 else None
+
+
+def _units(node: Node) -> set[IndexUnit | None]:
+    if isinstance(node, PlaceholderSource):
+        return {None} if node.files is None else _units(node.files)
+    if isinstance(node, PackedNode | TokenSource):
+        return {"tokens"}
+    if isinstance(node, FileSource | SampleSource):
+        return {"bytes"}
+    if isinstance(node, OrderNode) or _is_one_to_one(node):
+        return {unit for child in node.children for unit in _units(child)}
+    return {None}
+
+
+def _is_one_to_one(node: Node) -> bool:
+    return isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode)
+
+
+def position_lengths(node: Node, positions: Int64s) -> PositionLengths:
+    """Return the lengths of the records at some positions, in the unit of ``index_unit``.
+
+    Args:
+        node: a pipeline for which ``index_unit`` is not None.
+        positions: int64, one dimension, at least 0, of any epochs.
+
+    Raises:
+        InvalidArgument: the index has no lengths of its records.
+    """
+    if isinstance(node, PlaceholderSource) and node.files is not None:
+        return position_lengths(node.files, positions)
+    if isinstance(node, PackedNode):
+        epochs, rows = np.divmod(positions, node.size)
+        pieces = node.maker.pieces(rows, epochs)
+        return PositionLengths(pieces.used, np.full(positions.size, pieces.width))
+    if isinstance(node, TokenSource):
+        counts = cast("TokensPlan", node.plan(positions)).counts
+        return PositionLengths(counts, counts)
+    if isinstance(node, FileSource | SampleSource):
+        files, rows = node.files, positions % max(1, node.size)
+        numbers = np.searchsorted(files.starts, rows, side="right") - 1
+        starts, ends = files.ranges(numbers, rows - files.starts[numbers])
+        lengths = (ends - starts).astype(np.int64)
+        return PositionLengths(lengths, lengths)
+    if isinstance(node, OrderNode):
+        return _routed(node, positions)
+    if _is_one_to_one(node):
+        return position_lengths(node.children[0], positions)
+    message = f"the index has no lengths of the records of {node.expression()}"
+    raise InvalidArgument(message)
+
+
+def _routed(node: OrderNode, positions: Int64s) -> PositionLengths:
+    slots, below = type(node).router([node]).route(_ONE, positions)
+    slots = np.broadcast_to(slots, positions.shape)
+    held, places = np.zeros((2, positions.size), np.int64)
+    for slot in np.unique(slots).tolist():
+        at = np.flatnonzero(slots == slot)
+        found = position_lengths(node.children[slot], below[at])
+        held[at], places[at] = found.held, found.places
+    return PositionLengths(held, places)
