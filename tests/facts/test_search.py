@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.viewer.facts import reading
-from seekable.viewer.facts.search import MOST_HITS, Search, json_spellings, search_all, search_sample
+from seekable.viewer.facts.search import MOST_HITS, SearchResult, json_spellings, search_all, search_sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,9 +38,9 @@ def rows_with(ds: sk.Dataset, text: str) -> list[int]:
     ]
 
 
-def last(work: Any) -> Search:
+def last(work: Any) -> SearchResult:
     *_, found = work
-    assert isinstance(found, Search)
+    assert isinstance(found, SearchResult)
     return found
 
 
@@ -116,7 +116,7 @@ def test_many_rows_and_many_files(tmp_path: Path) -> None:
 def test_results_come_while_the_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a cat"}\n' * 50)
     monkeypatch.setattr(reading, "_PIECE_BYTES", 100)
-    monkeypatch.setattr("seekable.viewer.facts.made_of.Pace.due", lambda _: True)
+    monkeypatch.setattr("seekable.viewer.facts.made_of.ResultPace.due", lambda _: True)
     results = list(search_all(sk.open(tmp_path).node, "cat"))
     assert [each.found for each in results] == sorted({each.found for each in results})
     assert [each.done for each in results] == sorted({each.done for each in results})

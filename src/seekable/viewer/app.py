@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.routes import Route
 
-__all__ = ["make_app"]
-
 _OVERVIEW = re.compile(r"/[dps]/[^/]+")
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 

@@ -13,8 +13,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["HeadProtocol"]
-
 _HEAD_SECONDS = 10.0
 _MOST_WAITING = 32
 

@@ -29,8 +29,6 @@ from seekable.viewer.stale import changed_files
 if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
 
-__all__ = ["error_page"]
-
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (KeyNotFound, 404),
     (AmbiguousKey, 404),

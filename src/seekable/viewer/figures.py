@@ -21,18 +21,8 @@ if TYPE_CHECKING:
     from seekable.viewer.facts.data_survey import FileSizes
     from seekable.viewer.facts.lengths import LengthHistogram
     from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
-    from seekable.viewer.facts.mixture import Mixture, Schedule
+    from seekable.viewer.facts.mixture import RunMixture, Schedule
     from seekable.viewer.facts.padding import Padding
-
-__all__ = [
-    "Figure",
-    "files_figure",
-    "lengths_figure",
-    "loss_figure",
-    "mixture_figure",
-    "padding_figure",
-    "schedule_figure",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ def lengths_figure(name: str, found: LengthHistogram) -> Figure:
     return Figure(found.document(), Table(["from", "below", "records"], rows), draw)
 
 
-def mixture_figure(name: str, found: Mixture) -> Figure:
+def mixture_figure(name: str, found: RunMixture) -> Figure:
     """Return a mixture as areas of what is delivered; a row is a source from one place to the next."""
     steps = found.steps.tolist()
     rows = [

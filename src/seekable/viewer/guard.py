@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Send = Callable[[Message], Awaitable[None]]
     App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-__all__ = ["Guard"]
-
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _TRICK = re.compile(rb"%2f|%5c|%00|%2e|\\|//|/\.{1,2}(/|$)", re.IGNORECASE)
 _NETLOC = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/\s]+)(:\d*)?", re.IGNORECASE)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.viewer.jobs import Partial
 
-__all__ = ["hooked"]
-
 
 class _Stopped(BaseException):
     """Ends a call whose generator was closed; no handler of errors takes it for one."""

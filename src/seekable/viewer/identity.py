@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.viewer.opened import Opened
 
-__all__ = ["Identity", "identity_of"]
-
 _DIGITS = 8
 _TEXT = re.compile(r"([0-9a-f]{8})(?:-(\d{1,18}|endless))?(?:-(\d{1,18}))?", re.ASCII)
 

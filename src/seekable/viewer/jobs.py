@@ -17,8 +17,6 @@ from seekable.errors import KeyNotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable
 
-__all__ = ["Job", "Jobs", "Partial", "State"]
-
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
 _ENDED_KEPT = 100

@@ -18,8 +18,6 @@ from seekable.errors import AccessDenied, BadValue, DataNotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MediaRoots", "media_roots"]
-
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://", re.ASCII)
 """The scheme of an address: `https://`, `s3://`, `file://`."""
 

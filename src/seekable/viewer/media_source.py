@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from seekable.formats.audio.payload import Payload
     from seekable.viewer.media_roots import MediaRoots
 
-__all__ = ["decoded_audio", "media_at"]
-
 _FULL_VOLUME = np.float32(1 << 15)
 """Waves of Kaldi are in the range of 16-bit integers."""
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HEAD_BYTES", "MediaType", "media_headers", "media_type"]
-
 HEAD_BYTES = 64
 """The number of first bytes that ``media_type`` looks at."""
 

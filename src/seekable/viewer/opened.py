@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from seekable.viewer.facts.loss_log import LossLog
     from seekable.viewer.jobs import Job
 
-__all__ = ["OpenPipeline", "Opened", "StillOpening", "free_name", "opened_of", "safe_name"]
-
 T = TypeVar("T")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

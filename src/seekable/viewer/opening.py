@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from seekable.viewer.jobs import Partial
     from seekable.viewer.opened import Opened
 
-__all__ = ["OpeningPart", "heads_of", "open_soon", "opening_work"]
-
 _SOON_SECONDS = 1.0
 _FILES_SHOWN = 3
 _HEAD_BYTES = 1000

@@ -12,8 +12,6 @@ from seekable.errors import InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Asked", "Page", "Redirect", "Svg", "Table"]
-
 _MOST_TEXT = 1024
 _LARGEST = (1 << 63) - 1
 

@@ -12,8 +12,6 @@ from typing import Any
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.viewer.facts.key_paths import RECORD
 
-__all__ = ["child_place", "value_at"]
-
 _SPECIAL = re.compile(r"[\\.\[]")
 _EMPTY = "\\0"
 _PART = re.compile(

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from seekable.errors import InvalidArgument, OutOfRange
 
-__all__ = ["LARGEST_ANSWER", "ByteRange", "range_of"]
-
 LARGEST_ANSWER = 64 << 20
 """An answer has at most this many bytes, so that memory is bounded: 64 MiB."""
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["redirect_page"]
-
 
 @contextmanager
 def redirect_page(url: str) -> Iterator[str]:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from seekable.viewer.media_roots import MediaRoots
 
-__all__ = ["Limits", "Links", "file_name", "one_line", "record_html", "text_html"]
-
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["ROUTES", "STATIC", "Route"]
-
 
 @dataclass(frozen=True, slots=True)
 class Route:

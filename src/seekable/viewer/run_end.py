@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from seekable.loader.loader import Loader
     from seekable.viewer.opened import OpenPipeline
 
-__all__ = ["after_end", "position_after_end", "step_of"]
-
 
 def after_end(pipeline: OpenPipeline, step: int) -> str | None:
     """Return why the records of a step were not trained on as far as is known; None where nothing says so.

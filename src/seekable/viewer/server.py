@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from seekable.viewer.guard import App
     from seekable.viewer.opened import Opened
 
-__all__ = ["PORT", "Listener", "Server"]
-
 PORT = 7335
 """SEEK on a telephone."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from seekable.viewer.guard import Receive, Scope, Send
     from seekable.viewer.opened import Opened
 
-__all__ = ["Shown", "add"]
-
 
 class Shown:
     """The objects that the server of this process shows under one token.

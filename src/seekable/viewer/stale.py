@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from seekable.formats.shar.shar_source import DataSource
     from seekable.index.fileset import FileSet
 
-__all__ = ["changed_files", "status_of"]
-
 _MOST_SHOWN = 20
 
 

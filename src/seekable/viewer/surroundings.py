@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from seekable.errors import CorruptRecord
     from seekable.nodes.contract import Node
 
-__all__ = ["HexLine", "Surroundings", "failing_byte", "hex_lines", "surroundings"]
-
 _BEFORE = 64
 _AFTER = 160
 _IN_A_LINE = 16

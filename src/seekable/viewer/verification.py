@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.jobs import Partial
 
-__all__ = ["VerificationPart", "verification_work"]
-
 
 @dataclass(frozen=True, slots=True)
 class VerificationPart:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 else:
     shared_server = lazy("seekable.viewer.shared_server")
 
-__all__ = ["Viewer", "check_installed", "view"]
-
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _HUB_ADDRESSES = ("JUPYTERHUB_PUBLIC_URL", "JUPYTERHUB_PUBLIC_HUB_URL", "JUPYTERHUB_HOST")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from seekable.viewer.charts.sheet import Theme
 
-__all__ = ["MOST_AREAS", "areas"]
-
 _WIDTH, _HEIGHT = 860, 260
 
 _RIGHT = 200

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["tick_text", "ticks"]
-
 _STEPS = (1, 2, 5, 10)
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from seekable.viewer.charts.sheet import Theme
 
-__all__ = ["MOST_BARS", "bars"]
-
 _WIDTH, _TOP, _ROW = 860, 36, 20
 _NAMES, _NUMBERS = 260, 110
 """The pixels of the names at the left, and of the numbers behind the longest bar."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from seekable.viewer.charts.sheet import Sheet
 
-__all__ = ["Frame"]
-
 T = TypeVar("T", float, "NDArray[np.float64]")
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 34

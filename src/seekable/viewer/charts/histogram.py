@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from seekable.viewer.charts.sheet import Theme
 
-__all__ = ["histogram"]
-
 _WIDTH, _HEIGHT = 860, 220
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from seekable.viewer.charts.sheet import Theme
 
-__all__ = ["lines"]
-
 _WIDTH, _HEIGHT = 860, 240
 
 _MOST_POINTS = 1200

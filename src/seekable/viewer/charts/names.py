@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from unicodedata import east_asian_width
 
-__all__ = ["shortened"]
-
 
 def shortened(name: str, most: int, *, keeps_end: bool = False) -> str:
     """Return a name of at most so many letters, its beginning or its end; a wide letter counts as two.

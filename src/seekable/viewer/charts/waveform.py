@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Theme", "clock", "waveform_svg", "words_svg"]
-
 Theme = Literal["auto", "light", "dark"]
 
 _WIDTH, _HEIGHT, _FOOT = 640, 72, 16

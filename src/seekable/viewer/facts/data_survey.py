@@ -1,12 +1,6 @@
-"""The figures of a dataset by its index alone, with which every page and card begins.
+"""What the index knows of data: files, sizes, fields, compression, what lies in stores.
 
-XXX The compression of data files, and the files whose offsets another tool found.
-
-XXX The files of data by size: which of them hold most of the records and bytes.
-
-XXX Facts on data in stores: its published index, what is kept of it on disk, and the requests of records.
-
-XXX A survey of data: files, records, bytes, lengths, fields and columns, and the folder of its index.
+No record is decoded.
 """
 
 from __future__ import annotations
@@ -50,21 +44,14 @@ if TYPE_CHECKING:
     from seekable.nodes.files.byte_source import FileSource
     from seekable.viewer.facts.lengths import RecordLengths
 
-__all__ = [
-    "FileSizes",
-    "compression_in_words",
-    "data_facts",
-    "data_survey",
-    "file_sizes",
-    "files_of",
-    "refuse_length",
-    "requests_of",
-    "stores_in_words",
-]
+_COMPRESSIONS = {"gz": "gzip", "zst": "zstd"}
+
+_LENGTH = 2048
+"""The tokens in a packed sample whose waste is computed, where nothing is given."""
 
 
 def data_facts(node: Node) -> dict[str, Any]:
-    """Return the expression, records, files and bytes of a dataset, JSON-safe, by its index alone.
+    """Return the expression, records, files and bytes of a dataset, JSON-safe, from its index.
 
     Example:
         >>> import seekable as sk
@@ -87,11 +74,8 @@ def data_facts(node: Node) -> dict[str, Any]:
     return document
 
 
-_KINDS = {"gz": "gzip", "zst": "zstd"}
-
-
 def _unread_files(files: FileSet) -> int:
-    """Return the number of files that were never read as a whole: another index had their offsets."""
+    """Count the files that were never read as a whole, because another index had their offsets."""
     return sum(
         entry.content_digest
         == digest_text(
@@ -110,7 +94,7 @@ def _compression_found(files: FileSet) -> dict[str, Any] | None:
     """Return the number of files, blocks and bytes for each compression; None if all files are plain.
 
     Returns:
-        ``files`` maps ``"gz"``, ``"zst"`` and ``"plain"`` to numbers of files; ``blocks`` is the number of
+        ``files`` maps ``"gz"``, ``"zst"`` and ``"plain"`` to counts of files; ``blocks`` is the number of
         seek points, ``content_bytes`` the decompressed size, ``points_bytes`` the size of the seek points.
     """
     kinds: Counter[str] = Counter()
@@ -131,7 +115,9 @@ def _compression_found(files: FileSet) -> dict[str, Any] | None:
 
 def compression_in_words(found: dict[str, Any]) -> str:
     """Return the result of ``_compression_found`` as one line for people."""
-    kinds = ", ".join(f"{count:,} {_KINDS.get(kind, kind)}" for kind, count in sorted(found["files"].items()))
+    kinds = ", ".join(
+        f"{count:,} {_COMPRESSIONS.get(kind, kind)}" for kind, count in sorted(found["files"].items())
+    )
     return (
         f"{kinds}; {bytes_in_words(found['content_bytes'])} of content, entered at "
         f"{in_words(found['blocks'], 'point')} ({bytes_in_words(found['points_bytes'])})"
@@ -166,7 +152,7 @@ def file_sizes(sources: Iterable[Leaf]) -> FileSizes:
     """Return the files of some sources by size; no file is opened.
 
     Args:
-        sources: sources of data; those that are not made of files have none.
+        sources: sources of data; one that is not made of files counts as empty.
     """
     names: list[str] = []
     records, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -184,7 +170,7 @@ def file_sizes(sources: Iterable[Leaf]) -> FileSizes:
 
 
 def _stores_found(files: Iterable[FileSet], *, refresh: bool) -> dict[str, Any] | None:
-    """Return the published indexes of data in stores, and the bytes of it on disk; None for local data.
+    """Return the published indexes of data in stores, and its bytes on disk; None for local data.
 
     Args:
         files: the files of the data.
@@ -231,9 +217,6 @@ def requests_of(dataset: Node, positions: Sequence[int]) -> dict[str, int] | Non
     }
 
 
-_LENGTH = 2048
-
-
 def data_survey(
     dataset: DataSource,
     *,
@@ -242,14 +225,14 @@ def data_survey(
     refresh: bool = False,
     length: int | None = None,
 ) -> dict[str, Any]:
-    """Return what data is, JSON-safe; of all records the offsets are read, and none is decoded.
+    """Return the survey that ``seekable info`` prints, JSON-safe; offsets are read, and no record.
 
     Args:
         dataset: the source of the data.
         path: what the user named it.
         files_indexed: the number of files that were indexed for this call.
         refresh: True to send a request for the published index of a store.
-        length: the tokens of a sample of which the waste of packing is computed; None for 2,048.
+        length: the tokens in a packed sample, whose waste is computed; None for 2,048.
 
     Raises:
         InvalidArgument: a length is given, and the data is not of tokens.
@@ -275,15 +258,11 @@ def data_survey(
     }
 
 
-def _content_found(
-    dataset: DataSource,
-    path: str,
-    length: int | None,
-) -> dict[str, Any]:
-    """Return the lengths of records; of samples also the fields; of tables the columns and row groups.
+def _content_found(dataset: DataSource, path: str, length: int | None) -> dict[str, Any]:
+    """Return the lengths of records, and the fields of samples; for tables columns and row groups.
 
     Raises:
-        InvalidArgument: a length of packed samples is given, and the data is not of tokens.
+        InvalidArgument: a length of packed samples is given, and the data is not tokens.
     """
     if isinstance(dataset, TokenSource):
         tokens = token_contents(dataset, _LENGTH if length is None else length)
@@ -318,10 +297,10 @@ def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
 
 
 def refuse_length(length: int | None, path: str) -> None:
-    """Refuse the length of packed samples for what is no data of tokens.
+    """Refuse a length of packed samples, because the data is not tokens.
 
     Raises:
-        InvalidArgument: it was given.
+        InvalidArgument: a length was given.
     """
     if length is not None:
         message = f"--length is for data of tokens, and {path!r} is none: drop it"
@@ -329,13 +308,13 @@ def refuse_length(length: int | None, path: str) -> None:
 
 
 def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
-    """Return the files of some sources: of a Shar those of its cuts, and then of each field."""
+    """Return the files of some sources: for a Shar those of its cuts, then those of each field."""
     parts = [part for source in sources for part in source.parts]
     return [part.files for part in parts if isinstance(part, FilesLeaf)]
 
 
 def _index_folders(dataset: DataSource) -> list[str]:
-    """Return the folders of the index: one, but for files that lie in several folders."""
+    """Return the folders of the index: one, or several where the files lie in several folders."""
     return list(dict.fromkeys(folder for files in files_of([dataset]) for folder in files.folders))
 
 

@@ -11,7 +11,7 @@ from seekable.errors import CorruptRecord
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.viewer.facts.key_paths import values_at
-from seekable.viewer.facts.made_of import Pace, from_sample, share_of
+from seekable.viewer.facts.made_of import ResultPace, from_sample, share_of
 from seekable.viewer.facts.reading import read_pieces, sample_rows
 from seekable.viewer.facts.statistics import KeyTally, type_name
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from seekable.viewer.facts.made_of import Share
     from seekable.viewer.facts.statistics import KeyFacts
 
-__all__ = ["EMPTY", "MISSING", "Field", "field"]
-
 MISSING, EMPTY = "missing", "empty"
 """The names of the rows without the key, and of those with an empty value, beside the names of types."""
 
@@ -34,7 +32,7 @@ _MOST_EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldFacts:
     """The values of one key in a sample; while the work goes on, in the beginning of the sample."""
 
     done: int
@@ -80,8 +78,8 @@ class Field:
         }
 
 
-def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[Field]:
-    """Yield the values of a key in more and more of a sample; the last result is of all of it.
+def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[FieldFacts]:
+    """Yield the values of a key in a growing part of a sample; the last result is of all of it.
 
     Functions of the pipeline are called for the rows of the sample.
 
@@ -103,7 +101,7 @@ def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[Field]:
     """
     size = known_size(node, "statistics")
     rows = sample_rows(size, n, seed)
-    survey, pace = _Survey(path), Pace()
+    survey, pace = _FieldSurvey(path), ResultPace()
     for piece, records in read_pieces(node, rows):
         survey.add(piece.tolist(), records)
         if survey.done < rows.size and pace.due():
@@ -113,7 +111,7 @@ def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[Field]:
     yield survey.facts(of=rows.size, size=size, seed=seed)
 
 
-class _Survey:
+class _FieldSurvey:
     """Counts the values of one key, piece by piece."""
 
     def __init__(self, path: Path) -> None:
@@ -137,12 +135,12 @@ class _Survey:
         if found:
             self._tally.add(found)
 
-    def facts(self, *, of: int, size: int, seed: int) -> Field:
+    def facts(self, *, of: int, size: int, seed: int) -> FieldFacts:
         """Return the facts of what was counted."""
         exact = self.done >= size
         key = self._tally.facts(max(self._whole, self._tally.count), exact=exact, top=_MOST_VALUES)
         lengths, numbers = self._tally.histograms()
-        return Field(
+        return FieldFacts(
             self.done,
             of,
             size,

@@ -11,8 +11,6 @@ from typing import Any
 
 from seekable.errors import InvalidArgument
 
-__all__ = ["RECORD", "Path", "path_of", "path_text", "values_at"]
-
 Path = tuple[str | None, ...]
 
 RECORD = "[record]"

@@ -1,10 +1,6 @@
-"""Histograms: counts of lengths in bins that grow by a tenth of a decade, of numbers in equal bins.
+"""The lengths of records by the index, in bytes or tokens: histograms, percentiles, each position's.
 
-XXX The lengths of all records in bytes, from the offsets of the index: means and percentiles.
-
-XXX The histogram of the lengths of all records, from the index: no record is read.
-
-XXX The length of the record at each position of a pipeline, from the index: no record is read.
+No record is read.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from seekable.nodes.contract import OrderNode
 from seekable.nodes.files.byte_source import FileSource
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.resume.placeholders import PlaceholderSource
-from seekable.viewer.facts.made_of import FROM_INDEX, Pace
+from seekable.viewer.facts.made_of import FROM_INDEX, ResultPace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -34,29 +30,24 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.source.token_reading import TokensPlan
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Node
-    from seekable.nodes.files.byte_source import FileSource
 
-__all__ = [
-    "Histogram",
-    "IndexUnit",
-    "LengthHistogram",
-    "PERCENTILES",
-    "PositionLengths",
-    "RecordLengths",
-    "bin_of",
-    "bytes_of_records",
-    "has_lengths",
-    "index_unit",
-    "least_of",
-    "length_histogram",
-    "lengths_in_bins",
-    "numbers_in_bins",
-    "position_lengths",
-    "record_lengths",
-]
+IndexUnit = Literal["bytes", "tokens"]
+PERCENTILES = (50, 95, 99)
 
 _A_DECADE = 10
 _EQUAL_BINS = 40
+
+_RECORDS_AT_ONCE = 1 << 18
+"""Some 5 ms of work."""
+
+_EXACT_BITS = 14
+_HALF = 1 << (_EXACT_BITS - 1)
+_BINS = (64 - _EXACT_BITS + 2) * _HALF
+
+_COUNTED_ONE_BY_ONE = 1 << 16
+"""Each shorter length is counted by itself; longer ones, which are few, are kept until the end of a chunk."""
+
+_ONE = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +83,7 @@ def _length_edges(shortest: int, longest: int) -> Int64s:
 
 
 def lengths_in_bins(lengths: Int64s) -> Histogram | None:
-    """Return the histogram of lengths; None of no length.
+    """Return the histogram of lengths; None without any.
 
     Example:
         >>> lengths_in_bins(np.array([0, 1, 1, 3])).counts
@@ -104,10 +95,10 @@ def lengths_in_bins(lengths: Int64s) -> Histogram | None:
 
 
 def _of_counted_lengths(lengths: Int64s, counts: Int64s) -> Histogram:
-    """Return the histogram of lengths of which it is known how often each comes.
+    """Return the histogram of distinct lengths with their counts.
 
     Args:
-        lengths: at least one different length, ascending.
+        lengths: at least one, ascending, without repeats.
         counts: how often each comes.
     """
     edges = _length_edges(int(lengths[0]), int(lengths[-1]))
@@ -135,17 +126,6 @@ def numbers_in_bins(numbers: NDArray[np.float64]) -> Histogram | None:
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), "linear")
 
 
-PERCENTILES = (50, 95, 99)
-
-_RECORDS_AT_ONCE = 1 << 18
-
-_EXACT_BITS = 14
-
-_HALF = 1 << (_EXACT_BITS - 1)
-
-_BINS = (64 - _EXACT_BITS + 2) * _HALF
-
-
 @dataclass(frozen=True, slots=True)
 class RecordLengths:
     """The lengths in bytes of at least one record, line ends included."""
@@ -160,7 +140,7 @@ class RecordLengths:
 
 
 def record_lengths(files: FileSet) -> RecordLengths | None:
-    """Return the lengths of the records of some files in bytes, or None if there is no record.
+    """Return the lengths in bytes of all records in some files; None without a record.
 
     Lengths are counted in bins, so that memory does not grow with the number of records.
     """
@@ -198,7 +178,7 @@ def bytes_of_records(source: FileSource) -> int:
 
 
 def bin_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of each length's bin.
+    """Return the index of each length's bin.
 
     Up to 2**14 a length has a bin of its own; from there on each power of two has 2**13 bins.
 
@@ -213,22 +193,15 @@ def bin_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return bins
 
 
-def least_of(number: int) -> int:
-    """Return the least length that is in a bin.
+def least_of(index: int) -> int:
+    """Return the least length in a bin.
 
     Example:
-        >>> [least_of(number) for number in (16383, 16384, 16385, 24576)]
+        >>> [least_of(index) for index in (16383, 16384, 16385, 24576)]
         [16383, 16384, 16386, 32768]
     """
-    shift = max(number // _HALF - 1, 0)
-    return (number - shift * _HALF) << shift
-
-
-_RECORDS_AT_ONCE2 = 1 << 18
-"""Some 5 ms of work."""
-
-_COUNTED_ONE_BY_ONE = 1 << 16
-"""Each shorter length is counted by itself; longer ones, which are few, are kept until the end of a chunk."""
+    shift = max(index // _HALF - 1, 0)
+    return (index - shift * _HALF) << shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +230,7 @@ class LengthHistogram:
     histogram: Histogram | None
     """Ten bins to a decade; None without records."""
 
-    unit: Literal["bytes", "tokens"] = "bytes"
+    unit: IndexUnit = "bytes"
 
     @property
     def mean(self) -> float | None:
@@ -292,7 +265,7 @@ def has_lengths(node: Node) -> bool:
 
 
 def length_histogram(node: Node) -> Generator[LengthHistogram]:
-    """Yield the histogram of more and more records, in the order of the files; the last one is of all.
+    """Yield the histogram of more and more records, in file order; the last one is of all.
 
     The range of a record ends where the next one begins, so lengths in bytes include the ends of lines.
 
@@ -300,7 +273,7 @@ def length_histogram(node: Node) -> Generator[LengthHistogram]:
         node: a source of lines, entries or archives, whose lengths are bytes, or of token files.
 
     Raises:
-        InvalidArgument: it is none of these, so that the index has no lengths.
+        InvalidArgument: the node is another one, and the index has no lengths of its records.
     """
     if isinstance(node, TokenSource):
         yield from _histograms(node.lengths_between, node.size, "tokens")
@@ -313,11 +286,11 @@ def length_histogram(node: Node) -> Generator[LengthHistogram]:
 
 
 def _histograms(
-    lengths_between: Callable[[int, int], Int64s], records: int, unit: Literal["bytes", "tokens"]
+    lengths_between: Callable[[int, int], Int64s], records: int, unit: IndexUnit
 ) -> Generator[LengthHistogram]:
-    counts, longer, total, done, pace = np.zeros(_COUNTED_ONE_BY_ONE, np.int64), _Longer(), 0, 0, Pace()
-    for first in range(0, records, _RECORDS_AT_ONCE2):
-        lengths = lengths_between(first, min(first + _RECORDS_AT_ONCE2, records))
+    counts, longer, total, done, pace = np.zeros(_COUNTED_ONE_BY_ONE, np.int64), _Longer(), 0, 0, ResultPace()
+    for first in range(0, records, _RECORDS_AT_ONCE):
+        lengths = lengths_between(first, min(first + _RECORDS_AT_ONCE, records))
         total += int(lengths.sum())
         done += lengths.size
         if int(lengths.max()) >= _COUNTED_ONE_BY_ONE:
@@ -332,7 +305,7 @@ def _histograms(
 
 
 class _Longer:
-    """Counts of long lengths in bins of a 1,024th of a power of two; the first length of a bin stands for it.
+    """Counts long lengths in bins that are a 1,024th of a power of two wide; the least length names a bin.
 
     Memory does not grow with the number of records. An edge of the histogram that lies within such a bin is
     off by less than a thousandth.
@@ -351,7 +324,7 @@ class _Longer:
 
 
 def _made(
-    counts: Int64s, longer: _Longer, total: int, done: int, of: int, unit: Literal["bytes", "tokens"]
+    counts: Int64s, longer: _Longer, total: int, done: int, of: int, unit: IndexUnit
 ) -> LengthHistogram:
     short = np.flatnonzero(counts)
     long = sorted(longer.counts)
@@ -382,27 +355,22 @@ def _lengths(files: FileSet, first: int, last: int) -> Int64s:
     return np.concatenate(found)
 
 
-IndexUnit = Literal["bytes", "tokens"]
-
-_ONE = np.zeros(1, np.int64)
-
-
 @dataclass(frozen=True, slots=True)
 class PositionLengths:
     """The lengths of the records at some positions."""
 
     held: Int64s
-    """The bytes of each record, line end included; or its tokens, of a packed sample without padding."""
+    """The bytes of each record, line end included, or its tokens; in a packed sample without padding."""
 
     places: Int64s
     """The places that each record takes by itself: the width of a packed sample, else its length."""
 
 
 def index_unit(node: Node) -> IndexUnit | None:
-    """Return what the index knows the lengths of a pipeline's records in; None where it has none.
+    """Return the unit of the lengths that the index has for a pipeline's records; None where it has none.
 
-    Tokens of packed samples and of token files, bytes of lines, entries and archives. What maps change is not
-    seen. None where records are put into lists, sources are of different kinds, or a source has no lengths.
+    Packed samples and token files are measured in tokens; lines, entries and archives in bytes, whatever maps
+    do to them. None where records are put into lists, sources differ in their unit, or one has no lengths.
 
     Example:
         >>> import seekable as sk

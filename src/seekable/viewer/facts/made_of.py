@@ -1,8 +1,6 @@
-"""The origin of a figure in words, and the bounds of a share that comes from a sample.
+"""What a figure is made of: its origin in words, the bounds of a share, the pace of partial results.
 
-The page, the command line and the JSON documents print these texts beside each figure.
-
-XXX Spaces the partial results of long work: about 50 ms apart, and never for most of its time.
+Pages, the command line and JSON documents print the words beside each figure.
 """
 
 from __future__ import annotations
@@ -18,20 +16,21 @@ from seekable.errors import InvalidArgument
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["COMPUTED", "FROM_INDEX", "Pace", "Share", "from_all", "from_sample", "share_of"]
-
 FROM_INDEX = "exact, from the index"
 COMPUTED = "exact, computed"
 
-_Z = 1.959963984540054
+NORMAL_95 = 1.959963984540054
 """The 97.5 % point of the normal distribution, for intervals of 95 %."""
 
-_RULE_OF_THREE = 3.0
+RULE_OF_THREE = 3.0
 """What never came in n draws has a share of at most 3/n with 95 % confidence: 0.95 = 1 - exp(-3)."""
+
+_SECONDS = 0.05
+_PARTS = 4
 
 
 def from_sample(rows: int, *, of: int, seed: int) -> str:
-    """Return the words for a figure that is made of some rows of a shuffle.
+    """Return the words for a figure from some rows of a shuffle.
 
     Args:
         rows: the number of rows that were looked at.
@@ -50,7 +49,7 @@ def from_sample(rows: int, *, of: int, seed: int) -> str:
 
 
 def from_all(at: datetime) -> str:
-    """Return the words for a figure of a pass over everything that ended at a time.
+    """Return the words for a figure from a pass over all records.
 
     Example:
         >>> from datetime import datetime, timezone
@@ -142,12 +141,12 @@ def share_of(count: int, of: int, *, exact: bool = False) -> Share:
     if exact:
         return Share(count, of, share, share)
     if not count:
-        return Share(count, of, 0.0, min(1.0, _RULE_OF_THREE / of))
+        return Share(count, of, 0.0, min(1.0, RULE_OF_THREE / of))
     if count == of:
-        return Share(count, of, max(0.0, 1 - _RULE_OF_THREE / of), 1.0)
-    square = _Z * _Z / of
+        return Share(count, of, max(0.0, 1 - RULE_OF_THREE / of), 1.0)
+    square = NORMAL_95 * NORMAL_95 / of
     middle = (share + square / 2) / (1 + square)
-    half = _Z / (1 + square) * math.sqrt(share * (1 - share) / of + square / of / 4)
+    half = NORMAL_95 / (1 + square) * math.sqrt(share * (1 - share) / of + square / of / 4)
     return Share(count, of, max(0.0, middle - half), min(1.0, middle + half))
 
 
@@ -162,14 +161,10 @@ def _percent(share: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-_SECONDS = 0.05
-_PARTS = 4
+class ResultPace:
+    """Says when a partial result is due: some 50 ms after the last one.
 
-
-class Pace:
-    """Says when a partial result is due.
-
-    Making one may take long itself, so the next is due after four times as long as the last one took.
+    Making one may take long, so the next is due at the earliest after four times that time.
     """
 
     def __init__(self) -> None:

@@ -1,10 +1,8 @@
-"""The weights of a mixture over time: which hold from which step on.
+"""The mixture of a run over time: the weights in force, and what they plan and deliver of each source.
 
-XXX The shares of the sources of a run over time, as planned by the weights and as delivered.
-
-Records are exact. Bytes are the lengths of all records of the steps where these are few; of more they are
-records times the mean length of the source's records. Both have line ends in them and are from the index.
-Tokens are these bytes times the tokens in a byte, which the caller has estimated.
+Records are exact. Bytes are looked up in the index where the steps have few records; where they have many,
+they are records times the mean length of the source's records. Both include line ends. Tokens are these bytes
+times the tokens per byte, which the caller has estimated.
 """
 
 from __future__ import annotations
@@ -37,7 +35,17 @@ if TYPE_CHECKING:
 
     Float64s = NDArray[np.float64]
 
-__all__ = ["Mixture", "Schedule", "UNITS", "Unit", "mixture", "schedule", "usual_stop"]
+Unit = Literal["records", "bytes", "tokens"]
+UNITS: tuple[Unit, ...] = ("records", "bytes", "tokens")
+
+_USUAL_STEPS = 1000
+_MOST_USUAL_STEPS = 10**6
+
+_SAMPLED = 1000
+"""The rows of a source without lengths of lines that are planned for its mean: some milliseconds."""
+
+_MOST_LOOKED_UP = 100_000
+"""The records whose lengths are looked up one by one, which takes some 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,7 @@ def schedule(node: Node, *, batch: int) -> Schedule:
         batch: the records of a step over all ranks.
 
     Raises:
-        InvalidArgument: the pipeline has no mixture, or stages that choose or move records lie over it.
+        InvalidArgument: the pipeline has no mixture, or stages above it choose or move records.
 
     Example:
         >>> import seekable as sk
@@ -124,22 +132,9 @@ def _mix(node: Node) -> tuple[Mix, int]:
     return node, each
 
 
-Unit = Literal["records", "bytes", "tokens"]
-UNITS: tuple[Unit, ...] = ("records", "bytes", "tokens")
-
-_USUAL_STEPS = 1000
-_MOST_USUAL_STEPS = 10**6
-
-_SAMPLED = 1000
-"""The rows of a source without lengths of lines that are planned for its mean: some milliseconds."""
-
-_MOST_LOOKED_UP = 100_000
-"""The records whose lengths are looked up one by one, which takes some 0.1 s."""
-
-
 @dataclass(frozen=True, slots=True)
-class Mixture:
-    """The amounts of each source from one step to the next place, in records, bytes or tokens."""
+class RunMixture:
+    """What each source gives between some steps of a run, in records, bytes or tokens."""
 
     names: tuple[str, ...]
     unit: Unit
@@ -150,7 +145,7 @@ class Mixture:
     delivered: Float64s
     """What comes of each source in each interval: shape (intervals, sources)."""
     planned: Float64s
-    """What the weights say of it, not rounded to records: of the same shape."""
+    """What the weights plan for it, not rounded to records: the same shape."""
 
     def document(self) -> dict[str, Any]:
         """Return the fact, JSON-safe, with the sums over all intervals beside each source's name."""
@@ -176,7 +171,7 @@ def mixture(
     places: int = 200,
     unit: Unit = "records",
     tokens_per_byte: Mapping[str, float] | None = None,
-) -> Mixture:
+) -> RunMixture:
     """Return what each source gives to the steps ``start`` to ``stop`` of a run; no record is read.
 
     The records that a run leaves out at its end (``end="drop"``) count as delivered. The plan is the weights
@@ -225,13 +220,13 @@ def mixture(
         rates = _rates(names, tokens_per_byte)
         delivered, planned = delivered * rates, planned * rates
         made_of += ", times the tokens in a sampled byte"
-    return Mixture(names, unit, made_of, loader.global_batch_size, steps, delivered, planned)
+    return RunMixture(names, unit, made_of, loader.global_batch_size, steps, delivered, planned)
 
 
 def usual_stop(loader: Loader, *, start: int) -> int:
-    """Return the step to which a run is shown if nothing is said: the end of its first epoch, or of itself.
+    """Return the step to which a run is shown by default: the end of its first epoch, or its own.
 
-    Of endless data, step 1,000; never more than 1,000,000, and at least the step after ``start``.
+    For endless data it is step 1,000; never more than 1,000,000, and at least the step after ``start``.
 
     Example:
         >>> import seekable as sk
@@ -275,7 +270,7 @@ def _share(node: Mix, slot: int, positions: Float64s) -> Float64s:
 
 
 def _looked_up(node: Node, positions: Int64s) -> Float64s | None:
-    """Return the bytes of each source between the positions; None where that takes long or is not known."""
+    """Return each source's bytes between the positions; None where that is slow or not known."""
     if positions[-1] - positions[0] > _MOST_LOOKED_UP or index_unit(node) != "bytes":
         return None
     every = np.arange(positions[0], positions[-1])
@@ -288,7 +283,7 @@ def _looked_up(node: Node, positions: Int64s) -> Float64s | None:
 
 
 def _mean_lengths(node: Node) -> tuple[Float64s, str]:
-    """Return the mean length in bytes of the records of each source, and what bytes are made of then."""
+    """Return the mean bytes of a record for each source, and the words that say where they are from."""
     means, sampled, of_tables = [], False, False
     for source in sources_in_files(node):
         size = source.size or 0

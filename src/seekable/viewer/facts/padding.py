@@ -12,7 +12,7 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
-from seekable.viewer.facts.made_of import FROM_INDEX, Pace
+from seekable.viewer.facts.made_of import FROM_INDEX, ResultPace
 from seekable.viewer.facts.reading import read_sample, sample_rows
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.viewer.facts.lengths import IndexUnit
     from seekable.viewer.facts.token_counts import RecordMeasure, RecordUnit
-
-__all__ = ["Padding", "padding"]
 
 _MOST_INDEXED = 200_000
 _MOST_READ = 10_000
@@ -181,7 +179,7 @@ def padding(
     }
     base |= {"unit": unit if measure is None else measure.unit}
     base |= {"is_packed": measure is None and _is_packed(node)}
-    found, left_out, pace = np.zeros((2, 0), np.int64), 0, Pace()
+    found, left_out, pace = np.zeros((2, 0), np.int64), 0, ResultPace()
     each = order.size if measure is None else max(1, _AT_ONCE // batch)
     for first in range(0, order.size, each):
         steps = order[first : first + each]
@@ -212,7 +210,7 @@ def _lengths(node: Node, positions: Int64s, measure: RecordMeasure | None) -> tu
 
 
 def _positions(loader: Loader, steps: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
-    """Return the positions of each step, and which are of it: both of shape (steps, batch).
+    """Return the positions that each step may have, and True for those it has: shape (steps, batch).
 
     The last batch of a run may be shorter than the others.
     """

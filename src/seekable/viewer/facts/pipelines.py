@@ -1,11 +1,7 @@
-"""The number of records in a batch and the number of ranks, by a folder of saved states.
+"""Makes the loader of a pipeline whose steps are planned: from a saved state, a file or a function.
 
-A state has the steps and the records that were delivered, so two of them in one run tell how many records a
-batch has. The files of a state have the number of ranks in their names.
-
-XXX The loader of a saved state, of a pipeline file, or of a function that makes the pipeline.
-
-XXX The records of a step, and the bytes of files that they are read from, as a JSON document.
+A saved state has the steps and the records that were delivered, so two states of one run tell how many
+records a batch has. The files of a state have the number of ranks in their names.
 """
 
 from __future__ import annotations
@@ -35,17 +31,6 @@ if TYPE_CHECKING:
 
     from seekable.loader.checkpoint_files import Generation
     from seekable.loader.step_plan import FileReads, PlannedRecord, StepPlan
-
-__all__ = [
-    "Batches",
-    "StateBatches",
-    "batch_of",
-    "generation_at",
-    "made_by",
-    "pipeline_of",
-    "state_batches",
-    "step_document",
-]
 
 _MOST_READ = 16
 """The states that are read at most: those nearest to the step that is asked for."""
@@ -77,11 +62,11 @@ def generation_at(found: Sequence[Generation], step: int | None) -> Generation |
 
 
 def state_batches(folder: str, *, size: int | None, step: int | None = None) -> StateBatches:
-    """Return the records of a batch and the ranks at a step, by the states of a folder.
+    """Return the records of a batch and the ranks at a step, from the states of a folder.
 
     Args:
         folder: the folder that ``sk.save_state`` wrote into.
-        size: the number of records of an epoch; None without end.
+        size: the records of an epoch; None without end.
         step: the step; None for that of the newest state.
 
     Raises:
@@ -100,11 +85,11 @@ def state_batches(folder: str, *, size: int | None, step: int | None = None) -> 
 
 
 def batch_of(states: Sequence[RunState], *, size: int | None, at: int) -> int | None:
-    """Return the records of a batch that the states of a run tell; None if they do not.
+    """Return how many records a batch has, from the states of a run; None if they do not tell.
 
     Args:
         states: the states, the oldest first.
-        size: the number of records of an epoch; None without end.
+        size: the records of an epoch; None without end.
         at: the step of the state from which the batches are counted: those after it count first.
 
     Example:
@@ -142,7 +127,7 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class PlannedPipeline:
     """A loader whose steps can be planned."""
 
     loader: Loader
@@ -158,8 +143,8 @@ def pipeline_of(
     roots: list[str],
     index_dir: str | None,
     step: int | None = None,
-) -> Pipeline:
-    """Return the loader of a saved state, of a pipeline file, or of a function.
+) -> PlannedPipeline:
+    """Return the loader that a saved state, a pipeline file or a function stands for.
 
     Args:
         target: a state file, a folder of states, a description, a pipeline file, or ``module:function``.
@@ -195,7 +180,7 @@ def made_by(target: str, what: str = "a pipeline") -> Any:
 
     Raises:
         DataNotFound: there is no such module or function.
-        WrongType: the name is no function.
+        WrongType: the name is not a function.
     """
     # Output of the user's program must not mix with the output of the command.
     with contextlib.redirect_stdout(sys.stderr):
@@ -204,7 +189,7 @@ def made_by(target: str, what: str = "a pipeline") -> Any:
 
 def _of_file(
     target: str, batches: Batches, *, state: str | None, roots: list[str], index_dir: str | None
-) -> Pipeline:
+) -> PlannedPipeline:
     if not batches.has_batch:
         message = f"{target!r} holds a Dataset: say with --batch-size how many records make a batch"
         raise InvalidArgument(message)
@@ -221,15 +206,15 @@ def _of_file(
     return _at_state(_loader(Dataset(node), batches), state)
 
 
-def _at_state(loader: Loader, state: str | None) -> Pipeline:
+def _at_state(loader: Loader, state: str | None) -> PlannedPipeline:
     if state is not None and (saved := read_saved(state)).state:
         loader.load_state_dict(saved.state.document())
-    return Pipeline(loader, ())
+    return PlannedPipeline(loader, ())
 
 
 def _of_saved(
     target: str, batches: Batches, *, roots: list[str], index_dir: str | None, step: int | None
-) -> Pipeline:
+) -> PlannedPipeline:
     folder = output_path(target)
     found = generations_in(folder) if os.path.isdir(folder) or "://" in folder else []
     generation = generation_at(found, step)
@@ -243,7 +228,9 @@ def _of_saved(
     loader = _loader(dataset, arguments)
     if saved.state:
         loader.load_state_dict(saved.state.document())
-    return Pipeline(loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated)))
+    return PlannedPipeline(
+        loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated))
+    )
 
 
 def _completed(batches: Batches, found: StateBatches, state: Any, size: int | None) -> Batches:
@@ -317,7 +304,7 @@ def _loader(dataset: Dataset, batches: Batches) -> Loader:
 
 
 def step_document(planned: StepPlan) -> dict[str, Any]:
-    """Return the records of a step, and the bytes of each file that they are read from, JSON-safe."""
+    """Return the records of a step, and the bytes that it reads from each file, JSON-safe."""
     return {
         "step": planned.step,
         "batch": planned.batch,

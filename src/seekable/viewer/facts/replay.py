@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from seekable.state.stream_document import State
     from seekable.stream.stream import Stream
 
-__all__ = ["Replay", "nearest_state", "replay"]
-
 MOST_RECORDS = 500
 """The records of a step in its document."""
 
@@ -68,7 +66,7 @@ def replay(
     """Yield how far the replay of a step is, after each batch; the last one has the records.
 
     The functions of the stream run. Records are those before ``collate``, without holes. Where a run ends,
-    the next one begins, as in a trainer's loop over epochs.
+    the next one begins, as a trainer loops over epochs.
 
     Args:
         stream: the stream of the run.

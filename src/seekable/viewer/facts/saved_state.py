@@ -1,4 +1,4 @@
-"""JSON documents of a saved state and of the differences of two."""
+"""What saved states say, and how two of them differ, as JSON documents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seekable.loader.checkpoint_files import Generation, Saved
-
-__all__ = ["consumed_between", "pipeline_differences", "place_differences", "state_document"]
 
 _MOST_COUNTED = 10**7
 """The positions of an epoch that are followed to their sources one by one: about a second."""

@@ -1,16 +1,12 @@
-"""Exact counts of the records of each source before a position of a pipeline; no record is read.
+"""The sources of a pipeline: their names, exact counts of their records, their files; no record is read.
 
 The sources of a pipeline are the parts of its mixtures and concatenations, to any depth. Counts pass through
 mixtures, concatenations, ``take``, ``skip``, ``epoch``, ``repeat``, maps and batches in closed form. Where a
 shuffle, ``select`` or the like stands *above* a mixture or a concatenation, the records of the epoch that is
 begun are counted one by one by the arithmetic of their order, at about 100 ns each.
 
-XXX Records as they are in the files: without the functions of a pipeline, and of a rebuilt one with its files.
-
 A pipeline that was rebuilt from a saved state has placeholders for its sources, which know files and rows and
-have no records. Where the files were found again, they are read here as the run read them.
-
-XXX The files of data that a person means by a name: a path, or the end of one.
+have no records. Where the files were found again, ``as_in_files`` reads them as the run read them.
 """
 
 from __future__ import annotations
@@ -45,31 +41,19 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = [
-    "SEVERAL",
-    "as_in_files",
-    "data_of",
-    "files_named",
-    "has_row",
-    "paths_named",
-    "source_counts",
-    "source_names",
-    "source_nodes",
-    "sources_in_files",
-    "sources_of",
-]
-
 SEVERAL = -1
-"""What ``sources_of`` returns for a batch of records of several sources."""
+"""What ``sources_of`` returns for a batch with records of several sources."""
 
 _AT_ONCE = 1 << 18
 """The positions that are routed together: some 20 ms, and some 20 MB of arrays."""
+
+_Named = TypeVar("_Named")
 
 _ONLY = np.zeros(1, dtype=np.int64)
 
 
 def source_names(node: Node) -> tuple[str, ...]:
-    """Return the name of each source: names or numbers of parts, joined by dots, or ``"data"`` if it is one.
+    """Return the name of each source: its parts' names or indices with dots between; ``"data"`` if it is one.
 
     Example:
         >>> import seekable as sk
@@ -122,7 +106,7 @@ def source_counts(node: Node, positions: Int64s) -> Int64s:
 
 
 def sources_of(node: Node, positions: Int64s) -> Int64s:
-    """Return the number in ``source_names`` of the source of each position, or ``SEVERAL``.
+    """Return the index in ``source_names`` of each position's source, or ``SEVERAL``.
 
     Args:
         node: the pipeline.
@@ -183,7 +167,7 @@ def _columns(node: Node) -> list[int]:
 
 
 def _counts(node: Node, positions: Int64s) -> Int64s:  # noqa: PLR0911 - a case for each kind of node
-    """Return the counts before positions, one row for each, of distinct ascending positions or others."""
+    """Return the counts before positions, which need not ascend: a row for each."""
     if _is_plain(node):
         return positions[:, None]
     if not positions.size or node.size == 0:
@@ -300,7 +284,7 @@ def _between(node: Node, starts: Int64s, stops: Int64s) -> Int64s:
 
 
 def _tally(node: Node, positions: Int64s, groups: Int64s, size: int) -> Int64s:
-    """Return the counts of positions in each of ``size`` groups, which number the positions."""
+    """Return the counts of positions in each of ``size`` groups; ``groups`` has each one's group."""
     if not positions.size:
         return np.zeros((size, _width(node)), dtype=np.int64)
     if _is_plain(node):
@@ -364,13 +348,13 @@ def data_of(leaf: Any) -> DataSource | None:
         return leaf if isinstance(leaf, DataSource) else None
     found = leaf.files
     if isinstance(found, FileSource) and isinstance(leaf.described.get("decode"), str):
-        # The records of a rebuilt source are bytes; here they are decoded as in the run.
+        # The records of a rebuilt source are bytes; here they are decoded as the run decoded them.
         return replace(found, decoder=decoder_named(leaf.described["decode"], found.format))
     return found
 
 
 def as_in_files(node: Node) -> Node:
-    """Return the order of a pipeline over records as in the files; itself where they are grouped.
+    """Return a pipeline's order over the records as they are in files; itself where records are grouped.
 
     Raises:
         DataNotFound: the files of a source are not on this machine.
@@ -381,7 +365,11 @@ def as_in_files(node: Node) -> Node:
 
 
 def sources_in_files(node: Node) -> tuple[Node, ...]:
-    """Return the sources of a pipeline, as ``source_nodes`` does, each with its records; errors as above."""
+    """Return the sources of a pipeline, each with its records as they are in files.
+
+    Raises:
+        DataNotFound: the files of a source are not on this machine.
+    """
     _check_found(node)
     return tuple(data_of(source) or source for source in source_nodes(node))
 
@@ -393,23 +381,20 @@ def _check_found(node: Node) -> None:
             raise DataNotFound(message)
 
 
-_T = TypeVar("T")
-
-
 def files_named(files: FileSet, name: str) -> list[int]:
-    """Return the numbers of the files with a path, else of all whose paths end with it, part by part."""
+    """Return the indices of the files with a path, else of all whose paths end with it, part by part."""
     last = os.path.basename(name)
     same = [at for at, each in enumerate(files.names()) if os.path.basename(each) == last]
     return _fitting([(files.shown_path(at), at) for at in same], name)
 
 
 def has_row(node: Node, path: str, row: int) -> bool:
-    """Return True if a row of a file is one of a source of a pipeline."""
+    """Return True if a pipeline has a row of a file in one of its sources."""
     return any(leaf.rows_of(path, row) for leaf in leaves_of(node))
 
 
 def paths_named(node: Node, name: str) -> dict[str, int]:
-    """Return the files of a pipeline that a name means, as ``files_named``: the records of each path."""
+    """Return the paths of a pipeline's files that a name means, each with its number of records."""
     found: list[tuple[str, int]] = []
     for leaf in leaves_of(node):
         files = getattr(data_of(leaf), "files", None)
@@ -421,8 +406,8 @@ def paths_named(node: Node, name: str) -> dict[str, int]:
     return dict(_fitting([(path, (path, records)) for path, records in found], name))
 
 
-def _fitting(named: Sequence[tuple[str, _T]], name: str) -> list[_T]:
-    """Return what has the path that is named, else what has a path that ends so."""
+def _fitting(named: Sequence[tuple[str, _Named]], name: str) -> list[_Named]:
+    """Return what has the path ``name``, else what has a path that ends with it."""
     whole, end = {name, os.path.abspath(name)}, f"/{name.removeprefix('./')}"
     exact = [each for path, each in named if path in whole]
     return exact or [each for path, each in named if path.endswith(end)]

@@ -1,7 +1,4 @@
-"""The values of one key: counted as records are read, and a frozen fact at any time.
-
-XXX The keys of records, their types and values, from a sample that grows.
-"""
+"""The keys of records, their types and values, counted in a sample that grows."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.viewer.facts.key_paths import path_text
 from seekable.viewer.facts.lengths import lengths_in_bins, numbers_in_bins
-from seekable.viewer.facts.made_of import Pace, Share, from_sample, share_of
+from seekable.viewer.facts.made_of import ResultPace, Share, from_sample, share_of
 from seekable.viewer.facts.reading import read_pieces, sample_rows
 
 if TYPE_CHECKING:
@@ -26,9 +23,14 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.viewer.facts.key_paths import Path
     from seekable.viewer.facts.lengths import Histogram
-    from seekable.viewer.facts.made_of import Share
 
-__all__ = ["KeyFacts", "KeyTally", "Statistics", "statistics", "type_name"]
+_MOST_KEYS = 500
+_MOST_DEPTH = 16
+_MOST_SHAPES = 10
+_MOST_EXAMPLES = 20
+
+_ELEMENTS = 16
+"""The first elements of a list that are looked at."""
 
 _LONGEST_COUNTED = 200
 """The longest texts, in characters, that are counted as values; so memory does not grow with long texts."""
@@ -46,7 +48,7 @@ _UNITS = {"str": "characters", "bytes": "bytes", "list": "elements", "array": "r
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
+class ValueLengths:
     """The lengths of at least one value that has a length."""
 
     unit: str
@@ -60,7 +62,7 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class ValueRange:
     """The range of at least one finite number."""
 
     least: float
@@ -70,7 +72,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class TopValue:
-    """A frequent value with its share among all rows."""
+    """A frequent value with its share of all rows."""
 
     value: str | int | float | bool
     share: Share
@@ -90,10 +92,10 @@ class KeyFacts:
     empty: Share
     """The share of the values that are empty texts, bytes, lists or dicts."""
 
-    lengths: Lengths | None
+    lengths: ValueLengths | None
     """The lengths of the values of the most frequent type beside null; None if these have none."""
 
-    numbers: Numbers | None
+    numbers: ValueRange | None
     """The range of the numbers, if these are the most frequent values beside null; else None."""
 
     top: tuple[TopValue, ...]
@@ -252,7 +254,7 @@ class KeyTally:
             self._uncounted += len(values) - len(known)
             counter.update(known)
 
-    def _all_lengths(self) -> Lengths | None:
+    def _all_lengths(self) -> ValueLengths | None:
         name = self._usual()
         if name not in self._lengths:
             return None
@@ -260,9 +262,9 @@ class KeyTally:
         self._lengths[name] = [lengths]
         ranks = [-(-lengths.size * percent // 100) - 1 for percent in (50, 99)]
         p50, p99 = lengths[ranks].tolist()
-        return Lengths(_UNITS[name], float(lengths.mean()), int(lengths[0]), p50, p99, int(lengths[-1]))
+        return ValueLengths(_UNITS[name], float(lengths.mean()), int(lengths[0]), p50, p99, int(lengths[-1]))
 
-    def _all_numbers(self) -> Numbers | None:
+    def _all_numbers(self) -> ValueRange | None:
         if self._usual() != _NUMBER:
             return None
         numbers = np.concatenate(self._numbers)
@@ -272,11 +274,7 @@ class KeyTally:
             return None
         # Halves first: the sum of large numbers may be beyond the largest float.
         mean = float((finite / finite.size).sum())
-        return Numbers(float(finite.min()), mean, float(finite.max()))
-
-
-def _rows_of_array(array: Any) -> int:
-    return int(array.shape[0]) if array.ndim else 1
+        return ValueRange(float(finite.min()), mean, float(finite.max()))
 
 
 def _as_float(value: float) -> float:
@@ -296,19 +294,9 @@ def _json_safe(value: Any) -> Any:
     return str(value) if isinstance(value, int) and abs(value) >= 1 << 63 else value
 
 
-_MOST_KEYS = 500
-_MOST_DEPTH = 16
-
-_ELEMENTS = 16
-"""Of each list so many elements are looked at, the first ones."""
-
-_MOST_SHAPES = 10
-_MOST_EXAMPLES = 20
-
-
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The keys of the records of a sample; while the work goes on, of the beginning of the sample."""
+    """The keys of sampled records; while the work goes on, those of the sample's beginning."""
 
     done: int
     """The number of rows that were read."""
@@ -357,7 +345,7 @@ class Statistics:
 
 
 def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
-    """Yield the statistics of more and more of a sample; the last ones are of all of it.
+    """Yield the statistics of a growing part of a sample; the last ones are of all of it.
 
     Functions of the pipeline are called for the rows of the sample.
 
@@ -379,7 +367,7 @@ def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
     """
     size = known_size(node, "statistics")
     rows = sample_rows(size, n, seed)
-    survey, pace = _Survey(), Pace()
+    survey, pace = _KeySurvey(), ResultPace()
     for piece, records in read_pieces(node, rows):
         with collector_paused():
             survey.add(piece.tolist(), records)
@@ -390,7 +378,7 @@ def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
     yield survey.facts(of=rows.size, size=size, seed=seed)
 
 
-class _Survey:
+class _KeySurvey:
     """Counts the keys of records, piece by piece."""
 
     def __init__(self) -> None:

@@ -1,9 +1,4 @@
-"""The lengths of documents of tokens, and what packing makes of them.
-
-XXX The tokenizer of a token store, which makes texts of its ids.
-
-XXX The text of each token of a run of tokens.
-"""
+"""What data of tokens holds: lengths of documents, what packing makes of them, the tokenizer, texts."""
 
 from __future__ import annotations
 
@@ -31,17 +26,11 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.store_document import StoreDocument, TokenizerFacts
     from seekable.packing.order.length_order import LengthClasses
 
-__all__ = [
-    "engine_of_store",
-    "histogram_rows",
-    "percent",
-    "store_document_of",
-    "token_contents",
-    "token_contents_in_words",
-    "token_texts",
-]
-
 _DOCUMENTS_AT_ONCE = 1 << 20
+_WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --tokenizer"
+
+_MOST_OF_CHARACTER = 4
+"""A character of UTF-8 has at most four bytes, and so at most four tokens."""
 
 
 def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
@@ -51,7 +40,7 @@ def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
 
     Args:
         source: the documents.
-        length: the number of tokens of a sample of which the waste is computed.
+        length: the tokens in a packed sample, whose waste is computed.
     """
     classes = merged(length_classes(chunk) for chunk in _chunks(source))
     types = {name: dtype.name for name, dtype in source.dtypes.items()}
@@ -80,7 +69,7 @@ def _chunks(source: TokenSource) -> Iterator[Int64s]:
 
 
 def _store(source: TokenSource) -> dict[str, Any] | None:
-    """Return what a token store says of itself; None of other files, and of several stores."""
+    """Return what the document of a token store says; None for other files and for several stores."""
     folders = {os.path.dirname(source.files.path(file)) for file in range(len(source.files))}
     document = store_document_of(folders.pop()) if len(folders) == 1 else None
     if document is None:
@@ -105,10 +94,10 @@ def _store(source: TokenSource) -> dict[str, Any] | None:
 
 
 def store_document_of(folder: str) -> StoreDocument | None:
-    """Return the document of the token store, or of the samples of Forager, that files of tokens are of.
+    """Return the document of a token store, or of Forager's samples; None for other folders.
 
     Args:
-        folder: the folder of the files; the document of samples of Forager lies above it.
+        folder: the folder of the token files; the document of Forager's samples lies above it.
 
     Raises:
         CorruptState: the document is damaged.
@@ -132,7 +121,7 @@ def _lengths(classes: LengthClasses) -> dict[str, Any] | None:
 
 
 def _histogram(classes: LengthClasses) -> list[dict[str, int | float]]:
-    """Return the documents and tokens of each power of two of lengths, from the shortest to the longest."""
+    """Return the documents and tokens for each power of two that lengths reach, the shortest first."""
     _, bits = np.frexp(classes.lengths.astype(np.float64))
     found = []
     for bit in range(int(bits.min()), int(bits.max()) + 1) if bits.size else ():
@@ -245,15 +234,12 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / max(whole, 1):.1f}"
 
 
-_WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --tokenizer"
-
-
 @cache
 def engine_of_store(folder: str) -> Engine:
     """Return the tokenizer of a token store.
 
     Raises:
-        InvalidArgument: the folder is no token store, or it has no tokenizer that makes texts.
+        InvalidArgument: the folder is not a token store, or has no tokenizer that makes texts.
         StateMismatch: the tokenizer that is there is not the one that made the ids.
     """
     store = store_document_of(folder)
@@ -279,10 +265,10 @@ def engine_of_store(folder: str) -> Engine:
 
 
 def _checked(engine: Engine, tokenizer: TokenizerFacts, name: str, folder: str) -> Engine:
-    """Return an engine whose digest is that in the document of a store.
+    """Return an engine after comparing its digest with that in a store's document.
 
     Raises:
-        StateMismatch: it has another one.
+        StateMismatch: the digests differ.
     """
     if engine.digest != tokenizer.digest:
         message = (
@@ -293,15 +279,11 @@ def _checked(engine: Engine, tokenizer: TokenizerFacts, name: str, folder: str) 
     return engine
 
 
-_MOST_OF_CHARACTER = 4
-"""A character of UTF-8 has at most four bytes, and so at most four tokens."""
-
-
 def token_texts(engine: Engine, ids: Sequence[int]) -> list[str]:
     """Return the text that each token adds to those before it.
 
-    A character of several tokens is the text of its last one, and the others have an empty text, as ids have
-    that the tokenizer has no token for. Tokens are decoded together with those just before them, because
+    A character of several tokens is the text of its last one, and the others have an empty text. So has an id
+    for which the tokenizer has no token. Tokens are decoded together with those just before them, because
     tokenizers may drop the space at the start of a text.
 
     Args:
@@ -326,6 +308,6 @@ def token_texts(engine: Engine, ids: Sequence[int]) -> list[str]:
 
 
 def _text(engine: Engine, ids: Sequence[int]) -> str:
-    """Return the text of those ids that can be tokens."""
+    """Return the text of the ids that can be tokens."""
     most = engine.vocabulary
     return engine.decode([number for number in ids if number >= 0 and (most is None or number < most)])

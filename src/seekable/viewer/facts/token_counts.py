@@ -1,11 +1,4 @@
-"""The number of tokens of texts, some of which a tokenizer may refuse.
-
-XXX The tokens in a byte of each source, from a sample of its records and a tokenizer on this machine.
-
-XXX The length of a record that was read: tokens of its text, characters, or numbers of its longest list.
-
-XXX The number of tokens of all records: from a sample, with bounds, or exactly where all are counted.
-"""
+"""Tokens that a tokenizer on this machine makes of records: counts, rates per byte, estimates for all."""
 
 from __future__ import annotations
 
@@ -32,13 +25,19 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.nodes.contract import Node
 
-__all__ = ["RecordMeasure", "RecordUnit", "record_measure", "text_of", "token_estimate", "token_rates"]
+RecordUnit = Literal["tokens", "characters", "numbers"]
+
+_SAMPLED = 200
+_ESTIMATED_FROM = 1000
+
+_Z = 1.96
+"""The 97.5 % point of the normal distribution, for intervals of 95 %."""
 
 
 def _token_counts(engine: Engine, texts: Sequence[str]) -> Int64s:
-    r"""Return the number of tokens of each text, int64; -1 for one that the tokenizer refuses.
+    r"""Return how many tokens each text has, int64; -1 for one that the tokenizer refuses.
 
-    So is a text with half of a surrogate pair, which is no character.
+    It refuses a text with half of a surrogate pair, which is not a character.
 
     Raises:
         InvalidArgument: it refuses all of them.
@@ -65,13 +64,10 @@ def _token_counts(engine: Engine, texts: Sequence[str]) -> Int64s:
     return counts
 
 
-_SAMPLED = 200
-
-
 def token_rates(
     sources: Iterable[tuple[str, Node]], tokenizer: Any, *, text_key: str | None = None
 ) -> dict[str, float]:
-    """Return the tokens in a byte of the records of each source, by its name: from 200 rows of each, seed 0.
+    """Return the tokens per byte of each source, by its name: from 200 rows of each, seed 0.
 
     Args:
         sources: names and nodes, as ``source_names`` and ``source_nodes`` return them.
@@ -123,9 +119,6 @@ def text_of(record: Any, key: str | None = None) -> str | None:
     return max(texts, key=len) if texts else None
 
 
-RecordUnit = Literal["tokens", "characters", "numbers"]
-
-
 @dataclass(frozen=True, slots=True)
 class RecordMeasure:
     """A measure of the length of records."""
@@ -151,8 +144,8 @@ class RecordMeasure:
 def record_measure(record: Any, *, text_key: str | None = None, tokenizer: Any = None) -> RecordMeasure:
     """Return how records like this one are measured.
 
-    By the tokens of their text where a tokenizer is given, by its characters where none is, and by the
-    numbers of their longest list or array where they have no text.
+    By the tokens of their text where a tokenizer is given, by its characters without one, and by the length
+    of their longest list or array where they have no text.
 
     Args:
         record: a record.
@@ -180,7 +173,7 @@ def record_measure(record: Any, *, text_key: str | None = None, tokenizer: Any =
 
 
 def _most_numbers(record: Any) -> int:
-    """Return the numbers of the longest list or array of a record; -1 without any."""
+    """Return the length of the longest list or array of a record; -1 without any."""
     values = record.values() if isinstance(record, dict) else [record]
     return max((len(value) for value in values if _is_list(value)), default=-1)
 
@@ -189,14 +182,9 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-_ESTIMATED_FROM = 1000
-_Z = 1.96
-"""The 97.5 % point of the normal distribution, for intervals of 95 %."""
-
-
 @dataclass(frozen=True, slots=True)
 class TokenEstimate:
-    """The tokens of all records together, with 95 % bounds, which are the number where all were counted."""
+    """The tokens of all records together, with 95 % bounds; both equal the count where it is exact."""
 
     tokens: int
     low: int
@@ -211,10 +199,10 @@ class TokenEstimate:
 def token_estimate(
     node: Node, tokenizer: Any, *, text_key: str | None = None, n: int = _ESTIMATED_FROM
 ) -> TokenEstimate:
-    """Return the tokens of the texts of all records; one without a text, or one that is refused, has none.
+    """Return the tokens in the texts of all records; a record without a text, or a refused one, has none.
 
-    Of lines it is their bytes, which the index has exactly, times the tokens in a byte of a sample. Of other
-    data it is the mean of the sample times the records.
+    For lines it is their bytes, which the index has exactly, times the tokens per byte in a sample. For other
+    data it is the sample's mean times the number of records.
 
     Args:
         node: the data.

@@ -12,8 +12,6 @@ from seekable.viewer.facts.token_counts import text_of
 if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
 
-__all__ = ["add_texts"]
-
 _CHARACTERS = 320
 """More than a cell of a table shows."""
 

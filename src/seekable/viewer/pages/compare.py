@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["compare"]
-
 
 def compare(opened: Opened, asked: Asked) -> Page:
     """Return the differences of two open pipelines.

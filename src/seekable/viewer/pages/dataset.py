@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["dataset"]
-
 _DRAWN = 10
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["find", "page"]
-
 _SHOWN = 20
 
 

@@ -14,12 +14,10 @@ from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
-    from seekable.viewer.facts.field import Field
+    from seekable.viewer.facts.field import FieldFacts
     from seekable.viewer.facts.lengths import Histogram
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
-
-__all__ = ["chart", "page"]
 
 _MOST = 10_000
 _CHARTS = ("lengths", "numbers", "values")
@@ -76,11 +74,11 @@ def chart(opened: Opened, asked: Asked) -> Svg:
     )
 
 
-def _histogram(found: Field, name: str) -> Histogram | None:
+def _histogram(found: FieldFacts, name: str) -> Histogram | None:
     return found.lengths if name == "lengths" else found.numbers
 
 
-def _found(opened: Opened, asked: Asked) -> Field:
+def _found(opened: Opened, asked: Asked) -> FieldFacts:
     node, path = opened.dataset(asked.name).node, path_of(asked.text("key"))
     n = asked.count("n", default=opened.sample, least=1, most=_MOST)
     seed = asked.count("seed", default=0)

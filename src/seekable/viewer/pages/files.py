@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["chart", "file", "files"]
-
 _SORTS = ("name", "records", "bytes")
 
 

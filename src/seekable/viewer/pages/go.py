@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["address_of", "go"]
-
 _STEP = re.compile(r"step\s+([\d,]+)(?:\s+rank\s+(\d+))?", re.IGNORECASE)
 _POSITION = re.compile(r"(position|sequence)\s+([\d,]+)", re.IGNORECASE)
 _COMPARED = re.compile(r"compare\s+(\S+)\s+(\S+)(?:\s+step\s+([\d,]+))?", re.IGNORECASE)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["health", "verify"]
-
 _DEPTHS = ("ends", "deep", "decode")
 _HEADER = ("kind", "path", "row", "offset", "message")
 

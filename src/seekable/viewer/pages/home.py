@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
-__all__ = ["home"]
-
 
 def home(opened: Opened, _: Asked) -> Page:
     """Return the datasets, pipelines, folders of states and jobs that are open."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["job", "progress_in_words", "shown_of", "stop"]
-
 _MINUTE, _HOUR = 60, 3600
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["chart", "count", "lengths_in_words", "lengths_of", "page"]
-
 _AT_ONCE = 10_000_000
 """The lengths of so many records are counted in a quarter of a second; of more by a job."""
 

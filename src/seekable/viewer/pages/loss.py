@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["chart", "page"]
-
 
 def page(opened: Opened, asked: Asked) -> Page:
     """Return the losses from one step to another, and their spikes."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["media", "wave", "wave_picture"]
-
 
 def media(opened: Opened, asked: Asked) -> Response:
     """Return the bytes that a place of a record stands for: all of them, or the one range of the header.

@@ -16,11 +16,9 @@ from seekable.viewer.page import Page, Svg, Table
 from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
-    from seekable.viewer.facts.mixture import Mixture
+    from seekable.viewer.facts.mixture import RunMixture
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
-
-__all__ = ["chart", "page"]
 
 
 def page(opened: Opened, asked: Asked) -> Page:
@@ -49,7 +47,7 @@ def chart(opened: Opened, asked: Asked) -> Svg:
     return Svg(figure.draw(asked.choice("theme", THEMES)))  # type: ignore[arg-type]  # one of THEMES
 
 
-def _found(opened: Opened, asked: Asked) -> Mixture:
+def _found(opened: Opened, asked: Asked) -> RunMixture:
     loader = opened.pipeline(asked.name).loader
     node = loader.dataset.node
     start = asked.count("from", default=loader.first_step)
@@ -59,7 +57,7 @@ def _found(opened: Opened, asked: Asked) -> Mixture:
         message = f"to= must be above from= (got {start:,} for both)"
         raise InvalidArgument(message)
 
-    def make() -> Mixture:
+    def make() -> RunMixture:
         rates = None
         if unit == "tokens":
             rates = token_rates(

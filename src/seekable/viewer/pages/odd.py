@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["around", "can_rank", "oddness_of", "records_of", "why"]
-
 _AROUND = 10
 _RARE = 98.0
 """The percentile from which on, and below 100 less it, a measure is a reason."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["opening"]
-
 
 def opening(opened: Opened, asked: Asked) -> Page | Redirect:
     """Return how far the index of data is; once it is complete, the address of the data.

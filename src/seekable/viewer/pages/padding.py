@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["chart", "page", "read"]
-
 _WORST = 10
 
 

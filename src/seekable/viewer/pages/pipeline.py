@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["pipeline"]
-
 
 def pipeline(opened: Opened, asked: Asked) -> Page:
     """Return what a pipeline is: the records of an epoch, batches, ranks, lanes and sources."""

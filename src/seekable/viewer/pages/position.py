@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["position"]
-
 _NEIGHBOURS = 5
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["reopen"]
-
 
 def reopen(opened: Opened, asked: Asked) -> Redirect:
     """Open data again, and return its address, or where the progress of its index is shown.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["page", "start"]
-
 
 def page(opened: Opened, asked: Asked) -> Page:
     """Return what a replay of a step would make, or how far the job of the address is and the step's records.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["replayed_sequence"]
-
 
 def replayed_sequence(opened: Opened, asked: Asked) -> Page | Redirect:
     """Return a packed sample of a replayed step; without a replay, lead to the page that starts it.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
-__all__ = ["check_row", "row", "value"]
-
 _MOST_COMINGS = 5
 _RAW_BYTES = 200_000
 _HEX_BYTES = 2048

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["at_random", "by_key", "by_place", "from_end", "row_of_place"]
-
 _MOST_SHOWN = 100
 _MOST_NAMED = 5
 

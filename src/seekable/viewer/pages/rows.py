@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["frequent_keys", "rows", "table_of"]
-
 MOST_ROWS = 500
 _MOST_COLUMNS = 8
 _MOST_CHARACTERS = 400

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.graph import known_size
 from seekable.viewer.facts.documents import json_value, place_as_json
-from seekable.viewer.facts.search import MOST_HITS, Search, search_all, search_sample
+from seekable.viewer.facts.search import MOST_HITS, SearchResult, search_all, search_sample
 from seekable.viewer.page import Page, Redirect, Table
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.row import comings
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from seekable.viewer.facts.search import Hit
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
-
-__all__ = ["search", "search_everything"]
 
 _SHOWN = 50
 _HEADER = ("row", "file", "row in file", "key", "before", "text", "after")
@@ -40,7 +38,7 @@ def search(opened: Opened, asked: Asked) -> Page:
     found = None
     if asked.query.get("job"):
         job = opened.jobs[asked.text("job")]
-        found = job.partial if isinstance(job.partial, Search) else None
+        found = job.partial if isinstance(job.partial, SearchResult) else None
         document["job"] = {**job.document(), "result": None}
         shown |= {"job": document["job"], **shown_of(job)}
     elif text:
@@ -62,7 +60,7 @@ def search_everything(opened: Opened, asked: Asked) -> Redirect:
     return Redirect(f"d/{asked.name}/search?job={job.name}")
 
 
-def _of_sample(opened: Opened, name: str, text: str, n: int) -> Search:
+def _of_sample(opened: Opened, name: str, text: str, n: int) -> SearchResult:
     """Return the rows of a sample with a text."""
     node = opened.dataset(name).node
     work = search_sample(node, text, n=min(n, known_size(node, "a search")))
@@ -78,7 +76,7 @@ def _shown_hits(opened: Opened, dataset: Dataset, hits: tuple[Hit, ...]) -> list
     ]
 
 
-def _rows(dataset: Dataset, found: Search) -> list[list[Any]]:
+def _rows(dataset: Dataset, found: SearchResult) -> list[list[Any]]:
     """Return the rows of the table of all that was kept."""
     places = dataset.locate([hit.row for hit in found.hits]) if found.hits else []
     files = [_first(place_as_json(place)) for place in places]

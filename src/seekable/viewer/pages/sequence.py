@@ -19,11 +19,9 @@ from seekable.viewer.run_end import position_after_end, step_of
 
 if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.engine import Engine
-    from seekable.viewer.facts.sequence import PackedSequence, Piece
+    from seekable.viewer.facts.sequence import PackedSequence, SequencePiece
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
-
-__all__ = ["is_packed", "sequence", "shown_tokens", "tokenizer_of"]
 
 _SHOWN = 2048
 _MOST_SHOWN = 8192
@@ -141,7 +139,7 @@ def _pieces(opened: Opened, sample: PackedSequence) -> list[dict[str, Any]]:
     ]
 
 
-def _places(piece: Piece) -> list[Any]:
+def _places(piece: SequencePiece) -> list[Any]:
     place = piece.place
     while isinstance(place, list | tuple) and place:
         place = place[0]
@@ -149,12 +147,12 @@ def _places(piece: Piece) -> list[Any]:
     return [each for each in (place, source) if each is not None]
 
 
-def _how(piece: Piece) -> str:
+def _how(piece: SequencePiece) -> str:
     """Return how much of its document a piece is.
 
     Example:
-        >>> from seekable.viewer.facts.sequence import Piece
-        >>> _how(Piece(0, 4, 7, 3, 7, None, as_label=0, is_joined=False))
+        >>> from seekable.viewer.facts.sequence import SequencePiece
+        >>> _how(SequencePiece(0, 4, 7, 3, 7, None, as_label=0, is_joined=False))
         'its end'
     """
     if piece.document is None:

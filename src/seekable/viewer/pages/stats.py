@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["read", "stats"]
-
 _SIZES = (1_000, 10_000, 100_000)
 """The samples that the page offers."""
 

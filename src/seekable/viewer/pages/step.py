@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
-__all__ = ["step"]
-
 _SHOWN = 100
 _MOST_SHOWN = 500
 _HEADER = ("position", "epoch", "rank", "source", "path", "row", "bytes")
