@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.viewer.charts.areas import areas
-from seekable.viewer.charts.bars import bars
-from seekable.viewer.charts.histogram import histogram
-from seekable.viewer.charts.lines import lines
+from seekable.viewer.charts.plots import areas, bars, histogram, lines
 from seekable.viewer.facts.documents import in_words, json_safe
 from seekable.viewer.page import Table
 

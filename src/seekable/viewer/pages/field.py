@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
-from seekable.viewer.charts.bars import bars
-from seekable.viewer.charts.histogram import histogram
+from seekable.viewer.charts.plots import bars, histogram
 from seekable.viewer.charts.sheet import THEMES
 from seekable.viewer.facts.field import EMPTY, MISSING, field
 from seekable.viewer.facts.key_paths import path_of, path_text

@@ -17,7 +17,7 @@ from seekable.viewer.pages.row import check_row
 from seekable.viewer.ranges import range_of
 
 if TYPE_CHECKING:
-    from seekable.viewer.charts.waveform import Theme
+    from seekable.viewer.charts.sheet import Theme
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
