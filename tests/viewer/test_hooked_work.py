@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seekable.parallel.progress import Progress
-from seekable.viewer.hooked_work import hooked
+from seekable.viewer.jobs import hooked
 
 if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook

@@ -10,7 +10,7 @@ import pytest
 
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.viewer import jobs as room
-from seekable.viewer.jobs import Job, Jobs
+from seekable.viewer.jobs import Jobs, ViewerJob
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -198,7 +198,7 @@ def test_many_starts_and_stops_at_once_leave_all_places_free(jobs: Jobs) -> None
 
 def test_the_oldest_ended_jobs_are_forgotten(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_ENDED_KEPT", 3)
-    ended: list[Job] = []
+    ended: list[ViewerJob] = []
     for number in range(6):
         ended.append(jobs.start("count", number, counting(1)))
         assert ended[-1].wait(LONG)

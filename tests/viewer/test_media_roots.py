@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seekable.errors import AccessDenied, BadValue, DataNotFound
-from seekable.viewer.media_roots import MediaRoots, media_roots
+from seekable.viewer.media import MediaRoots, media_roots
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from seekable.errors import AccessDenied, WrongType
 from seekable.formats.audio.wave_file import wave_file
 from seekable.formats.kaldi.holders.wave import Wave
 from seekable.viewer.facts.waveform import waveform
-from seekable.viewer.media_roots import media_roots
-from seekable.viewer.media_source import decoded_audio, media_at
+from seekable.viewer.media import decoded_audio, media_at, media_roots
 
 if TYPE_CHECKING:
     from pathlib import Path

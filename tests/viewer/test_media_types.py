@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.viewer.media_types import media_headers, media_type
+from seekable.viewer.media import media_headers, media_type
 
 
 def wav() -> bytes:

@@ -12,10 +12,9 @@ import seekable as sk
 from seekable.cli.view_targets import opened_targets
 from seekable.errors import DataNotFound
 from seekable.parallel.progress import Progress
-from seekable.viewer import opening
+from seekable.viewer import opened as room
 from seekable.viewer.app import make_app
-from seekable.viewer.opened import opened_of
-from seekable.viewer.opening import heads_of, opening_work
+from seekable.viewer.opened import heads_of, opened_of, opening_work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +83,7 @@ def test_data_is_there_at_once_where_its_index_is_built_soon(corpus: Path) -> No
 
 
 def test_later_data_comes_by_itself(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_SOON_SECONDS", 0)
+    monkeypatch.setattr(room, "_SOON_SECONDS", 0)
     opened = opened_from(str(corpus))
     assert opened.jobs.all()[0].wait(60)
     assert asks(opened).get("/d/corpus/row/0?as=json").json()["record"] == {"id": "a0"}

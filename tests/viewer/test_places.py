@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.errors import InvalidArgument, KeyNotFound
-from seekable.viewer.places import child_place, value_at
+from seekable.viewer.facts.key_paths import child_place, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -67,7 +67,7 @@ class Guard:
             await _refuse(why, send, self._headers)
             return
         if "/" not in scope["path"].removeprefix("/"):
-            # Links are relative to a slash behind the token. This one is too, so prefixes of proxies stay.
+            # Links are relative to a slash after the token. This one is too, so prefixes of proxies stay.
             own = [(b"location", self._token + b"/"), (b"content-length", b"0")]
             await send({"type": "http.response.start", "status": 307, "headers": [*own, *self._headers]})
             await send({"type": "http.response.body", "body": b""})
@@ -117,7 +117,7 @@ class Guard:
 
 
 def _host_of(netloc: str) -> str:
-    """Return the host of a netloc, without its port; nothing if it is no host and port."""
+    """Return the host of a netloc, without its port; nothing if it is something else."""
     found = _NETLOC.fullmatch(netloc)
     return "" if found is None else found[1].lower()
 

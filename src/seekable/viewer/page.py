@@ -24,7 +24,7 @@ class Asked:
     """The parameters within the path, by name."""
 
     query: Mapping[str, str]
-    """The parameters behind the question mark."""
+    """The parameters after the question mark."""
 
     byte_range: str | None = None
     """The header Range."""
@@ -38,7 +38,7 @@ class Asked:
         """Return a number of the query.
 
         Raises:
-            InvalidArgument: it is no number, or out of range.
+            InvalidArgument: it is not a number, or out of range.
         """
         text = self.query.get(key, "").replace(",", "")
         if not text:
@@ -54,7 +54,11 @@ class Asked:
         return number
 
     def optional(self, key: str, *, least: int = 0, most: int = _LARGEST) -> int | None:
-        """Return a number of the query, None if it is not given; errors as of ``count``."""
+        """Return a number of the query; None if it is not given.
+
+        Raises:
+            InvalidArgument: it is not a number, or out of range.
+        """
         return self.count(key, default=least, least=least, most=most) if self.query.get(key) else None
 
     def text(self, key: str, default: str = "") -> str:
@@ -83,7 +87,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageRows:
     """The rows of a page as ``?as=csv`` and ``?as=jsonl`` give them."""
 
     header: Sequence[str]
@@ -112,7 +116,7 @@ class Page:
     shown: Mapping[str, Any] = field(default_factory=dict)
     """What the template needs besides the document."""
 
-    table: Table | None = None
+    table: PageRows | None = None
     status: int = 200
 
     facts: Callable[[], Mapping[str, Any]] | None = None

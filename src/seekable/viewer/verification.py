@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.verify_data import verify_sources
 from seekable.viewer.facts.documents import verification_document
-from seekable.viewer.hooked_work import hooked
+from seekable.viewer.jobs import hooked
 
 if TYPE_CHECKING:
     from collections.abc import Generator

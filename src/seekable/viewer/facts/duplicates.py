@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.key_paths import Path
+    from seekable.viewer.facts.key_paths import KeyPath
 
     _Hashed = tuple[Int64s, NDArray[np.uint64], int]
     """Rows, their hashes, and the number of further rows that have none."""
@@ -111,7 +111,7 @@ class Duplicates:
         }
 
 
-def duplicates(node: Node, *, path: Path = ()) -> Generator[Duplicates]:
+def duplicates(node: Node, *, path: KeyPath = ()) -> Generator[Duplicates]:
     """Yield the duplicates among more and more rows, in their order; the last result is of all of them.
 
     Records of lines are compared by their bytes without the line end, others by their values.
@@ -159,7 +159,7 @@ def _by_lines(node: Node) -> Iterator[_Hashed]:
         yield np.arange(piece.first, piece.first + len(hashes)), np.array(hashes, np.uint64), 0
 
 
-def _by_values(node: Node, path: Path) -> Iterator[_Hashed]:
+def _by_values(node: Node, path: KeyPath) -> Iterator[_Hashed]:
     """Yield rows with the hashes of records, or of their values at a path, and how many have none."""
     size = known_size(node, "duplicates")
     for first in range(0, size, _ROWS_AT_ONCE):
@@ -170,7 +170,7 @@ def _by_values(node: Node, path: Path) -> Iterator[_Hashed]:
         yield rows[there], known, rows.size - known.size
 
 
-def _hash_at(record: Any, path: Path) -> int | None:
+def _hash_at(record: Any, path: KeyPath) -> int | None:
     if record is HOLE or isinstance(record, CorruptRecord):
         return None
     values = values_at(record, path)
@@ -215,7 +215,7 @@ class _KeptHashes:
             self._hashes, self._rows = [every[chosen]], [numbers[chosen]]
             self._count = self._hashes[0].size
 
-    def found(self, done: int, of: int, path: Path, left_out: int) -> Duplicates:
+    def found(self, done: int, of: int, path: KeyPath, left_out: int) -> Duplicates:
         """Return the duplicates among the rows that are kept."""
         hashes, rows = np.concatenate(self._hashes), np.concatenate(self._rows)
         self._hashes, self._rows = [hashes], [rows]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.key_paths import Path
+    from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.lengths import Histogram
     from seekable.viewer.facts.made_of import Share
     from seekable.viewer.facts.statistics import KeyFacts
@@ -78,7 +78,7 @@ class FieldFacts:
         }
 
 
-def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[FieldFacts]:
+def field(node: Node, path: KeyPath, *, n: int, seed: int = 0) -> Generator[FieldFacts]:
     """Yield the values of a key in a growing part of a sample; the last result is of all of it.
 
     Functions of the pipeline are called for the rows of the sample.
@@ -114,7 +114,7 @@ def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[FieldFa
 class _FieldSurvey:
     """Counts the values of one key, piece by piece."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: KeyPath) -> None:
         self.done = self._whole = self._with = 0
         self._path = path
         self._tally = KeyTally(path)

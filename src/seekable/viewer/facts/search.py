@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.nodes.files.decoder import Decoder
-    from seekable.viewer.facts.key_paths import Path
+    from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.reading import FilePiece
 
 MOST_HITS = 1000
@@ -230,9 +230,9 @@ class _Matches:
         raise AssertionError(message)
 
 
-def _texts(record: Any) -> Iterator[tuple[Path, str | bytes]]:
+def _texts(record: Any) -> Iterator[tuple[KeyPath, str | bytes]]:
     """Yield the texts and the bytes of a record with their paths, in their order."""
-    waiting: list[tuple[Path, Any]] = [((), record)]
+    waiting: list[tuple[KeyPath, Any]] = [((), record)]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, str | bytes):

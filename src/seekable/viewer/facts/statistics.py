@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.key_paths import Path
+    from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.lengths import Histogram
 
 _MOST_KEYS = 500
@@ -82,7 +82,7 @@ class TopValue:
 class KeyFacts:
     """A description of the values of one key."""
 
-    path: Path
+    path: KeyPath
     present: Share
     """The share of the records with the key; below a list, of the dicts among its elements."""
 
@@ -155,7 +155,7 @@ def type_name(value: object) -> str:
 class KeyTally:
     """Counts the values of one key."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: KeyPath) -> None:
         self.path = path
         self.count = 0
         self._types: Counter[str] = Counter()
@@ -383,10 +383,10 @@ class _KeySurvey:
 
     def __init__(self) -> None:
         self.done = 0
-        self._tallies: dict[Path, KeyTally] = {(): KeyTally(())}
-        self._parents: Counter[Path] = Counter()
+        self._tallies: dict[KeyPath, KeyTally] = {(): KeyTally(())}
+        self._parents: Counter[KeyPath] = Counter()
         """For each path that ends in elements, the number of dicts among these."""
-        self._left_out: set[Path] = set()
+        self._left_out: set[KeyPath] = set()
         self._shapes: Counter[frozenset[str]] = Counter()
         self._corrupt: list[int] = []
         self._corrupted = self._holes = 0
@@ -424,14 +424,14 @@ class _KeySurvey:
             holes=share_of(self._holes, self.done, exact=exact),
         )
 
-    def _could_have(self, path: Path, records: int) -> int:
+    def _could_have(self, path: KeyPath, records: int) -> int:
         """Return the number of records that could have a key; below lists, of elements."""
         if None not in path:
             return records
         last = len(path) - path[::-1].index(None)
         return self._tallies[path].count if last == len(path) else self._parents[path[:last]]
 
-    def _descend(self, path: Path, values: Sequence[Any]) -> None:
+    def _descend(self, path: KeyPath, values: Sequence[Any]) -> None:
         if not values or not self._counts(path):
             return
         self._tallies[path].add(values)
@@ -445,7 +445,7 @@ class _KeySurvey:
         lists = [value[:_ELEMENTS] for value in values if type(value) is list or type(value) is tuple]
         self._descend((*path, None), [element for some in lists for element in some])
 
-    def _counts(self, path: Path) -> bool:
+    def _counts(self, path: KeyPath) -> bool:
         """Return True if the values of a path are counted."""
         if path in self._tallies:
             return True

@@ -9,7 +9,7 @@ import numpy as np
 from seekable.viewer.facts.duplicates import Duplicates, duplicates
 from seekable.viewer.facts.key_paths import path_of
 from seekable.viewer.facts.reading import read_rows
-from seekable.viewer.page import Page, Redirect, Table
+from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import shown_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def page(opened: Opened, asked: Asked) -> Page:
             records = read_rows(dataset.node, firsts) if groups else []
             shown |= {"found": found, "groups": list(zip(groups, records, strict=True)), "key": found.key}
             rows = [(at, group.count, row) for at, group in enumerate(found.groups) for row in group.rows]
-            table = Table(("group", "count", "row"), rows)
+            table = PageRows(("group", "count", "row"), rows)
     return Page("duplicates", f"{asked.name}, duplicates", document, shown, table=table)
 
 

@@ -9,7 +9,7 @@ from seekable.viewer.charts.plots import bars, histogram
 from seekable.viewer.charts.sheet import THEMES
 from seekable.viewer.facts.field import EMPTY, MISSING, field
 from seekable.viewer.facts.key_paths import path_of, path_text
-from seekable.viewer.page import Page, Svg, Table
+from seekable.viewer.page import Page, PageRows, Svg
 from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def page(opened: Opened, asked: Asked) -> Page:
     """
     found = _found(opened, asked)
     key = found.key
-    table = Table(
+    table = PageRows(
         ("value", "count", "of"), [(each.value, each.share.count, each.share.of) for each in key.top]
     )
     kinds = [name for name, _ in key.types]

@@ -13,7 +13,7 @@ from seekable.viewer.facts.data_survey import file_sizes, files_of
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import FROM_INDEX
 from seekable.viewer.figures import files_figure
-from seekable.viewer.page import Page, Svg, Table
+from seekable.viewer.page import Page, PageRows, Svg
 from seekable.viewer.pages.rows import table_of
 from seekable.viewer.stale import status_of
 
@@ -62,7 +62,7 @@ def files(opened: Opened, asked: Asked) -> Page:
         "last": max(0, len(found) - count),
         "rows": rows,
     }
-    return Page("files", f"{asked.name}, files", document, more, table=Table(header, rows))
+    return Page("files", f"{asked.name}, files", document, more, table=PageRows(header, rows))
 
 
 def chart(opened: Opened, asked: Asked) -> Svg:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.viewer.facts.data_survey import data_facts
-from seekable.viewer.page import Page, Redirect, Table
+from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.verification import verification_work
 
@@ -34,7 +34,7 @@ def health(opened: Opened, asked: Asked) -> Page:
         result = document["job"]["result"] or {}
         rows = [[problem[key] for key in _HEADER] for problem in result.get("problems", ())]
         shown["problems"] = rows
-        table = Table(_HEADER, rows)
+        table = PageRows(_HEADER, rows)
     return Page("health", f"{asked.name}, health", document, shown, table=table)
 
 

@@ -10,7 +10,7 @@ from seekable.viewer.page import Page, Redirect
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seekable.viewer.jobs import Job
+    from seekable.viewer.jobs import ViewerJob
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -35,7 +35,7 @@ def stop(opened: Opened, asked: Asked) -> Redirect:
     return Redirect(asked.text("to") or f"job/{found.name}")
 
 
-def shown_of(found: Job) -> dict[str, Any]:
+def shown_of(found: ViewerJob) -> dict[str, Any]:
     """Return what the box of a job needs besides its document."""
     document = found.document()
     return {"job_words": progress_in_words(document), "job_live": found.is_live}

@@ -8,7 +8,7 @@ from seekable.errors import KeyNotFound
 from seekable.viewer.charts.sheet import THEMES
 from seekable.viewer.facts.loss_log import spikes
 from seekable.viewer.figures import loss_figure
-from seekable.viewer.page import Page, Svg, Table
+from seekable.viewer.page import Page, PageRows, Svg
 
 if TYPE_CHECKING:
     from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
@@ -21,7 +21,7 @@ def page(opened: Opened, asked: Asked) -> Page:
     log, found = _part(opened, asked)
     document = {"name": asked.name, **loss_figure(log, found).document}
     header = ["step", "loss", "median", "mad", "times"]
-    table = Table(header, [[each[key] for key in header] for each in document["spikes"]])
+    table = PageRows(header, [[each[key] for key in header] for each in document["spikes"]])
     ends = (
         {"start": int(log.steps[0]), "stop": int(log.steps[-1])}
         if log.steps.size

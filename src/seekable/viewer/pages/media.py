@@ -10,8 +10,7 @@ from seekable.errors import BadValue, MissingDependency, OutOfRange
 from seekable.viewer.charts.waveform import clock, waveform_svg, words_svg
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.waveform import Waveform, waveform
-from seekable.viewer.media_source import media_at
-from seekable.viewer.media_types import HEAD_BYTES, media_headers, media_type
+from seekable.viewer.media import HEAD_BYTES, media_at, media_headers, media_type
 from seekable.viewer.page import Page, Svg
 from seekable.viewer.pages.row import check_row
 from seekable.viewer.ranges import range_of

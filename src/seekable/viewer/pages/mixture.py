@@ -12,8 +12,8 @@ from seekable.viewer.facts.mixture import UNITS, mixture, usual_stop
 from seekable.viewer.facts.sources import source_counts, source_names, source_nodes, sources_in_files
 from seekable.viewer.facts.token_counts import token_rates
 from seekable.viewer.figures import mixture_figure
-from seekable.viewer.page import Page, Svg, Table
-from seekable.viewer.run_end import after_end
+from seekable.viewer.opened import after_end
+from seekable.viewer.page import Page, PageRows, Svg
 
 if TYPE_CHECKING:
     from seekable.viewer.facts.mixture import RunMixture
@@ -38,7 +38,7 @@ def page(opened: Opened, asked: Asked) -> Page:
     stop = int(found.steps[-1])
     more = {"start": int(found.steps[0]), "stop": stop, "rows": rows}
     more["after_end"] = after_end(opened.pipeline(asked.name), stop - 1)
-    return Page("mixture", f"{asked.name}, mixture", document, more, table=Table(header, rows))
+    return Page("mixture", f"{asked.name}, mixture", document, more, table=PageRows(header, rows))
 
 
 def chart(opened: Opened, asked: Asked) -> Svg:

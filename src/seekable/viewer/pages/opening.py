@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
 from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.opening import heads_of
+from seekable.viewer.opened import heads_of
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.job import shown_of
 

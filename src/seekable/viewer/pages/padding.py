@@ -13,10 +13,10 @@ from seekable.viewer.facts.mixture import usual_stop
 from seekable.viewer.facts.padding import Padding, padding
 from seekable.viewer.facts.token_counts import record_measure
 from seekable.viewer.figures import padding_figure
+from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page, Redirect, Svg
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.odd import records_of
-from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from collections.abc import Generator

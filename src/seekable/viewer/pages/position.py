@@ -10,9 +10,9 @@ from seekable.viewer.facts.documents import place_as_json
 from seekable.viewer.facts.made_of import COMPUTED
 from seekable.viewer.facts.sequence import packed_node_at
 from seekable.viewer.facts.sources import SEVERAL, source_names, sources_of
+from seekable.viewer.opened import position_after_end
 from seekable.viewer.page import Page
 from seekable.viewer.pages.beginnings import add_texts
-from seekable.viewer.run_end import position_after_end
 
 if TYPE_CHECKING:
     from seekable.viewer.opened import Opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import KeyNotFound
-from seekable.viewer.opening import open_soon
+from seekable.viewer.opened import open_soon
 from seekable.viewer.page import Redirect
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
 from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
+from seekable.viewer.facts.key_paths import value_at
 from seekable.viewer.facts.reading import raw_record
 from seekable.viewer.facts.sources import has_row
+from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page
-from seekable.viewer.places import value_at
 from seekable.viewer.render import Limits, Links, text_html
-from seekable.viewer.run_end import after_end
 from seekable.viewer.surroundings import hex_lines, surroundings
 
 if TYPE_CHECKING:

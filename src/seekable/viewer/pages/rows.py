@@ -11,7 +11,7 @@ from seekable.errors import CorruptRecord
 from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.made_of import FROM_INDEX, from_sample
 from seekable.viewer.facts.reading import read_sample, sample_rows
-from seekable.viewer.page import Page, Table
+from seekable.viewer.page import Page, PageRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def rows(opened: Opened, asked: Asked) -> Page:
 
 def table_of(
     dataset: Dataset, numbers: Int64s, keys: Sequence[str] = ()
-) -> tuple[Table, list[dict[str, Any]]]:
+) -> tuple[PageRows, list[dict[str, Any]]]:
     """Return some rows as a table of their most frequent keys, and as JSON documents with their places.
 
     A corrupt record is a row with its error.
@@ -78,7 +78,7 @@ def table_of(
         out.append([number, first["path"], first["row"], *cells])
         value = {"error": error} if error else {"record": _short(json_value(record))}
         shown.append({"row": number, "location": location, **value})
-    return Table(
+    return PageRows(
         header, [[json_safe(str(row[1])) if at == 1 else row[at] for at in range(len(row))] for row in out]
     ), shown
 

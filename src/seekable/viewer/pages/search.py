@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.nodes.graph import known_size
 from seekable.viewer.facts.documents import json_value, place_as_json
 from seekable.viewer.facts.search import MOST_HITS, SearchResult, search_all, search_sample
-from seekable.viewer.page import Page, Redirect, Table
+from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.row import comings
 
@@ -48,7 +48,7 @@ def search(opened: Opened, asked: Asked) -> Page:
         document |= found.document()
         hits = found.hits[at : at + _SHOWN]
         shown |= {"found": found, "hits": _shown_hits(opened, dataset, hits)}
-        table = Table(_HEADER, _rows(dataset, found))
+        table = PageRows(_HEADER, _rows(dataset, found))
     return Page("search", f"{asked.name}, search", document, shown, table=table)
 
 

@@ -14,8 +14,8 @@ from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.viewer.facts.sequence import packed_node_at, packed_sequence
 from seekable.viewer.facts.sources import source_names, sources_of
 from seekable.viewer.facts.token_contents import engine_of_store, store_document_of, token_texts
-from seekable.viewer.page import Page, Table
-from seekable.viewer.run_end import position_after_end, step_of
+from seekable.viewer.opened import position_after_end, step_of
+from seekable.viewer.page import Page, PageRows
 
 if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.engine import Engine
@@ -60,13 +60,15 @@ def sequence(opened: Opened, asked: Asked) -> Page:
     return Page("sequence", f"{asked.name}, sequence {position:,}", document, shown, table=table)
 
 
-def shown_tokens(sample: PackedSequence, engine: Engine | None, asked: Asked) -> tuple[dict[str, Any], Table]:
+def shown_tokens(
+    sample: PackedSequence, engine: Engine | None, asked: Asked
+) -> tuple[dict[str, Any], PageRows]:
     """Return what a template needs for the tokens that an address asks for, and the table of these."""
     at, n = asked.count("at", default=0), asked.count("n", default=_SHOWN, least=1, most=_MOST_SHOWN)
     rows = _rows(sample, at, n)
     blocks = _blocks(sample, rows, engine)
     header = ["place", "id", "text", "piece", "document", "token", "in_loss"]
-    return {"blocks": blocks, "at": at, "n": n}, Table(header, rows)
+    return {"blocks": blocks, "at": at, "n": n}, PageRows(header, rows)
 
 
 def is_packed(opened: Opened, name: str) -> bool:

@@ -10,7 +10,7 @@ from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import FROM_INDEX
 from seekable.viewer.facts.statistics import Statistics, statistics
 from seekable.viewer.facts.token_counts import token_estimate
-from seekable.viewer.page import Page, Redirect, Table
+from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.lengths import lengths_of
 
@@ -85,7 +85,7 @@ def _sample(opened: Opened, asked: Asked, *, most: int) -> tuple[int, int]:
     return n, asked.count("seed", default=0)
 
 
-def _table(document: dict[str, Any]) -> Table:
+def _table(document: dict[str, Any]) -> PageRows:
     rows = [
         [
             each["key"],
@@ -97,4 +97,4 @@ def _table(document: dict[str, Any]) -> Table:
         ]
         for each in document["keys"]
     ]
-    return Table(("key", "present", "of", "types", "distinct", "p50", "p99", "longest"), rows)
+    return PageRows(("key", "present", "of", "types", "distinct", "p50", "p99", "longest"), rows)

@@ -16,12 +16,12 @@ from seekable.viewer.facts.mixture import mixture
 from seekable.viewer.facts.odd import MEASURES, Oddness
 from seekable.viewer.facts.pipelines import step_document
 from seekable.viewer.facts.sources import SEVERAL, source_names, sources_of
-from seekable.viewer.page import Page, Redirect, Table
+from seekable.viewer.opened import after_end
+from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.beginnings import add_texts
 from seekable.viewer.pages.job import shown_of
 from seekable.viewer.pages.odd import can_rank, oddness_of, why
 from seekable.viewer.pages.sequence import is_packed
-from seekable.viewer.run_end import after_end
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
@@ -64,10 +64,10 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         document["odd"], ranked, job = _by_oddness(opened, asked, list(rows))
         header += [*MEASURES, "why", "same_text_at"]
         more |= {**job, **_shown(opened, asked, ranked)}
-        table = Table(header, [[row[key] for key in header] for row in ranked])
+        table = PageRows(header, [[row[key] for key in header] for row in ranked])
     else:
         more |= _shown(opened, asked, rows)
-        table = Table(header, ([row[key] for key in header] for row in rows))
+        table = PageRows(header, ([row[key] for key in header] for row in rows))
     return Page(
         "step",
         f"{asked.name}, step {number:,}",

@@ -8,8 +8,8 @@ from seekable.errors import KeyNotFound
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import COMPUTED
 from seekable.viewer.facts.sources import has_row, paths_named
-from seekable.viewer.page import Page, Table
-from seekable.viewer.run_end import after_end
+from seekable.viewer.opened import after_end
+from seekable.viewer.page import Page, PageRows
 
 if TYPE_CHECKING:
     from seekable.loader.loader import Loader
@@ -59,7 +59,7 @@ def when(opened: Opened, asked: Asked) -> Page:
         "comes": comes,
     }
     header = ["epoch", "step", "rank", "position", "path", "after_end"]
-    table = Table(header, [[each[key] for key in header] for each in comes])
+    table = PageRows(header, [[each[key] for key in header] for each in comes])
     return Page("when", f"{asked.name}, when a row comes", document, table=table)
 
 
