@@ -10,7 +10,7 @@ from tests.cli.command import documents, output
 import seekable as sk
 from seekable.viewer.app import make_app
 from seekable.viewer.opened import opened_of
-from seekable.viewer.pages import lengths as room
+from seekable.viewer.pages import dataset as room
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def test_tables_have_no_lengths(pages: TestClient) -> None:
 
 
 def test_many_lengths_are_counted_by_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_AT_ONCE", 9)
+    monkeypatch.setattr(room, "_COUNTED_AT_ONCE", 9)
     (tmp_path / "a.txt").write_text("line\n" * 10)
     (tmp_path / "none.txt").write_text("")
     opened = opened_of({"lines": sk.open(tmp_path / "a.txt"), "none": sk.open(tmp_path / "none.txt")})

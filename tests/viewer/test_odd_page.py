@@ -13,7 +13,7 @@ from seekable.viewer.app import make_app
 from seekable.viewer.facts.odd import odd, usual
 from seekable.viewer.facts.pipelines import Batches, pipeline_of
 from seekable.viewer.opened import Opened, OpenPipeline, opened_of
-from seekable.viewer.pages.odd import can_rank
+from seekable.viewer.pages.step import can_rank
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.errors import InvalidArgument, OutOfRange
-from seekable.viewer import ranges as room
-from seekable.viewer.ranges import LARGEST_ANSWER, range_of
+from seekable.viewer.pages import media as room
+from seekable.viewer.pages.media import LARGEST_ANSWER, range_of
 
 PLACES = st.none() | st.integers(0, 25)
 

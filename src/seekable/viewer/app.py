@@ -39,9 +39,9 @@ from seekable.viewer.facts.documents import SCHEMA, json_safe
 from seekable.viewer.facts.sources import data_of
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, PageRows, Redirect, Svg
+from seekable.viewer.pages.files import changed_files
 from seekable.viewer.render import file_name, one_line, record_html, text_html
 from seekable.viewer.routes import ROUTES, STATIC
-from seekable.viewer.stale import changed_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from seekable.errors import InvalidArgument
+from seekable.viewer.charts.sheet import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from seekable.viewer.charts.sheet import Theme
 
 _MOST_TEXT = 1024
 _LARGEST = (1 << 63) - 1
@@ -33,6 +36,15 @@ class Asked:
     def name(self) -> str:
         """The name of the dataset, the pipeline or the folder of states."""
         return str(self.path["name"])
+
+    @property
+    def theme(self) -> Theme:
+        """The colours of a chart.
+
+        Raises:
+            InvalidArgument: there is no such theme.
+        """
+        return cast("Theme", self.choice("theme", THEMES))
 
     def count(self, key: str, *, default: int, least: int = 0, most: int = _LARGEST) -> int:
         """Return a number of the query.

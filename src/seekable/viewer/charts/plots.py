@@ -23,6 +23,38 @@ _AREAS_HEIGHT, _HISTOGRAM_HEIGHT, _LINES_HEIGHT = 260, 220, 240
 _STEPS = (1, 2, 5, 10)
 
 
+_Place = TypeVar("_Place", float, "NDArray[np.float64]")
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 34, 34
+
+_FEW = 2
+"""With so few powers of ten on an axis, twice and five times each of them are ticks too."""
+
+_AREAS_RIGHT = 200
+"""The pixels of the names and shares beside the areas."""
+
+_AREA_LETTERS = 16
+"""The letters of 11 pixels that fit for a name, after its share."""
+
+_LINE = 15.5
+"""The pixels from one name to the next, at least."""
+
+MOST_AREAS = 12
+"""Beyond so many, the largest are drawn, and the others together."""
+
+_BARS_TOP, _ROW = 36, 20
+_NAMES, _NUMBERS = 260, 110
+"""The pixels of the names at the left, and of the numbers after the longest bar."""
+
+_BAR_LETTERS = 40
+"""The letters of 11 pixels that the names have room for."""
+
+MOST_BARS = 30
+"""Beyond so many, the others are only counted."""
+
+_MOST_POINTS = 1200
+
+
 def _ticks(low: float, high: float, *, most: int = 6, least: float = 0.0) -> list[float]:
     """Return round numbers between two bounds, ascending, at most so many and some.
 
@@ -57,14 +89,6 @@ def _tick_text(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:g}{mark}"
     return f"{value:.4g}"
-
-
-_Place = TypeVar("_Place", float, "NDArray[np.float64]")
-
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 34, 34
-
-_FEW = 2
-"""With so few powers of ten on an axis, twice and five times each of them are ticks too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +178,6 @@ class Frame:
 
     def _scaled(self, value: float) -> float:
         return math.log10(max(value, 1.0)) if self.log else value
-
-
-_AREAS_RIGHT = 200
-"""The pixels of the names and shares beside the areas."""
-
-_AREA_LETTERS = 16
-"""The letters of 11 pixels that fit for a name, after its share."""
-
-_LINE = 15.5
-"""The pixels from one name to the next, at least."""
-
-MOST_AREAS = 12
-"""Beyond so many, the largest are drawn, and the others together."""
 
 
 def areas(
@@ -276,17 +287,6 @@ def _largest(
     return [*(names[at] for at in kept.tolist()), f"{rest.size} others"], out[0], out[1]
 
 
-_BARS_TOP, _ROW = 36, 20
-_NAMES, _NUMBERS = 260, 110
-"""The pixels of the names at the left, and of the numbers after the longest bar."""
-
-_BAR_LETTERS = 40
-"""The letters of 11 pixels that the names have room for."""
-
-MOST_BARS = 30
-"""Beyond so many, the others are only counted."""
-
-
 def bars(
     names: Sequence[str],
     values: Sequence[float],
@@ -374,9 +374,6 @@ def histogram(
             sheet.bar(round(left, 1), round(frame.y(0) - height, 1), round(width, 1), round(height, 1))
     frame.draw(sheet, title=title, x_name=x_name)
     return str(sheet)
-
-
-_MOST_POINTS = 1200
 
 
 def lines(
