@@ -15,10 +15,30 @@ import seekable as sk
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.files.byte_source import FileSource
 from seekable.viewer.facts import lengths as room
-from seekable.viewer.facts.lengths import lengths_in_bins, record_lengths
+from seekable.viewer.facts.histogram import PERCENTILES, lengths_in_bins
+from seekable.viewer.facts.lengths import record_lengths
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.mark.parametrize("longest", [10, 400, 60_000, 200_000])
+def test_lengths_of_many_files_are_those_of_their_lines(tmp_path: Path, longest: int) -> None:
+    rng = np.random.default_rng(longest)
+    lengths = rng.integers(1, longest, size=500, endpoint=True)
+    for number, some in enumerate(np.split(lengths, [1, 1, 250])):
+        (tmp_path / f"{number}.txt").write_bytes(b"".join(b"x" * (length - 1) + b"\n" for length in some))
+    source = sk.open(tmp_path).node
+    assert isinstance(source, FileSource)
+    found = record_lengths(source.files)
+    assert found is not None
+    assert (found.mean, found.shortest, found.longest) == (lengths.mean(), lengths.min(), lengths.max())
+    expected = np.percentile(lengths, PERCENTILES, method="inverted_cdf")
+    got = np.array([found.percentiles[percent] for percent in PERCENTILES])
+    assert (got <= expected).all()
+    assert (expected - got <= expected / (8192)).all()
+    if longest < 1 << 16:
+        assert (got == expected).all()
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 18])

@@ -31,7 +31,6 @@ from seekable.errors import (
     SeekableError,
     WrongType,
 )
-from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.storage.memory import bytes_in_words
 from seekable.viewer.facts.data_survey import files_of
@@ -295,15 +294,10 @@ class LinkIdentity:
 
 def identity_of(opened: Opened, kind: str, name: str) -> LinkIdentity | None:
     """Return the identity of a dataset (``d``) or a pipeline (``p``); None if it is not open, or has none."""
-    if kind == "d" and name in opened.datasets:
-        return _of_node(opened.datasets[name].node)
-    if kind == "p" and name in opened.pipelines:
-        pipeline = opened.pipelines[name].pipeline
-        root = pipeline.dataset if isinstance(pipeline, Loader) else pipeline
-        if isinstance(root, Dataset):
-            return _of_node(root.node)
-        return LinkIdentity(_digits(root.fingerprint), None, None)
-    return None
+    root = opened.root_of(kind, name)
+    if root is None or isinstance(root, Dataset):
+        return None if root is None else _of_node(root.node)
+    return LinkIdentity(_digits(root.fingerprint), None, None)
 
 
 def _of_node(node: Node) -> LinkIdentity | None:
@@ -349,9 +343,6 @@ def _error_page(error: Exception, opened: Opened, kind: str = "", name: str = ""
 
 def _sources(opened: Opened, kind: str, name: str) -> list[Any]:
     """Return the sources of the data of a dataset or a pipeline."""
-    root: Any = opened.datasets.get(name) if kind == "d" else None
-    if kind == "p" and name in opened.pipelines:
-        pipeline = opened.pipelines[name].pipeline
-        root = pipeline.dataset if isinstance(pipeline, Loader) else pipeline
+    root = opened.root_of(kind, name)
     leaves = leaves_of(root.node) if isinstance(root, Dataset) else ()
     return [source for source in map(data_of, leaves) if source is not None]

@@ -24,8 +24,9 @@ from seekable.viewer.jobs import Jobs, hooked
 from seekable.viewer.media import MediaRoots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
+    from seekable.loader.when import Coming
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.facts.loss_log import LossLog
     from seekable.viewer.jobs import Partial, ViewerJob
@@ -56,7 +57,12 @@ class OpenPipeline:
     @property
     def is_stream(self) -> bool:
         """True if the content of records decides their order."""
-        return not isinstance(self.pipeline, Loader) or not isinstance(self.pipeline.dataset, Dataset)
+        return not isinstance(self.pipeline, Loader) or not isinstance(self.root, Dataset)
+
+    @property
+    def root(self) -> Dataset | Stream:
+        """The dataset or the stream that the pipeline runs."""
+        return self.pipeline.dataset if isinstance(self.pipeline, Loader) else self.pipeline
 
     @property
     def loader(self) -> Loader:
@@ -65,7 +71,7 @@ class OpenPipeline:
         Raises:
             KeyNotFound: it is a stream, whose content decides its order.
         """
-        if not isinstance(self.pipeline, Loader) or not isinstance(self.pipeline.dataset, Dataset):
+        if not isinstance(self.pipeline, Loader) or self.is_stream:
             message = "the content of a stream decides what is in a batch: only its stages are shown"
             raise KeyNotFound(message)
         return self.pipeline
@@ -91,6 +97,10 @@ class PageCache:
             while len(self._values) > self._most:
                 del self._values[next(iter(self._values))]
         return value
+
+    def last(self, key: Any, work: Iterable[_Value]) -> _Value:
+        """Return the last result of a generator, which runs if the result is not kept."""
+        return self.get(key, lambda: list(work)[-1])
 
     def clear(self) -> None:
         """Drop all values that are kept."""
@@ -174,6 +184,12 @@ class Opened:
             KeyNotFound: there is none of the name.
         """
         return _named(self.states, name, "folder of states")
+
+    def root_of(self, kind: str, name: str) -> Dataset | Stream | None:
+        """Return the dataset of a name (kind ``d``), or what its pipeline runs (``p``); None without one."""
+        if kind == "p" and name in self.pipelines:
+            return self.pipelines[name].root
+        return self.datasets.get(name) if kind == "d" else None
 
     def linked(self, place: Any) -> dict[str, Any]:
         """Return the dataset and the row of a place, for a link; None for both if its data is not open."""
@@ -285,7 +301,7 @@ def _single(dataset: Dataset) -> Loader:
 
 def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
     """Add the data that a pipeline reads to the datasets, unless the same files are there."""
-    root = pipeline.pipeline.dataset if isinstance(pipeline.pipeline, Loader) else pipeline.pipeline
+    root = pipeline.root
     if not isinstance(root, Dataset):
         return
     known = {leaf.fingerprint for dataset in datasets.values() for leaf in leaves_of(dataset.node)}
@@ -452,6 +468,17 @@ def after_end(pipeline: OpenPipeline, step: int) -> str | None:
         newest = f"The newest state is of step {pipeline.saved:,}"
         return f"{newest}: no state says that step {step:,} was trained on"
     return None
+
+
+def coming_document(pipeline: OpenPipeline, at: Coming) -> dict[str, Any]:
+    """Return when a row comes, and whether that is after the end of the run, JSON-safe."""
+    return {
+        "step": at.step,
+        "position": at.position,
+        "epoch": at.epoch,
+        "rank": at.rank,
+        "after_end": after_end(pipeline, at.step),
+    }
 
 
 def position_after_end(pipeline: OpenPipeline, position: int) -> str | None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterator, Sequence
 
-    from seekable.viewer.guard import App, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from seekable.viewer.opened import Opened
 
 PORT = 7335
@@ -97,7 +98,7 @@ class Listener:
         InvalidArgument: no port is free.
     """
 
-    def __init__(self, app: App, *, port: int = PORT, host: str = "127.0.0.1") -> None:
+    def __init__(self, app: ASGIApp, *, port: int = PORT, host: str = "127.0.0.1") -> None:
         self._socket = _listening(host, checked_count("port", port, least=0))
         self.port: int = self._socket.getsockname()[1]
         self._process = os.getpid()

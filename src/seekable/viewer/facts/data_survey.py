@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Leaf, Node
     from seekable.nodes.files.byte_source import FileSource
-    from seekable.viewer.facts.lengths import RecordLengths
+    from seekable.viewer.facts.lengths import LengthHistogram
 
 _COMPRESSIONS = {"gz": "gzip", "zst": "zstd"}
 
@@ -289,7 +289,7 @@ def _field_found(part: FileSource | SampleSource) -> dict[str, Any]:
     return {"format": kind, "files": len(part.files), "bytes": int(sizes.sum())}
 
 
-def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
+def _as_json(lengths: LengthHistogram | None) -> dict[str, Any] | None:
     if lengths is None:
         return None
     percentiles = {f"p{percent}": length for percent, length in lengths.percentiles.items()}

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptRecord
-from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.viewer.facts.key_paths import values_at
-from seekable.viewer.facts.made_of import ResultPace, from_sample, share_of
-from seekable.viewer.facts.reading import read_pieces, sample_rows
-from seekable.viewer.facts.statistics import KeyTally, type_name
+from seekable.viewer.facts.made_of import from_sample, share_of
+from seekable.viewer.facts.statistics import KeyTally, surveyed, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from seekable.nodes.contract import Node
+    from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.facts.key_paths import KeyPath
-    from seekable.viewer.facts.lengths import Histogram
     from seekable.viewer.facts.made_of import Share
     from seekable.viewer.facts.statistics import KeyFacts
 
@@ -99,16 +97,8 @@ def field(node: Node, path: KeyPath, *, n: int, seed: int = 0) -> Generator[Fiel
         >>> found.key.present.in_words(), sorted(found.rows.items())
         ('67 %', [('int', (0,)), ('missing', (2,)), ('str', (1,))])
     """
-    size = known_size(node, "statistics")
-    rows = sample_rows(size, n, seed)
-    survey, pace = _FieldSurvey(path), ResultPace()
-    for piece, records in read_pieces(node, rows):
-        survey.add(piece.tolist(), records)
-        if survey.done < rows.size and pace.due():
-            found = survey.facts(of=rows.size, size=size, seed=seed)
-            pace.made()
-            yield found
-    yield survey.facts(of=rows.size, size=size, seed=seed)
+    survey = _FieldSurvey(path)
+    return surveyed(node, survey.add, survey.facts, n=n, seed=seed)
 
 
 class _FieldSurvey:

@@ -6,6 +6,7 @@ No record is read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -19,12 +20,15 @@ from seekable.nodes.contract import OrderNode
 from seekable.nodes.files.byte_source import FileSource
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.resume.placeholders import PlaceholderSource
+from seekable.viewer.facts.histogram import (
+    Histogram,
+    counted_lengths_in_bins,
+    counted_percentiles,
+)
 from seekable.viewer.facts.made_of import FROM_INDEX, ResultPace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
-
-    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.source.token_reading import TokensPlan
@@ -32,176 +36,14 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
 IndexUnit = Literal["bytes", "tokens"]
-PERCENTILES = (50, 95, 99)
-
-_A_DECADE = 10
-_EQUAL_BINS = 40
 
 _RECORDS_AT_ONCE = 1 << 18
 """Some 5 ms of work."""
-
-_EXACT_BITS = 14
-_HALF = 1 << (_EXACT_BITS - 1)
-_BINS = (64 - _EXACT_BITS + 2) * _HALF
 
 _COUNTED_ONE_BY_ONE = 1 << 16
 """Each shorter length is counted by itself; longer ones, which are few, are kept until the end of a chunk."""
 
 _ONE = np.zeros(1, np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Counts of values in bins; bin ``i`` has the values ``edges[i] <= value < edges[i + 1]``."""
-
-    edges: tuple[float, ...]
-    """One more than there are bins, ascending. The last bin of numbers holds its upper edge too."""
-
-    counts: tuple[int, ...]
-
-    scale: Literal["log", "linear"]
-    """The scale on which bins look equally wide."""
-
-    def document(self) -> dict[str, Any]:
-        """Return the edges, the counts and the scale, JSON-safe."""
-        return {"edges": list(self.edges), "counts": list(self.counts), "scale": self.scale}
-
-
-def _length_edges(shortest: int, longest: int) -> Int64s:
-    """Return the edges of bins of lengths, ten to a decade, that hold two lengths: int64, ascending.
-
-    Example:
-        >>> _length_edges(0, 3).tolist(), _length_edges(90, 150).tolist()
-        ([0, 1, 2, 3, 4], [80, 100, 126, 159])
-    """
-    decades = len(str(max(longest, 1))) + 1
-    grown = np.ceil(10 ** (np.arange(decades * _A_DECADE + 1) / _A_DECADE) - 1e-9).astype(np.int64)
-    edges = np.unique(np.concatenate([[0], grown]))
-    first = int(np.searchsorted(edges, shortest, side="right")) - 1
-    last = int(np.searchsorted(edges, longest, side="right"))
-    return edges[first : last + 1]
-
-
-def lengths_in_bins(lengths: Int64s) -> Histogram | None:
-    """Return the histogram of lengths; None without any.
-
-    Example:
-        >>> lengths_in_bins(np.array([0, 1, 1, 3])).counts
-        (1, 2, 0, 1)
-    """
-    if not lengths.size:
-        return None
-    return _of_counted_lengths(*np.unique(lengths, return_counts=True))
-
-
-def _of_counted_lengths(lengths: Int64s, counts: Int64s) -> Histogram:
-    """Return the histogram of distinct lengths with their counts.
-
-    Args:
-        lengths: at least one, ascending, without repeats.
-        counts: how often each comes.
-    """
-    edges = _length_edges(int(lengths[0]), int(lengths[-1]))
-    bins = np.searchsorted(edges, lengths, side="right") - 1
-    summed = np.zeros(edges.size - 1, np.int64)
-    np.add.at(summed, bins, counts)
-    return Histogram(tuple(edges.tolist()), tuple(summed.tolist()), "log")
-
-
-def numbers_in_bins(numbers: NDArray[np.float64]) -> Histogram | None:
-    """Return the histogram of finite numbers in 40 equal bins; one bin if all are equal, None without any.
-
-    Example:
-        >>> numbers_in_bins(np.array([2.0, 2.0]))
-        Histogram(edges=(2.0, 2.0), counts=(2,), scale='linear')
-    """
-    numbers = numbers[np.isfinite(numbers)]
-    if not numbers.size:
-        return None
-    low, high = float(numbers.min()), float(numbers.max())
-    edges = np.linspace(low, high, _EQUAL_BINS + 1) if np.isfinite(high - low) else numbers[:0]
-    if not np.all(np.diff(edges) > 0) or not edges.size:
-        return Histogram((low, high), (int(numbers.size),), "linear")
-    counts, _ = np.histogram(numbers, edges)
-    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), "linear")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordLengths:
-    """The lengths in bytes of at least one record, line ends included."""
-
-    mean: float
-    shortest: int
-    longest: int
-
-    percentiles: dict[int, int]
-    """For each number of PERCENTILES the length that this percentage of records does not exceed; above 16 KiB
-    it may be up to 0.01 % too small."""
-
-
-def record_lengths(files: FileSet) -> RecordLengths | None:
-    """Return the lengths in bytes of all records in some files; None without a record.
-
-    Lengths are counted in bins, so that memory does not grow with the number of records.
-    """
-    counts = np.zeros(_BINS, np.int64)
-    records, total, shortest, longest = int(files.starts[-1]), 0, np.iinfo(np.int64).max, 0
-    for first in range(0, records, _RECORDS_AT_ONCE):
-        rows = np.arange(first, min(first + _RECORDS_AT_ONCE, records))
-        numbers = np.searchsorted(files.starts, rows, side="right") - 1
-        starts, ends = files.ranges(numbers, rows - files.starts[numbers])
-        lengths = (ends - starts).astype(np.int64)
-        total += int(lengths.sum())
-        shortest = min(shortest, int(lengths.min()))
-        longest = max(longest, int(lengths.max()))
-        counts += np.bincount(bin_of(lengths), minlength=_BINS)
-        drop_read_pages()
-    if not records:
-        return None
-    below = np.cumsum(counts)
-    ranks = {percent: -(-records * percent // 100) for percent in PERCENTILES}
-    found = {percent: least_of(int(np.searchsorted(below, rank))) for percent, rank in ranks.items()}
-    return RecordLengths(
-        total / records,
-        shortest,
-        longest,
-        {percent: max(length, shortest) for percent, length in found.items()},
-    )
-
-
-def bytes_of_records(source: FileSource) -> int:
-    """Return the bytes from the first record to the end of the last one, over all files of a source."""
-    numbers = np.flatnonzero(source.files.records)
-    starts, _ = source.files.ranges(numbers, np.zeros_like(numbers))
-    _, ends = source.files.ranges(numbers, source.files.records[numbers] - 1)
-    return int(ends.astype(np.int64).sum() - starts.astype(np.int64).sum())
-
-
-def bin_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the index of each length's bin.
-
-    Up to 2**14 a length has a bin of its own; from there on each power of two has 2**13 bins.
-
-    Example:
-        >>> bin_of(np.array([0, 1, 16383, 16384, 16385, 16386, 32768])).tolist()
-        [0, 1, 16383, 16384, 16384, 16385, 24576]
-    """
-    # Exact: a float64 holds every integer up to 2**53, and no file is longer.
-    _, bits = np.frexp(lengths.astype(np.float64))
-    shift = np.maximum(bits.astype(np.int64) - _EXACT_BITS, 0)
-    bins: NDArray[np.int64] = shift * _HALF + (lengths >> shift)
-    return bins
-
-
-def least_of(index: int) -> int:
-    """Return the least length in a bin.
-
-    Example:
-        >>> [least_of(index) for index in (16383, 16384, 16385, 24576)]
-        [16383, 16384, 16386, 32768]
-    """
-    shift = max(index // _HALF - 1, 0)
-    return (index - shift * _HALF) << shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +67,7 @@ class LengthHistogram:
 
     percentiles: Mapping[int, int]
     """For each number of PERCENTILES the length that this percentage of records does not exceed; from 65,536
-    on it may be up to 0.1 % too small. Empty without records."""
+    on it may be up to 0.01 % too small. Empty without records."""
 
     histogram: Histogram | None
     """Ten bins to a decade; None without records."""
@@ -278,11 +120,16 @@ def length_histogram(node: Node) -> Generator[LengthHistogram]:
     if isinstance(node, TokenSource):
         yield from _histograms(node.lengths_between, node.size, "tokens")
     elif isinstance(node, FileSource | SampleSource):
-        files = node.files
-        yield from _histograms(lambda first, last: _lengths(files, first, last), node.size, "bytes")
+        yield from _histograms(partial(_lengths, node.files), node.size, "bytes")
     else:
         message = f"the index has no lengths of the records of {node.expression()}: they are rows of a table"
         raise InvalidArgument(message)
+
+
+def record_lengths(files: FileSet) -> LengthHistogram | None:
+    """Return the lengths in bytes of all records in some files; None without a record."""
+    *_, found = _histograms(partial(_lengths, files), int(files.starts[-1]), "bytes")
+    return found if found.done else None
 
 
 def _histograms(
@@ -305,10 +152,10 @@ def _histograms(
 
 
 class _Longer:
-    """Counts long lengths in bins that are a 1,024th of a power of two wide; the least length names a bin.
+    """Counts long lengths in bins that are an 8,192nd of a power of two wide; the least length names a bin.
 
     Memory does not grow with the number of records. An edge of the histogram that lies within such a bin is
-    off by less than a thousandth.
+    off by less than 0.02 %.
     """
 
     def __init__(self) -> None:
@@ -318,7 +165,7 @@ class _Longer:
     def add(self, lengths: Int64s) -> None:
         self.longest = max(self.longest, int(lengths.max()))
         _, bits = np.frexp(lengths.astype(np.float64))
-        shift = bits.astype(np.int64) - 11
+        shift = bits.astype(np.int64) - 14
         for length, count in zip(*np.unique(lengths >> shift << shift, return_counts=True), strict=True):
             self.counts[int(length)] = self.counts.get(int(length), 0) + int(count)
 
@@ -332,11 +179,9 @@ def _made(
     if not lengths.size:
         return LengthHistogram(done, of, total, None, None, {}, None, unit)
     each = np.concatenate([counts[short], np.array([longer.counts[length] for length in long], np.int64)])
-    below = np.cumsum(each)
-    ranks = {percent: int(np.searchsorted(below, -(-done * percent // 100))) for percent in PERCENTILES}
-    percentiles = {percent: int(lengths[rank]) for percent, rank in ranks.items()}
     longest = max(longer.longest, int(lengths[-1]))
-    histogram = _of_counted_lengths(lengths, each)
+    histogram = counted_lengths_in_bins(lengths, each)
+    percentiles = counted_percentiles(lengths, each)
     return LengthHistogram(done, of, total, int(lengths[0]), longest, percentiles, histogram, unit)
 
 

@@ -19,9 +19,9 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
-from seekable.viewer.facts.lengths import bytes_of_records, index_unit, position_lengths
+from seekable.viewer.facts.lengths import index_unit, position_lengths
 from seekable.viewer.facts.made_of import COMPUTED, FROM_INDEX
-from seekable.viewer.facts.reading import sample_rows
+from seekable.viewer.facts.reading import bytes_of_records, sample_rows
 from seekable.viewer.facts.sources import source_counts, source_names, sources_in_files, sources_of
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def _mean_lengths(node: Node) -> tuple[Float64s, str]:
     for source in sources_in_files(node):
         size = source.size or 0
         if isinstance(source, FileSource) and size:
-            means.append(bytes_of_records(source) / size)
+            means.append(bytes_of_records(source.files) / size)
             continue
         if isinstance(source, TableSource) and size:
             of_tables = True

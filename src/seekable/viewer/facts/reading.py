@@ -170,9 +170,11 @@ class FilePiece:
 
 
 def bytes_of_records(files: FileSet) -> int:
-    """Return the number of bytes that `file_pieces` yields."""
-    spans = [(files.range(file, 0)[0], _end(files, file)) for file in _numbers(files)]
-    return sum(end - start for start, end in spans)
+    """Return the bytes of all records: those from the first to the end of the last one in each file."""
+    numbers = np.flatnonzero(files.records)
+    starts, _ = files.ranges(numbers, np.zeros_like(numbers))
+    _, ends = files.ranges(numbers, files.records[numbers] - 1)
+    return int(ends.astype(np.int64).sum() - starts.astype(np.int64).sum())
 
 
 def file_pieces(files: FileSet) -> Iterator[FilePiece]:
@@ -181,7 +183,7 @@ def file_pieces(files: FileSet) -> Iterator[FilePiece]:
     Raises:
         IndexStale: a file was changed after it was indexed.
     """
-    for file in _numbers(files):
+    for file in np.flatnonzero(files.records).tolist():
         words, at = files.file_words(file)
         starts = words.view[at : at + int(files.records[file]) + 1]
         row, before = 0, int(files.starts[file])
@@ -191,16 +193,6 @@ def file_pieces(files: FileSet) -> Iterator[FilePiece]:
             offsets = np.frombuffer(words.span(at + row, at + last + 1), np.int64) - starts[row]
             yield FilePiece(before + row, offsets, _read(files, file, starts[row], starts[last]))
             row = last
-
-
-def _numbers(files: FileSet) -> list[int]:
-    """Return the indices of the files that have records."""
-    found: list[int] = np.flatnonzero(files.records).tolist()
-    return found
-
-
-def _end(files: FileSet, file: int) -> int:
-    return files.range(file, int(files.records[file]) - 1)[1]
 
 
 def _read(files: FileSet, file: int, start: int, end: int) -> bytes:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seekable.loader.checkpoint_files import Generation, Saved
+    from seekable.nodes.contract import Node
 
 _MOST_COUNTED = 10**7
 """The positions of an epoch that are followed to their sources one by one: about a second."""
@@ -131,8 +132,7 @@ def _delivered(saved: Saved) -> dict[str, Any]:
     if not isinstance(saved.state, RunState):
         return {}
     try:
-        tree = whole_description(saved)
-        node = (rebuild_loosely if _is_packed(tree) else rebuild)(tree)
+        node = _rebuilt(whole_description(saved))
     except SeekableError:
         return {}
     names, position = source_names(node), saved.state.position
@@ -164,11 +164,14 @@ def _size(saved: Saved) -> tuple[int | None, str]:
     if saved.description is None:
         return None, "there is no description of the pipeline beside the state"
     try:
-        make = rebuild_loosely if _is_packed(saved.description) else rebuild
-        size = make(saved.description).size
+        size = _rebuilt(saved.description).size
     except SeekableError as error:
         return None, str(error)
     return size, "an epoch has no record" if size == 0 else "the data has no end"
+
+
+def _rebuilt(description: Mapping[str, Any]) -> Node:
+    return (rebuild_loosely if _is_packed(description) else rebuild)(description)
 
 
 def _is_packed(description: Mapping[str, Any]) -> bool:

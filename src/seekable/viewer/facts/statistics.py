@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -12,17 +12,19 @@ from seekable._collector import collector_paused
 from seekable.errors import CorruptRecord
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
+from seekable.viewer.facts.histogram import lengths_in_bins, numbers_in_bins
 from seekable.viewer.facts.key_paths import path_text
-from seekable.viewer.facts.lengths import lengths_in_bins, numbers_in_bins
 from seekable.viewer.facts.made_of import ResultPace, Share, from_sample, share_of
 from seekable.viewer.facts.reading import read_pieces, sample_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from seekable.nodes.contract import Node
+    from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.facts.key_paths import KeyPath
-    from seekable.viewer.facts.lengths import Histogram
+
+Found = TypeVar("Found")
 
 _MOST_KEYS = 500
 _MOST_DEPTH = 16
@@ -365,17 +367,43 @@ def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
         >>> [(key.path, key.present.in_words()) for key in found.keys[1:]], found.made_of
         ([(('id',), '100 %'), (('lang',), '50 %')], 'exact, from all 2 rows')
     """
+    survey = _KeySurvey()
+    return surveyed(node, survey.add, survey.facts, n=n, seed=seed)
+
+
+def surveyed(
+    node: Node,
+    add: Callable[[Sequence[int], Sequence[Any]], None],
+    facts: Callable[..., Found],
+    *,
+    n: int,
+    seed: int,
+) -> Generator[Found]:
+    """Yield what is found in a growing part of a sample; the last result is of all of it.
+
+    Args:
+        node: the data, or a pipeline, with a length.
+        add: counts records, given their rows.
+        facts: returns what was found, given the rows to read (``of``), all rows (``size``) and the seed.
+        n: the number of rows of the sample; all rows if there are fewer.
+        seed: which sample.
+
+    Raises:
+        EndlessDataset: the node has no length.
+        IndexStale: a file was changed after it was indexed.
+    """
     size = known_size(node, "statistics")
     rows = sample_rows(size, n, seed)
-    survey, pace = _KeySurvey(), ResultPace()
+    pace, done = ResultPace(), 0
     for piece, records in read_pieces(node, rows):
         with collector_paused():
-            survey.add(piece.tolist(), records)
-        if survey.done < rows.size and pace.due():
-            found = survey.facts(of=rows.size, size=size, seed=seed)
+            add(piece.tolist(), records)
+        done += len(records)
+        if done < rows.size and pace.due():
+            found = facts(of=rows.size, size=size, seed=seed)
             pace.made()
             yield found
-    yield survey.facts(of=rows.size, size=size, seed=seed)
+    yield facts(of=rows.size, size=size, seed=seed)
 
 
 class _KeySurvey:

@@ -15,7 +15,7 @@ from seekable.packing.order.length_order import length_classes, merged
 from seekable.packing.order.patterns import best_fit_patterns
 from seekable.packing.order.piece_table import piece_table
 from seekable.viewer.facts.documents import in_words, json_safe
-from seekable.viewer.facts.lengths import PERCENTILES
+from seekable.viewer.facts.histogram import counted_percentiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,13 +110,12 @@ def _lengths(classes: LengthClasses) -> dict[str, Any] | None:
     documents, lengths = classes.documents, classes.lengths
     if not documents:
         return None
-    below = np.cumsum(classes.counts)
-    at = {f"p{each}": int(np.searchsorted(below, -(-documents * each // 100))) for each in PERCENTILES}
+    percentiles = counted_percentiles(lengths, classes.counts)
     return {
         "mean": classes.tokens / documents,
         "min": int(lengths[0]),
         "max": int(lengths[-1]),
-        **{name: int(lengths[number]) for name, number in at.items()},
+        **{f"p{percent}": length for percent, length in percentiles.items()},
     }
 
 

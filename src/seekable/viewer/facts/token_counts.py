@@ -14,9 +14,9 @@ from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.viewer.facts.documents import in_words
-from seekable.viewer.facts.lengths import bytes_of_records, position_lengths
+from seekable.viewer.facts.lengths import position_lengths
 from seekable.viewer.facts.made_of import from_sample
-from seekable.viewer.facts.reading import read_sample, sample_rows
+from seekable.viewer.facts.reading import bytes_of_records, read_sample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -232,7 +232,7 @@ def token_estimate(
         counted = int(tokens.sum())
         return TokenEstimate(counted, counted, counted, made_of)
     if isinstance(node, FileSource):
-        weights, whole = position_lengths(node, rows).held.astype(np.float64), bytes_of_records(node)
+        weights, whole = position_lengths(node, rows).held.astype(np.float64), bytes_of_records(node.files)
         made_of = f"exact bytes, times the tokens in a byte {made_of}"
     else:
         weights, whole = np.ones(rows.size), size

@@ -12,8 +12,9 @@ from seekable.viewer.charts.plots import bars, histogram
 from seekable.viewer.facts.data_survey import data_facts
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.field import EMPTY, MISSING, field
+from seekable.viewer.facts.histogram import PERCENTILES
 from seekable.viewer.facts.key_paths import path_of, path_text
-from seekable.viewer.facts.lengths import PERCENTILES, LengthHistogram, has_lengths, length_histogram
+from seekable.viewer.facts.lengths import LengthHistogram, has_lengths, length_histogram
 from seekable.viewer.facts.made_of import FROM_INDEX, from_sample
 from seekable.viewer.facts.reading import sample_rows
 from seekable.viewer.facts.statistics import Statistics, statistics
@@ -26,7 +27,7 @@ from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
     from seekable.viewer.facts.field import FieldFacts
-    from seekable.viewer.facts.lengths import Histogram
+    from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -55,7 +56,7 @@ def dataset(opened: Opened, asked: Asked) -> Page:
     survey: Statistics | None = None
     if opened.scans and found.size:
         key = ("statistics", asked.name, opened.sample, 0)
-        survey = opened.kept.get(key, lambda: list(statistics(found.node, n=opened.sample))[-1])
+        survey = opened.kept.last(key, statistics(found.node, n=opened.sample))
     document: dict[str, Any] = {
         "name": asked.name,
         "path": json_safe(opened.paths.get(asked.name, asked.name)),
@@ -93,7 +94,7 @@ def stats(opened: Opened, asked: Asked) -> Page:
     else:
         n, seed = _sample(opened, asked, most=_READ_AT_ONCE)
         work = statistics(opened.dataset(asked.name).node, n=n, seed=seed)
-        survey = opened.kept.get(("statistics", asked.name, n, seed), lambda: list(work)[-1])
+        survey = opened.kept.last(("statistics", asked.name, n, seed), work)
     if survey is None:
         return Page("stats", f"{asked.name}, statistics", document, shown)
     document |= {"n": survey.of, **survey.document()}
@@ -210,8 +211,7 @@ def _field_found(opened: Opened, asked: Asked) -> FieldFacts:
     node, path = opened.dataset(asked.name).node, path_of(asked.text("key"))
     n = asked.count("n", default=opened.sample, least=1, most=_MOST_READ)
     seed = asked.count("seed", default=0)
-    work = field(node, path, n=n, seed=seed)
-    return opened.kept.get(("field", asked.name, path, n, seed), lambda: list(work)[-1])
+    return opened.kept.last(("field", asked.name, path, n, seed), field(node, path, n=n, seed=seed))
 
 
 def lengths_page(opened: Opened, asked: Asked) -> Page:
@@ -264,7 +264,7 @@ def _lengths_of(opened: Opened, name: str) -> LengthHistogram | None:
         message = f"the index of {name} has no lengths of records: it is made of tables, or of other data"
         raise KeyNotFound(message)
     if (node.size or 0) <= _COUNTED_AT_ONCE:
-        return opened.kept.get(("lengths", name), lambda: list(length_histogram(node))[-1])
+        return opened.kept.last(("lengths", name), length_histogram(node))
     partials = [job.partial for job in opened.jobs.all() if (job.kind, job.key) == ("lengths", name)]
     return next((partial for partial in partials if isinstance(partial, LengthHistogram)), None)
 

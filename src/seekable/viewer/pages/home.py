@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved
-from seekable.loader.loader import Loader
 from seekable.nodes.contract import Leaf
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.viewer.facts.data_survey import data_facts
@@ -68,10 +67,8 @@ def home(opened: Opened, _: Asked) -> Page:
 
 
 def _pipeline_document(name: str, each: OpenPipeline) -> dict[str, Any]:
-    pipeline = each.pipeline
     if each.is_stream:
-        stream = pipeline.dataset if isinstance(pipeline, Loader) else pipeline
-        return {"name": name, "kind": "stream", "pipeline": json_safe(repr(stream))}
+        return {"name": name, "kind": "stream", "pipeline": json_safe(repr(each.root))}
     loader = each.loader
     return {
         "name": name,

@@ -25,8 +25,7 @@ from seekable.viewer.page import Page
 
 if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Generation, Saved
-    from seekable.stream.stream import Stream
-    from seekable.viewer.opened import Opened
+    from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
 
@@ -37,7 +36,7 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
     """Return what a pipeline is: the records of an epoch, batches, ranks, lanes and sources."""
     found = opened.pipeline(asked.name)
     if found.is_stream:
-        return _stream(asked.name, found.pipeline)
+        return _stream(asked.name, found)
     each = found.loader
     node = each.dataset.node
     sources = zip(source_names(node), source_nodes(node), strict=True)
@@ -60,9 +59,9 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
     return Page("pipeline", asked.name, document, {"has_log": asked.name in opened.logs})
 
 
-def _stream(name: str, pipeline: Loader | Stream) -> Page:
-    loader = pipeline if isinstance(pipeline, Loader) else None
-    stream: Any = pipeline if loader is None else loader.dataset
+def _stream(name: str, found: OpenPipeline) -> Page:
+    loader = found.pipeline if isinstance(found.pipeline, Loader) else None
+    stream: Any = found.root
     document = {
         "name": name,
         "kind": "stream",

@@ -14,7 +14,7 @@ from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import value_at
 from seekable.viewer.facts.reading import raw_record
 from seekable.viewer.facts.sources import has_row
-from seekable.viewer.opened import after_end
+from seekable.viewer.opened import coming_document
 from seekable.viewer.page import Page
 from seekable.viewer.render import Limits, Links, text_html
 
@@ -119,16 +119,7 @@ def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
             {
                 "pipeline": name,
                 "epochs": [epoch, epoch + _MOST_COMINGS],
-                "comes": [
-                    {
-                        "step": at.step,
-                        "position": at.position,
-                        "epoch": at.epoch,
-                        "rank": at.rank,
-                        "after_end": after_end(each, at.step),
-                    }
-                    for at in found[:_MOST_COMINGS]
-                ],
+                "comes": [coming_document(each, at) for at in found[:_MOST_COMINGS]],
             }
         )
     return out

@@ -177,7 +177,7 @@ def _of_sample(opened: Opened, name: str, text: str, n: int) -> SearchResult:
     """Return the rows of a sample with a text."""
     node = opened.dataset(name).node
     work = search_sample(node, text, n=min(n, known_size(node, "a search")))
-    return opened.kept.get(("search", name, text, n), lambda: list(work)[-1])
+    return opened.kept.last(("search", name, text, n), work)
 
 
 def _shown_hits(opened: Opened, dataset: Dataset, hits: tuple[Hit, ...]) -> list[dict[str, Any]]:

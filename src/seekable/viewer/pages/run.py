@@ -140,8 +140,7 @@ def _padding_found(opened: Opened, asked: Asked) -> Padding | None:
     loader = opened.pipeline(asked.name).loader
     if index_unit(loader.dataset.node) is None:
         return None
-    work = padding(loader, start=start, stop=stop)
-    return opened.kept.get(("padding", asked.name, start, stop), lambda: list(work)[-1])
+    return opened.kept.last(("padding", asked.name, start, stop), padding(loader, start=start, stop=stop))
 
 
 def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding]:

@@ -22,7 +22,7 @@ from seekable.viewer.facts.reading import read_sample
 from seekable.viewer.facts.sequence import packed_node_at
 from seekable.viewer.facts.sources import SEVERAL, as_in_files, has_row, paths_named, source_names, sources_of
 from seekable.viewer.facts.token_counts import text_of
-from seekable.viewer.opened import after_end, position_after_end
+from seekable.viewer.opened import after_end, coming_document, position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import asked_job
 from seekable.viewer.pages.sequence import is_packed
@@ -360,17 +360,7 @@ def when(opened: Opened, asked: Asked) -> Page:
         (at, file) for file in paths for at in loader.when(file, row, epochs=range(start, start + epochs))
     ]
     found.sort(key=lambda pair: pair[0].position)
-    comes = [
-        {
-            "step": at.step,
-            "position": at.position,
-            "epoch": at.epoch,
-            "rank": at.rank,
-            "path": json_safe(file),
-            "after_end": after_end(pipeline, at.step),
-        }
-        for at, file in found
-    ]
+    comes = [{"path": json_safe(file), **coming_document(pipeline, at)} for at, file in found]
     document = {
         "name": asked.name,
         "file": path,
