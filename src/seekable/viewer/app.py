@@ -145,7 +145,7 @@ class _Answers:
         return answer
 
     def _step(self, name: str) -> int:
-        """Return the next step of a pipeline, for a link; 0 of a stream without batches."""
+        """Return the next step of a pipeline, for a link; 0 for a stream without batches."""
         return getattr(self._opened.pipeline(name).pipeline, "step", 0)
 
     def missing(self, request: Request) -> Response:
@@ -342,7 +342,7 @@ def _error_page(error: Exception, opened: Opened, kind: str = "", name: str = ""
 
 
 def _sources(opened: Opened, kind: str, name: str) -> list[Any]:
-    """Return the sources of the data of a dataset or a pipeline."""
+    """Return the sources of data of a dataset or a pipeline."""
     root = opened.root_of(kind, name)
     leaves = leaves_of(root.node) if isinstance(root, Dataset) else ()
     return [source for source in map(data_of, leaves) if source is not None]

@@ -63,7 +63,7 @@ class Guard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         why, path = self._refusal(scope, headers)
         if why is not None:
-            await _refusal(why, self._headers)(scope, receive, send)
+            await _refusal_page(why, self._headers)(scope, receive, send)
             return
         if "/" not in scope["path"].removeprefix("/"):
             # Links are relative to a slash after the token. This one is too, so prefixes of proxies stay.
@@ -139,7 +139,7 @@ def _headers(frames: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _refusal(why: str, headers: dict[str, str]) -> Response:
+def _refusal_page(why: str, headers: dict[str, str]) -> Response:
     status, text = _REFUSED[why]
     body = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>seekable</title></head>'

@@ -318,7 +318,7 @@ class _SharedServer:
             ended.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request by what its token belongs to."""
+        """Answer a request by the viewer that its token belongs to."""
         asked = scope.get("path", "").removeprefix("/").partition("/")[0].encode("utf-8", "surrogatepass")
         door = self._refusing
         for token, each in self._doors.items():
@@ -335,7 +335,7 @@ class _SharedServer:
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    """Is never reached: no request has the token of the guard before it."""
+    """Never runs: no request has the token of the guard before it."""
 
 
 _SERVER = _SharedServer()

@@ -1,7 +1,4 @@
-"""The sheet that every chart is drawn on: text, cells, lines and areas, in light or in dark colours.
-
-XXX Names that fit into the room beside a chart.
-"""
+"""The sheet that every chart is drawn on: text, cells, lines and areas, in light or in dark colours."""
 
 from __future__ import annotations
 

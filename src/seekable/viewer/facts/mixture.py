@@ -241,7 +241,7 @@ def usual_stop(loader: Loader, *, start: int) -> int:
 
 
 def _planned(node: Node, positions: Float64s) -> Float64s:
-    """Return the records of each source that are planned before positions, which may lie between two."""
+    """Return the planned records of each source before positions, which may be fractions."""
     if isinstance(node, Mix):
         parts = [_planned(child, _share(node, slot, positions)) for slot, child in enumerate(node.parts)]
         return np.concatenate(parts, axis=1)

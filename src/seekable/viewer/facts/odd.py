@@ -207,7 +207,7 @@ def _repeated(positions: Int64s, texts: list[str | None]) -> tuple[Int64s, dict[
 
 
 def _text(record: Any, key: str | None) -> str | None:
-    """Return the text that is measured: the longest, or all that is nested; None of a corrupt record."""
+    """Return the text that is measured: the longest, or all that is nested; None for a corrupt record."""
     if isinstance(record, CorruptRecord):
         return None
     text = text_of(record, key)

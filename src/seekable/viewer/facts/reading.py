@@ -196,7 +196,7 @@ def file_pieces(files: FileSet) -> Iterator[FilePiece]:
 
 
 def _read(files: FileSet, file: int, start: int, end: int) -> bytes:
-    """Return bytes of a file after a check of it."""
+    """Return bytes of a file, after checking that it is the one that was indexed."""
     mapped = files.mapped(file)
     mapped.check()
     if not isinstance(mapped.view, memoryview):

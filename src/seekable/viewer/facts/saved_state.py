@@ -128,7 +128,7 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
 
 
 def _delivered(saved: Saved) -> dict[str, Any]:
-    """Return the records that each source of a dataset gave; none of one source, or where that takes long."""
+    """Return the records that each source gave; empty for one source, and where counting takes long."""
     if not isinstance(saved.state, RunState):
         return {}
     try:
@@ -175,7 +175,7 @@ def _rebuilt(description: Mapping[str, Any]) -> Node:
 
 
 def _is_packed(description: Mapping[str, Any]) -> bool:
-    """Return True if packed samples are in a description, which has their number beside their order."""
+    """Return True if a description contains packed samples, whose number it has."""
     below = description.get("of", ())
     return description["kind"] in ("pack", "windows") or any(map(_is_packed, below))
 

@@ -308,7 +308,7 @@ def _by_bytes(source: FileSource, decoder: LineDecoder, found: _Matches) -> Iter
 
 
 def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
-    """Return the records of a piece in whose bytes one of the patterns is."""
+    """Return the records of a piece whose bytes contain a pattern."""
     rows, raw, starts = set[int](), piece.raw, piece.starts.data
     for pattern in patterns:
         at = raw.find(pattern)
@@ -320,7 +320,7 @@ def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
 
 
 def _patterns(decoder: LineDecoder, found: _Matches) -> list[bytes]:
-    """Return the bytes that a text may be in files of a format."""
+    """Return the bytes that files of a format may have for the text."""
     if (decoder.plain or decoder).name == "json":
         return json_spellings(found.text)
     return spellings(found.text, dialect_of(decoder.form)) if decoder.form else [found.raw]

@@ -195,7 +195,7 @@ def _counts(node: Node, positions: Int64s) -> Int64s:  # noqa: PLR0911 - a case 
 
 
 def _counts_of_mix(node: Mix, positions: Int64s) -> Int64s:
-    """Return closed counts at the last edge of blocks, where all lanes have drawn equally, and count on."""
+    """Return counts in closed form up to the last edge of a block, and count the rest one by one."""
     epochs, rows = np.divmod(positions, node.size) if node.size else (np.zeros_like(positions), positions)
     laid = segments(node.schedule, lanes=node.lanes)
     starts = np.array([segment.start for segment in laid], dtype=np.int64)

@@ -225,7 +225,7 @@ class KeyTally:
         return lengths_in_bins(lengths), numbers_in_bins(np.concatenate(numbers))
 
     def _usual(self) -> str:
-        """Return the name of the most frequent type beside null, one for all numbers; empty of no values."""
+        """Return the most frequent type beside null, one name for all numbers; empty without values."""
         counts: Counter[str] = Counter()
         for name, count in self._types.items():
             counts[_NUMBER if name in ("int", "float") else name] += count
