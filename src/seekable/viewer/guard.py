@@ -131,7 +131,7 @@ def _headers(frames: Iterable[str]) -> dict[str, str]:
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors
     )
     return {
-        "content-security-policy": policy,
+        "content-security-policy": policy.encode().decode("latin-1"),  # the encoding of headers
         "x-content-type-options": "nosniff",
         "cross-origin-resource-policy": "same-origin",
         "referrer-policy": "same-origin",

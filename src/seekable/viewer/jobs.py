@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.parallel.progress import ProgressHook
 
-State = Literal["waiting", "running", "done", "stopped", "failed"]
+JobState = Literal["waiting", "running", "done", "stopped", "failed"]
 
 _ENDED_KEPT = 100
 """Beyond this number the oldest jobs that have ended are forgotten, so that memory is bounded."""
@@ -69,7 +69,7 @@ class ViewerJob:
         self._work = work
         self._release = release
         self._lock = threading.Lock()
-        self._state: State = "waiting"
+        self._state: JobState = "waiting"
         self._partial: Partial | None = None
         self._error: BaseException | None = None
         self._began: float | None = None
@@ -79,7 +79,7 @@ class ViewerJob:
         self._thread: threading.Thread | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> JobState:
         """The phase of the job, from "waiting" to its end."""
         return self._state
 
@@ -159,7 +159,7 @@ class ViewerJob:
         return True
 
     def _run(self) -> None:
-        state: State = "done"
+        state: JobState = "done"
         try:
             for partial in self._work:
                 self._partial = partial

@@ -81,17 +81,19 @@ def state_document(path: str, saved: Saved, generations: list[Generation]) -> di
         "path": json_safe(path),
         "fingerprint": saved.fingerprint,
         **(_run(saved) if saved.state else {}),
-        "generations": [
-            {
-                "step": generation.step,
-                "ranks": generation.ranks,
-                "present": len(generation.names),
-                "complete": generation.complete,
-            }
-            for generation in generations
-        ],
+        "generations": list(map(generation_document, generations)),
         "sources": _sources(saved),
         **_progress_of(saved),
+    }
+
+
+def generation_document(generation: Generation) -> dict[str, Any]:
+    """Return which files of a state there are, JSON-safe."""
+    return {
+        "step": generation.step,
+        "ranks": generation.ranks,
+        "present": len(generation.names),
+        "complete": generation.complete,
     }
 
 

@@ -16,6 +16,7 @@ from seekable.viewer.facts.comparison import compare_pipelines
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.saved_state import (
     consumed_between,
+    generation_document,
     pipeline_differences,
     place_differences,
     state_document,
@@ -100,13 +101,7 @@ def states(opened: Opened, asked: Asked) -> Page:
     """Return the generations of a folder, the newest first."""
     folder = opened.folder(asked.name)
     found = [
-        {
-            "step": generation.step,
-            "ranks": generation.ranks,
-            "present": len(generation.names),
-            "complete": generation.complete,
-            "missing": _missing(generation),
-        }
+        {**generation_document(generation), "missing": _missing(generation)}
         for generation in reversed(generations_in(folder))
     ]
     why = opened.unopened.get(asked.name)
