@@ -22,7 +22,7 @@ from benchmarks import view_data
 from benchmarks.measure import Target, absolute, shown
 
 import seekable as sk
-from seekable.viewer.facts.length_histogram import length_histogram
+from seekable.viewer.facts.lengths import length_histogram
 from seekable.viewer.facts.odd import odd, usual
 from seekable.viewer.facts.search import search_all
 from seekable.viewer.facts.statistics import statistics as statistics_of

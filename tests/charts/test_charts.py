@@ -13,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from seekable.viewer.charts.areas import MOST_AREAS, areas
-from seekable.viewer.charts.bars import MOST_BARS, bars
-from seekable.viewer.charts.frame import Frame
-from seekable.viewer.charts.histogram import histogram
-from seekable.viewer.charts.lines import lines
+from seekable.viewer.charts.plots import MOST_AREAS, MOST_BARS, Frame, areas, bars, histogram, lines
 from seekable.viewer.charts.sheet import THEMES, Sheet
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.viewer.facts.field import EMPTY, MISSING, Field, field
+from seekable.viewer.facts.field import EMPTY, MISSING, FieldFacts, field
 from seekable.viewer.facts.key_paths import path_of, values_at
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ RECORDS = st.one_of(
 )
 
 
-def last(work: Any) -> Field:
+def last(work: Any) -> FieldFacts:
     *_, found = work
-    assert isinstance(found, Field)
+    assert isinstance(found, FieldFacts)
     return found
 
 

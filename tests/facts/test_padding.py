@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.viewer.facts import padding as room
-from seekable.viewer.facts.pace import Pace
+from seekable.viewer.facts.lengths import index_unit, position_lengths
+from seekable.viewer.facts.made_of import ResultPace
 from seekable.viewer.facts.padding import padding
-from seekable.viewer.facts.position_lengths import index_unit, position_lengths
-from seekable.viewer.facts.record_measure import record_measure
+from seekable.viewer.facts.token_counts import record_measure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,7 +120,7 @@ def test_a_window_is_sampled_and_its_bounds_hold_the_share_of_all(
 
 def test_partial_results_are_of_more_and_more_steps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_AT_ONCE", 4)
-    monkeypatch.setattr(Pace, "due", lambda _: True)
+    monkeypatch.setattr(ResultPace, "due", lambda _: True)
     data = sk.open(str(folder / "*.jsonl")).shuffle(seed=7)
     measure = record_measure({"text": ""})
     loader = sk.Loader(data, batch_size=4, epochs=None, prefetch=0)

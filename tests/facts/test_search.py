@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.viewer.facts import file_pieces
-from seekable.viewer.facts.json_spellings import json_spellings
-from seekable.viewer.facts.search import MOST_HITS, Search, search_all, search_sample
+from seekable.viewer.facts import reading
+from seekable.viewer.facts.search import MOST_HITS, SearchResult, json_spellings, search_all, search_sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,9 +38,9 @@ def rows_with(ds: sk.Dataset, text: str) -> list[int]:
     ]
 
 
-def last(work: Any) -> Search:
+def last(work: Any) -> SearchResult:
     *_, found = work
-    assert isinstance(found, Search)
+    assert isinstance(found, SearchResult)
     return found
 
 
@@ -78,7 +77,7 @@ def test_json_lines_as_writers_write_them(
         lines.append(line + "\n")
     path.write_text("".join(lines), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_pieces, "_PIECE_BYTES", piece)
+        patch.setattr(reading, "_PIECE_BYTES", piece)
         check(sk.open(path), text)
 
 
@@ -116,8 +115,8 @@ def test_many_rows_and_many_files(tmp_path: Path) -> None:
 
 def test_results_come_while_the_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a cat"}\n' * 50)
-    monkeypatch.setattr(file_pieces, "_PIECE_BYTES", 100)
-    monkeypatch.setattr("seekable.viewer.facts.pace.Pace.due", lambda _: True)
+    monkeypatch.setattr(reading, "_PIECE_BYTES", 100)
+    monkeypatch.setattr("seekable.viewer.facts.made_of.ResultPace.due", lambda _: True)
     results = list(search_all(sk.open(tmp_path).node, "cat"))
     assert [each.found for each in results] == sorted({each.found for each in results})
     assert [each.done for each in results] == sorted({each.done for each in results})

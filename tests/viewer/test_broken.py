@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 
 import seekable as sk
 from seekable.cli.view_targets import opened_targets
-from seekable.viewer import opening
 from seekable.viewer.app import make_app
 from seekable.viewer.opened import opened_of
 from seekable.viewer.routes import ROUTES
@@ -210,7 +209,7 @@ def test_data_is_reopened_in_the_background_where_that_takes_long(
     opened = command(corpus)
     pages = asks(opened)
     (corpus / "d.jsonl").write_text("{}\n")
-    monkeypatch.setattr(opening, "_SOON_SECONDS", 0)
+    monkeypatch.setattr("seekable.viewer.opened._SOON_SECONDS", 0)
     pages.post("/d/corpus/reopen")
     job = opened.jobs.all()[0]
     assert job.wait(60)

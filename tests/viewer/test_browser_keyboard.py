@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.thrift import sample
 
-from seekable.viewer.identity import identity_of
+from seekable.viewer.app import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seekable.viewer import connections
+from seekable.viewer import server as room
 from seekable.viewer.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def test_idle_connections_of_strangers_leave_room_for_the_owner(viewer: Server) 
 def test_a_head_that_does_not_come_ends_its_connection(
     viewer: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "_HEAD_SECONDS", 0.01)
+    monkeypatch.setattr(room, "_HEAD_SECONDS", 0.01)
     with socket.create_connection(("127.0.0.1", viewer.port), timeout=20) as late:
         late.sendall(b"GET / HTTP/1.1\r\nHost: ")
         assert late.recv(1) == b""

@@ -9,8 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import seekable as sk
-from seekable.viewer.app import make_app
-from seekable.viewer.identity import Identity, identity_of
+from seekable.viewer.app import LinkIdentity, identity_of, make_app
 from seekable.viewer.opened import opened_of
 
 if TYPE_CHECKING:
@@ -108,8 +107,8 @@ def test_endless_data_streams_and_what_is_not_open(folder: Path) -> None:
 
 
 def test_the_words_of_a_change_name_what_is_known() -> None:
-    now = Identity("9f3c0a1b", 301, None)
+    now = LinkIdentity("9f3c0a1b", 301, None)
     assert now.changed_since("77aa01cd-300-3") == "300 rows are now 301"
     assert now.changed_since("77aa01cd") == "the link does not say how many rows and files there were"
     assert str(now) == "9f3c0a1b-301"
-    assert Identity("9f3c0a1b", None, 2).changed_since("77aa01cd-300-3") == "3 files are now 2"
+    assert LinkIdentity("9f3c0a1b", None, 2).changed_since("77aa01cd-300-3") == "3 files are now 2"

@@ -158,9 +158,8 @@ def _print_pipeline(found: dict[str, Any]) -> None:
 
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.compression import compression_in_words
+    from seekable.viewer.facts.data_survey import compression_in_words, stores_in_words
     from seekable.viewer.facts.documents import in_words
-    from seekable.viewer.facts.store_contents import stores_in_words
 
     index, compression = found["index"], found["compression"]
     state = (

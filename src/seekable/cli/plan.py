@@ -97,9 +97,8 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     MODULE:FUNCTION is imported, with the working folder on Python's path, and called.
     """
     from seekable.cli.output import write_document, write_line
-    from seekable.viewer.facts.pipelines import Batches, pipeline_of
-    from seekable.viewer.facts.step_document import step_document
-    from seekable.viewer.facts.store_contents import requests_of
+    from seekable.viewer.facts.data_survey import requests_of
+    from seekable.viewer.facts.pipelines import Batches, pipeline_of, step_document
 
     given = {
         "batch_size": batch_size,

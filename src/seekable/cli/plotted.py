@@ -13,18 +13,14 @@ from seekable.formats.shar.shar_source import DataSource
 from seekable.nodes.bases import leaves_of
 from seekable.storage.paths import exists
 from seekable.viewer import figures
-from seekable.viewer.facts.as_in_files import as_in_files, sources_in_files
-from seekable.viewer.facts.file_sizes import file_sizes
-from seekable.viewer.facts.length_histogram import length_histogram
+from seekable.viewer.facts.data_survey import file_sizes
+from seekable.viewer.facts.lengths import index_unit, length_histogram
 from seekable.viewer.facts.loss_log import spikes
-from seekable.viewer.facts.mixture import mixture, usual_stop
+from seekable.viewer.facts.mixture import mixture, schedule, usual_stop
 from seekable.viewer.facts.padding import padding
 from seekable.viewer.facts.pipelines import made_by, pipeline_of
-from seekable.viewer.facts.position_lengths import index_unit
-from seekable.viewer.facts.record_measure import record_measure
-from seekable.viewer.facts.schedule import schedule
-from seekable.viewer.facts.source_counts import source_names
-from seekable.viewer.facts.token_rates import token_rates
+from seekable.viewer.facts.sources import as_in_files, source_names, sources_in_files
+from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import OpenPipeline
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.loader.step_plan import places_of
 from seekable.viewer.facts.documents import place_as_json
-from seekable.viewer.facts.store_tokenizer import engine_of_store
+from seekable.viewer.facts.token_contents import engine_of_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

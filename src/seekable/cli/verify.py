@@ -76,7 +76,7 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.dataset.verify_data import verify as verify_data
     from seekable.dataset.verify_data import verify_sources
-    from seekable.viewer.facts.verification_document import verification_document
+    from seekable.viewer.facts.documents import verification_document
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     types: dict[str, Any] = {"dtype": dtype, "eos": eos, "bos": bos}

@@ -120,7 +120,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     machine: ssh -L 7335:127.0.0.1:7335 HOST.
     """
     from seekable.cli.view_targets import opened_targets, place_of
-    from seekable.viewer.media_roots import media_roots
+    from seekable.viewer.media import media_roots
     from seekable.viewer.viewer import check_installed
 
     check_installed("seekable view")
@@ -197,7 +197,7 @@ def _announce(
     import webbrowser
 
     from seekable.cli.output import write_document, write_line
-    from seekable.viewer.redirect_page import redirect_page
+    from seekable.viewer.server import redirect_page
 
     url = server.url + place
     if as_json:

@@ -15,8 +15,7 @@ from seekable.loader.checkpoint_files import generations_in
 from seekable.storage.paths import exists
 from seekable.viewer.facts.loss_log import read_loss_log
 from seekable.viewer.facts.pipelines import Batches, made_by, pipeline_of
-from seekable.viewer.opened import Opened, OpenPipeline, free_name, opened_of, safe_name
-from seekable.viewer.opening import open_soon
+from seekable.viewer.opened import Opened, OpenPipeline, free_name, open_soon, opened_of, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,9 +1,10 @@
-"""The application: an address, its page, and the same facts as JSON, CSV or lines of JSON."""
+"""Answers requests: an address, its page or the page of an error, the same facts as JSON, CSV, JSON lines."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -15,13 +16,29 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as WebRoute
 
-from seekable.errors import InvalidArgument, KeyNotFound
+from seekable.dataset.dataset import Dataset
+from seekable.errors import (
+    AccessDenied,
+    AmbiguousKey,
+    BadValue,
+    CorruptRecord,
+    CorruptState,
+    DataNotFound,
+    IndexStale,
+    InvalidArgument,
+    KeyNotFound,
+    OutOfRange,
+    SeekableError,
+    WrongType,
+)
+from seekable.nodes.bases import leaves_of
 from seekable.storage.memory import bytes_in_words
-from seekable.viewer.error_page import error_page
-from seekable.viewer.facts.documents import SCHEMA
-from seekable.viewer.identity import identity_of
+from seekable.viewer.facts.data_survey import files_of
+from seekable.viewer.facts.documents import SCHEMA, json_safe
+from seekable.viewer.facts.sources import data_of
 from seekable.viewer.opened import StillOpening
-from seekable.viewer.page import Asked, Page, Redirect, Svg, Table
+from seekable.viewer.page import Asked, Page, PageRows, Redirect, Svg
+from seekable.viewer.pages.files import changed_files
 from seekable.viewer.render import file_name, one_line, record_html, text_html
 from seekable.viewer.routes import ROUTES, STATIC
 
@@ -30,17 +47,39 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from seekable.nodes.contract import Node
     from seekable.viewer.opened import Opened
     from seekable.viewer.routes import Route
 
-__all__ = ["make_app"]
-
 _OVERVIEW = re.compile(r"/[dps]/[^/]+")
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_DIGITS = 8
+_IDENTITY = re.compile(r"([0-9a-f]{8})(?:-(\d{1,18}|endless))?(?:-(\d{1,18}))?", re.ASCII)
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (KeyNotFound, 404),
+    (AmbiguousKey, 404),
+    (DataNotFound, 404),
+    (OutOfRange, 404),
+    (InvalidArgument, 400),
+    (WrongType, 400),
+    (IndexStale, 409),
+    (CorruptRecord, 422),
+    (AccessDenied, 403),
+    (BadValue, 422),
+    (CorruptState, 422),
+    (OverflowError, 400),
+)
+_HEADINGS = {
+    404: "Not found",
+    400: "That cannot be read",
+    409: "The data has changed",
+    422: "A corrupt record",
+}
 
 
-class _Number(Convertor[int]):
-    """Numbers in addresses: so long that no product with a batch is beyond 64 bits."""
+class _NumberConvertor(Convertor[int]):
+    """Numbers in addresses, short enough that a product with a batch fits 64 bits."""
 
     regex = "[0-9]{1,15}"
 
@@ -51,7 +90,7 @@ class _Number(Convertor[int]):
         return str(value)
 
 
-register_url_convertor("number", _Number())
+register_url_convertor("number", _NumberConvertor())
 
 
 def make_app(opened: Opened) -> Starlette:
@@ -100,19 +139,19 @@ class _Answers:
             except StillOpening as waiting:
                 made: Page | Redirect = Redirect(f"opening/{waiting.name}")
             except Exception as error:  # noqa: BLE001 - functions of the user run in some pages and raise anything
-                made = error_page(error, self._opened, *_names(request))
+                made = _error_page(error, self._opened, *_names(request))
             return self._response(made, request, asked)
 
         return answer
 
     def _step(self, name: str) -> int:
-        """Return the next step of a pipeline, for a link; 0 of a stream without batches."""
+        """Return the next step of a pipeline, for a link; 0 for a stream without batches."""
         return getattr(self._opened.pipeline(name).pipeline, "step", 0)
 
     def missing(self, request: Request) -> Response:
         """Answer a request for an address that no route has; lead on from one without its last slash."""
         path = request.url.path
-        made: Page | Redirect = error_page(KeyNotFound(f"there is no page {path!r}"), self._opened)
+        made: Page | Redirect = _error_page(KeyNotFound(f"there is no page {path!r}"), self._opened)
         if _OVERVIEW.fullmatch(path):
             made = Redirect(f"{path.removeprefix('/')}/")
         return self._response(made, request, Asked({}, dict(request.query_params)))
@@ -143,7 +182,7 @@ class _Answers:
         if wanted != "html" and made.status == HTTPStatus.OK:
             has = "json, csv and jsonl" if made.table is not None else "json"
             error = InvalidArgument(f"this page is there as {has} (asked for: as={wanted[:40]})")
-            made = error_page(error, self._opened)
+            made = _error_page(error, self._opened)
         return self._page(made, request, asked, {"up": up or "./", "identity": identity, "changed": changed})
 
     def _page(self, made: Page, request: Request, asked: Asked, more: Mapping[str, Any]) -> Response:
@@ -169,7 +208,7 @@ class _Answers:
 
 
 def _names(request: Request) -> tuple[str, str]:
-    """Return the kind and the name of what an address is about: ``d`` and a dataset, ``p`` and a pipeline."""
+    """Return the kind and the name that an address begins with: ``d`` and a dataset, ``p`` and a pipeline."""
     kind, _, rest = request.url.path.removeprefix("/").partition("/")
     return kind, rest.partition("/")[0]
 
@@ -177,7 +216,7 @@ def _names(request: Request) -> tuple[str, str]:
 def _with_query(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
     """Return a query with some parameters changed; those that become None are left out.
 
-    If none is left it is empty, and stands behind an address: alone it would be a link to the same query.
+    If none is left it is empty, so it has to follow an address: alone it would be a link to the same query.
     """
     merged = {**{key: value for key, value in query.items() if key not in ("as", "is")}, **changes}
     left = urlencode({key: value for key, value in merged.items() if value is not None})
@@ -192,12 +231,12 @@ def _json(document: Mapping[str, Any]) -> bytes:
         return json.dumps(document, sort_keys=True, default=str).encode() + b"\n"
 
 
-def _lines(table: Table) -> bytes:
+def _lines(table: PageRows) -> bytes:
     return b"".join(_json(dict(zip(table.header, row, strict=True))) for row in table.rows)
 
 
-_TABLES: dict[str, tuple[Callable[[Table], bytes], str]] = {
-    "csv": (Table.as_csv, "text/csv; charset=utf-8"),
+_TABLES: dict[str, tuple[Callable[[PageRows], bytes], str]] = {
+    "csv": (PageRows.as_csv, "text/csv; charset=utf-8"),
     "jsonl": (_lines, "application/jsonl"),
 }
 
@@ -207,3 +246,103 @@ def _static(text: bytes, kind: str) -> Callable[[Request], Response]:
         return Response(text, media_type=kind, headers={"Cache-Control": "max-age=3600"})
 
     return answer
+
+
+@dataclass(frozen=True, slots=True)
+class LinkIdentity:
+    """What tells data, or a pipeline's order, from another one in the parameter ``is`` of links."""
+
+    digits: str
+    """The first eight hexadecimal digits of the fingerprint."""
+
+    rows: int | None
+    """Records of an epoch; None if they are endless, or if a link does not say them."""
+
+    files: int | None
+
+    def __str__(self) -> str:
+        """Return the identity as links have it."""
+        rows = "endless" if self.rows is None else self.rows
+        return f"{self.digits}-{rows}" + ("" if self.files is None else f"-{self.files}")
+
+    def changed_since(self, text: str) -> str | None:
+        """Return how this differs from the identity in a link, in words; None if it is the same.
+
+        Args:
+            text: the parameter ``is`` of the link; any text that is not an identity counts as the same.
+
+        Example:
+            >>> LinkIdentity("9f3c0a1b", 301, 3).changed_since("77aa01cd-300-3")
+            '300 rows are now 301'
+            >>> LinkIdentity("9f3c0a1b", 301, 3).changed_since("9f3c0a1b")
+        """
+        found = _IDENTITY.fullmatch(text)
+        if found is None or found[1] == self.digits:
+            return None
+        rows, files = (int(each) if each and each.isdigit() else None for each in (found[2], found[3]))
+        parts = [
+            f"{old:,} {unit} are now {new:,}"
+            for unit, old, new in (("rows", rows, self.rows), ("files", files, self.files))
+            if old is not None and new is not None and old != new
+        ]
+        if parts:
+            return ", ".join(parts)
+        if found[2] is None:
+            return "the link does not say how many rows and files there were"
+        return "as many rows and files as before, with another content or in another order"
+
+
+def identity_of(opened: Opened, kind: str, name: str) -> LinkIdentity | None:
+    """Return the identity of a dataset (``d``) or a pipeline (``p``); None if it is not open, or has none."""
+    root = opened.root_of(kind, name)
+    if root is None or isinstance(root, Dataset):
+        return None if root is None else _of_node(root.node)
+    return LinkIdentity(_digits(root.fingerprint), None, None)
+
+
+def _of_node(node: Node) -> LinkIdentity | None:
+    leaves = [leaf for leaf in map(data_of, leaves_of(node)) if leaf is not None]
+    try:
+        files = sum(len(each) for each in files_of(leaves)) if leaves else None
+        return LinkIdentity(_digits(node.fingerprint), node.size, files)
+    except SeekableError:
+        return None
+
+
+def _digits(fingerprint: str) -> str:
+    return fingerprint.rpartition(":")[2][:_DIGITS]
+
+
+def _error_page(error: Exception, opened: Opened, kind: str = "", name: str = "") -> Page:
+    """Return the page of an error: what was asked for, why it cannot be shown, and what helps.
+
+    Args:
+        error: what the page of the address raised.
+        opened: what is open.
+        kind: the kind of what the address names: ``d`` for a dataset, ``p`` for a pipeline.
+        name: its name.
+    """
+    status = next((code for kind_of, code in _STATUS if isinstance(error, kind_of)), 500)
+    document: dict[str, Any] = {
+        "error": json_safe(
+            str(error) if isinstance(error, SeekableError) else f"{type(error).__name__}: {error}"
+        ),
+        "kind": type(error).__name__,
+        "status": status,
+    }
+    shown: dict[str, Any] = {"last": None, "reopens": None, "of": f"{kind}/{name}"}
+    dataset = opened.datasets.get(name) if kind == "d" else None
+    if isinstance(error, IndexStale):
+        document["files"] = changed_files(_sources(opened, kind, name))
+        shown["reopens"] = name if name in opened.openers else None
+    elif isinstance(error, OutOfRange) and dataset is not None and dataset.size:
+        shown["last"] = dataset.size - 1
+    heading = "A corrupt state" if isinstance(error, CorruptState) else _HEADINGS.get(status, "An error")
+    return Page("error", heading, document, shown, status=status)
+
+
+def _sources(opened: Opened, kind: str, name: str) -> list[Any]:
+    """Return the sources of data of a dataset or a pipeline."""
+    root = opened.root_of(kind, name)
+    leaves = leaves_of(root.node) if isinstance(root, Dataset) else ()
+    return [source for source in map(data_of, leaves) if source is not None]

@@ -7,33 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.viewer.charts.areas import areas
-from seekable.viewer.charts.bars import bars
-from seekable.viewer.charts.histogram import histogram
-from seekable.viewer.charts.lines import lines
+from seekable.viewer.charts.plots import areas, bars, histogram, lines
 from seekable.viewer.facts.documents import in_words, json_safe
-from seekable.viewer.page import Table
+from seekable.viewer.page import PageRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable.viewer.charts.sheet import Theme
-    from seekable.viewer.facts.file_sizes import FileSizes
-    from seekable.viewer.facts.length_histogram import LengthHistogram
+    from seekable.viewer.facts.data_survey import FileSizes
+    from seekable.viewer.facts.lengths import LengthHistogram
     from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
-    from seekable.viewer.facts.mixture import Mixture
+    from seekable.viewer.facts.mixture import RunMixture, Schedule
     from seekable.viewer.facts.padding import Padding
-    from seekable.viewer.facts.schedule import Schedule
-
-__all__ = [
-    "Figure",
-    "files_figure",
-    "lengths_figure",
-    "loss_figure",
-    "mixture_figure",
-    "padding_figure",
-    "schedule_figure",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +29,7 @@ class Figure:
     document: Mapping[str, Any]
     """The fact, JSON-safe."""
 
-    table: Table
+    table: PageRows
     """The numbers that the picture draws."""
 
     draw: Callable[[Theme], str]
@@ -62,10 +48,10 @@ def lengths_figure(name: str, found: LengthHistogram) -> Figure:
         bins = list(counts) or [0]
         return histogram(edges, bins, title=title, x_name=found.unit, log=True, theme=theme)
 
-    return Figure(found.document(), Table(["from", "below", "records"], rows), draw)
+    return Figure(found.document(), PageRows(["from", "below", "records"], rows), draw)
 
 
-def mixture_figure(name: str, found: Mixture) -> Figure:
+def mixture_figure(name: str, found: RunMixture) -> Figure:
     """Return a mixture as areas of what is delivered; a row is a source from one place to the next."""
     steps = found.steps.tolist()
     rows = [
@@ -80,7 +66,7 @@ def mixture_figure(name: str, found: Mixture) -> Figure:
     def draw(theme: Theme) -> str:
         return areas(found.names, steps, found.delivered, found.planned, title=title, theme=theme)
 
-    return Figure(found.document(), Table(["from", "to", "source", "planned", "delivered"], rows), draw)
+    return Figure(found.document(), PageRows(["from", "to", "source", "planned", "delivered"], rows), draw)
 
 
 def files_figure(name: str, found: FileSizes) -> Figure:
@@ -91,7 +77,7 @@ def files_figure(name: str, found: FileSizes) -> Figure:
         return bars(found.names, found.bytes, title=title, unit="bytes", theme=theme)
 
     rows = list(zip(found.names, found.records, found.bytes, strict=True))
-    return Figure(found.document(), Table(["file", "records", "bytes"], rows), draw)
+    return Figure(found.document(), PageRows(["file", "records", "bytes"], rows), draw)
 
 
 def loss_figure(log: LossLog, found: Sequence[ComparedLoss]) -> Figure:
@@ -111,7 +97,7 @@ def loss_figure(log: LossLog, found: Sequence[ComparedLoss]) -> Figure:
     def draw(theme: Theme) -> str:
         return lines(log.steps, log.losses, marks=list(marks.items()), title="loss", theme=theme)
 
-    return Figure(document, Table(["step", "loss", "spike"], rows), draw)
+    return Figure(document, PageRows(["step", "loss", "spike"], rows), draw)
 
 
 def padding_figure(name: str, found: Padding) -> Figure:
@@ -123,7 +109,7 @@ def padding_figure(name: str, found: Padding) -> Figure:
     def draw(theme: Theme) -> str:
         return lines(found.steps, 100 * found.shares, title=title, from_zero=True, theme=theme)
 
-    return Figure(found.document(), Table(["step", "held", "padded", "share"], rows), draw)
+    return Figure(found.document(), PageRows(["step", "held", "padded", "share"], rows), draw)
 
 
 def schedule_figure(name: str, found: Schedule, *, start: int, stop: int) -> Figure:
@@ -143,4 +129,4 @@ def schedule_figure(name: str, found: Schedule, *, start: int, stop: int) -> Fig
     def draw(theme: Theme) -> str:
         return areas(found.names, edges, amounts, amounts, title=f"{name}: weights", theme=theme)
 
-    return Figure(document, Table(["step", "position", "source", "weight", "share"], rows), draw)
+    return Figure(document, PageRows(["step", "position", "source", "weight", "share"], rows), draw)

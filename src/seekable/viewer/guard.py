@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import hmac
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from starlette.datastructures import MutableHeaders
+from starlette.responses import HTMLResponse, Response
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+    from collections.abc import Iterable
 
-    Scope = MutableMapping[str, Any]
-    Message = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
-    App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-__all__ = ["Guard"]
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _TRICK = re.compile(rb"%2f|%5c|%00|%2e|\\|//|/\.{1,2}(/|$)", re.IGNORECASE)
@@ -52,7 +49,7 @@ class Guard:
     """
 
     def __init__(
-        self, app: App, token: str, *, hosts: Iterable[str] = (), frames: Iterable[str] = ()
+        self, app: ASGIApp, token: str, *, hosts: Iterable[str] = (), frames: Iterable[str] = ()
     ) -> None:
         self._app = app
         self._token = token.encode()
@@ -66,20 +63,19 @@ class Guard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         why, path = self._refusal(scope, headers)
         if why is not None:
-            await _refuse(why, send, self._headers)
+            await _refusal_page(why, self._headers)(scope, receive, send)
             return
         if "/" not in scope["path"].removeprefix("/"):
-            # Links are relative to a slash behind the token. This one is too, so prefixes of proxies stay.
-            own = [(b"location", self._token + b"/"), (b"content-length", b"0")]
-            await send({"type": "http.response.start", "status": 307, "headers": [*own, *self._headers]})
-            await send({"type": "http.response.body", "body": b""})
+            # Links are relative to a slash after the token. This one is too, so prefixes of proxies stay.
+            leads_on = Response(None, 307, {"location": f"{self._token.decode()}/", **self._headers})
+            await leads_on(scope, receive, send)
             return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = [(name.lower(), value) for name, value in message.get("headers", ())]
-                names = {name for name, _ in given}
-                message["headers"] = given + [pair for pair in self._headers if pair[0] not in names]
+                given = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    given.setdefault(name, value)
             await send(message)
 
         inner = {**scope, "path": path, "raw_path": path.encode("utf-8", "surrogatepass"), "root_path": ""}
@@ -119,7 +115,7 @@ class Guard:
 
 
 def _host_of(netloc: str) -> str:
-    """Return the host of a netloc, without its port; nothing if it is no host and port."""
+    """Return the host of a netloc, without its port; nothing if it is something else."""
     found = _NETLOC.fullmatch(netloc)
     return "" if found is None else found[1].lower()
 
@@ -128,31 +124,25 @@ def _is_short(length: str) -> bool:
     return length.isascii() and length.isdigit() and int(length) <= _BODY_MOST
 
 
-def _headers(frames: Iterable[str]) -> list[tuple[bytes, bytes]]:
+def _headers(frames: Iterable[str]) -> dict[str, str]:
     ancestors = " ".join(["'self'", "http://127.0.0.1:*", "http://localhost:*", *frames])
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors
     )
-    return [
-        (b"content-security-policy", policy.encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"cross-origin-resource-policy", b"same-origin"),
-        (b"referrer-policy", b"same-origin"),
-        (b"cache-control", b"no-store"),
-    ]
+    return {
+        "content-security-policy": policy.encode().decode("latin-1"),  # the encoding of headers
+        "x-content-type-options": "nosniff",
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "same-origin",
+        "cache-control": "no-store",
+    }
 
 
-async def _refuse(why: str, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+def _refusal_page(why: str, headers: dict[str, str]) -> Response:
     status, text = _REFUSED[why]
     body = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>seekable</title></head>'
         f"<body><main><h1>{status}</h1><p>{text}</p></main></body></html>"
-    ).encode()
-    own = [
-        (b"content-type", b"text/html; charset=utf-8"),
-        (b"content-length", b"%d" % len(body)),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    )
+    return HTMLResponse(body, status, {"connection": "close", **headers})

@@ -9,27 +9,30 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from seekable._arguments import checked_count
 from seekable.errors import KeyNotFound
+from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable
 
-__all__ = ["Job", "Jobs", "Partial", "State"]
+    from seekable.parallel.progress import ProgressHook
 
-State = Literal["waiting", "running", "done", "stopped", "failed"]
+JobState = Literal["waiting", "running", "done", "stopped", "failed"]
 
 _ENDED_KEPT = 100
-"""Jobs that have ended are forgotten from the oldest on beyond this number, so that memory is bounded."""
+"""Beyond this number the oldest jobs that have ended are forgotten, so that memory is bounded."""
 
 _SECONDS_TO_END = 2.0
 """A job ends at its next partial result, which is at most 100 ms of the library's own work away."""
 
 
 class Partial(Protocol):
-    """A frozen fact of a part of the work, which the generator of a job yields."""
+    """A frozen fact about a part of the work; the generator of a job yields it."""
 
     @property
     def done(self) -> int:
@@ -43,7 +46,7 @@ class Partial(Protocol):
         """Return the fact as a JSON-safe dict."""
 
 
-class Job:
+class ViewerJob:
     """One piece of work, made by ``Jobs.start``; any thread may read and stop it.
 
     Attributes:
@@ -53,7 +56,12 @@ class Job:
     """
 
     def __init__(
-        self, name: str, kind: str, key: Hashable, work: Generator[Partial], release: Callable[[Job], None]
+        self,
+        name: str,
+        kind: str,
+        key: Hashable,
+        work: Generator[Partial],
+        release: Callable[[ViewerJob], None],
     ) -> None:
         self.name = name
         self.kind = kind
@@ -61,7 +69,7 @@ class Job:
         self._work = work
         self._release = release
         self._lock = threading.Lock()
-        self._state: State = "waiting"
+        self._state: JobState = "waiting"
         self._partial: Partial | None = None
         self._error: BaseException | None = None
         self._began: float | None = None
@@ -71,7 +79,7 @@ class Job:
         self._thread: threading.Thread | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> JobState:
         """The phase of the job, from "waiting" to its end."""
         return self._state
 
@@ -151,7 +159,7 @@ class Job:
         return True
 
     def _run(self) -> None:
-        state: State = "done"
+        state: JobState = "done"
         try:
             for partial in self._work:
                 self._partial = partial
@@ -185,12 +193,12 @@ class Jobs:
         self._free = checked_count("at_a_time", at_a_time, least=1)
         self._lock = threading.Lock()
         self._count = 0
-        self._jobs: dict[str, Job] = {}
-        self._by_key: dict[tuple[str, Hashable], Job] = {}
-        self._waiting: deque[Job] = deque()
+        self._jobs: dict[str, ViewerJob] = {}
+        self._by_key: dict[tuple[str, Hashable], ViewerJob] = {}
+        self._waiting: deque[ViewerJob] = deque()
         self._closed = False
 
-    def start(self, kind: str, key: Hashable, work: Generator[Partial]) -> Job:
+    def start(self, kind: str, key: Hashable, work: Generator[Partial]) -> ViewerJob:
         """Return the job of a kind and a key, which is started unless it waits, runs or is done.
 
         A job that failed or was stopped is started anew, under another name. ``work`` is closed where it is
@@ -212,7 +220,7 @@ class Jobs:
             is_new = job is None or job.state in {"failed", "stopped"}
             if job is None or is_new:
                 self._count += 1
-                job = Job(str(self._count), kind, key, work, self._ended)
+                job = ViewerJob(str(self._count), kind, key, work, self._ended)
                 self._jobs[job.name] = self._by_key[kind, key] = job
                 self._waiting.append(job)
         if is_new:
@@ -221,7 +229,7 @@ class Jobs:
             work.close()
         return job
 
-    def __getitem__(self, name: str) -> Job:
+    def __getitem__(self, name: str) -> ViewerJob:
         """Return the job of a name.
 
         Raises:
@@ -234,8 +242,8 @@ class Jobs:
             raise KeyNotFound(message)
         return job
 
-    def all(self) -> list[Job]:
-        """Return the jobs, the newest first; of those that have ended at most the last hundred."""
+    def all(self) -> list[ViewerJob]:
+        """Return the jobs, the newest first, with at most the last hundred that have ended."""
         with self._lock:
             return list(reversed(self._jobs.values()))
 
@@ -256,7 +264,7 @@ class Jobs:
             while self._free and self._waiting:
                 self._free -= self._waiting.popleft().begin()
 
-    def _ended(self, job: Job) -> None:
+    def _ended(self, job: ViewerJob) -> None:
         """Note that a job has ended: forget the oldest of these, and begin others if it ran."""
         with self._lock:
             if job.has_begun:
@@ -269,3 +277,58 @@ class Jobs:
                 if self._by_key.get((old.kind, old.key)) is old:
                     del self._by_key[old.kind, old.key]
         self._begin_waiting()
+
+
+class _CallStopped(BaseException):
+    """Ends a call whose generator was closed; not an ``Exception``, so that no handler catches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CallEnd:
+    """What a call returned or raised."""
+
+    result: Partial | None
+    error: BaseException | None
+
+
+def hooked(
+    call: Callable[[ProgressHook], Partial], shown: Callable[[Progress], Partial]
+) -> Generator[Partial]:
+    """Yield what a call reports to its hook, then what it returns.
+
+    The call runs in a thread from the first item on. Closing the generator ends the call at its next report,
+    and waits for that.
+
+    Args:
+        call: takes a hook, which it calls some ten times a second.
+        shown: makes a partial result of a report.
+
+    Raises:
+        BaseException: what the call raised.
+    """
+    news: SimpleQueue[Progress | _CallEnd] = SimpleQueue()
+    stopping = threading.Event()
+
+    def hook(progress: Progress) -> None:
+        if stopping.is_set():
+            raise _CallStopped
+        news.put(progress)
+
+    def run() -> None:
+        try:
+            news.put(_CallEnd(call(hook), None))
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the generator
+            news.put(_CallEnd(None, error))
+
+    thread = threading.Thread(target=run, name="seekable-hooked", daemon=True)
+    thread.start()
+    try:
+        while isinstance(item := news.get(), Progress):
+            yield shown(item)
+        if item.error is not None:
+            raise item.error
+        if item.result is not None:
+            yield item.result
+    finally:
+        stopping.set()
+        thread.join()

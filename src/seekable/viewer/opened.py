@@ -1,37 +1,43 @@
-"""The open data, pipelines and folders of states of a viewer, each under a name."""
+"""What a viewer has open, each under a name: data, also while its index is built, pipelines and states."""
 
 from __future__ import annotations
 
 import os
 import re
 import threading
+from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.dataset.dataset import Dataset
-from seekable.errors import InvalidArgument, KeyNotFound, WrongType
+from seekable.errors import InvalidArgument, KeyNotFound, SeekableError, WrongType
+from seekable.formats.classify import find_data
 from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.contract import Leaf
 from seekable.stream.stream import Stream
-from seekable.viewer.facts.as_in_files import data_of
-from seekable.viewer.facts.source_counts import source_names, source_nodes
-from seekable.viewer.jobs import Jobs
-from seekable.viewer.media_roots import MediaRoots
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.sources import data_of, source_names, source_nodes
+from seekable.viewer.jobs import Jobs, hooked
+from seekable.viewer.media import MediaRoots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
-    from seekable.parallel.progress import ProgressHook
+    from seekable.loader.when import Coming
+    from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.facts.loss_log import LossLog
-    from seekable.viewer.jobs import Job
+    from seekable.viewer.jobs import Partial, ViewerJob
 
-__all__ = ["OpenPipeline", "Opened", "StillOpening", "free_name", "opened_of", "safe_name"]
-
-T = TypeVar("T")
+_Value = TypeVar("_Value")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_SOON_SECONDS = 1.0
+_FILES_SHOWN = 3
+_HEAD_BYTES = 1000
+_HEAD_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,12 @@ class OpenPipeline:
     @property
     def is_stream(self) -> bool:
         """True if the content of records decides their order."""
-        return not isinstance(self.pipeline, Loader) or not isinstance(self.pipeline.dataset, Dataset)
+        return not isinstance(self.pipeline, Loader) or not isinstance(self.root, Dataset)
+
+    @property
+    def root(self) -> Dataset | Stream:
+        """The dataset or the stream that the pipeline runs."""
+        return self.pipeline.dataset if isinstance(self.pipeline, Loader) else self.pipeline
 
     @property
     def loader(self) -> Loader:
@@ -60,13 +71,13 @@ class OpenPipeline:
         Raises:
             KeyNotFound: it is a stream, whose content decides its order.
         """
-        if not isinstance(self.pipeline, Loader) or not isinstance(self.pipeline.dataset, Dataset):
+        if not isinstance(self.pipeline, Loader) or self.is_stream:
             message = "the content of a stream decides what is in a batch: only its stages are shown"
             raise KeyNotFound(message)
         return self.pipeline
 
 
-class Kept:
+class PageCache:
     """Results that pages show again: made once, and the oldest dropped beyond a number."""
 
     def __init__(self, most: int = 4096) -> None:
@@ -74,11 +85,11 @@ class Kept:
         self._lock = threading.Lock()
         self._values: dict[Any, Any] = {}
 
-    def get(self, key: Any, make: Callable[[], T]) -> T:
+    def get(self, key: Any, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made by calling ``make`` if it is not kept."""
         with self._lock:
             if key in self._values:
-                found: T = self._values[key]
+                found: _Value = self._values[key]
                 return found
         value = make()
         with self._lock:
@@ -86,6 +97,10 @@ class Kept:
             while len(self._values) > self._most:
                 del self._values[next(iter(self._values))]
         return value
+
+    def last(self, key: Any, work: Iterable[_Value]) -> _Value:
+        """Return the last result of a generator, which runs if the result is not kept."""
+        return self.get(key, lambda: list(work)[-1])
 
     def clear(self) -> None:
         """Drop all values that are kept."""
@@ -134,13 +149,13 @@ class Opened:
     """The folder of the indexes, if the user named one."""
 
     jobs: Jobs = field(default_factory=Jobs)
-    opening: dict[str, Job] = field(default_factory=dict)
+    opening: dict[str, ViewerJob] = field(default_factory=dict)
     """The jobs that open data in the background, by the name of the data."""
 
     openers: dict[str, Callable[[ProgressHook], Dataset]] = field(default_factory=dict)
     """Functions that open data, and report the progress of its index, by the name of the data."""
 
-    kept: Kept = field(default_factory=Kept)
+    kept: PageCache = field(default_factory=PageCache)
 
     def dataset(self, name: str) -> Dataset:
         """Return an open dataset.
@@ -152,18 +167,32 @@ class Opened:
         job = self.opening.get(name)
         if job is not None and (job.is_live or name not in self.datasets):
             raise StillOpening(name)
-        return _of(self.datasets, name, "dataset")
+        return _named(self.datasets, name, "dataset")
 
     def pipeline(self, name: str) -> OpenPipeline:
-        """Return an open pipeline; errors as of ``dataset``."""
-        return _of(self.pipelines, name, "pipeline")
+        """Return an open pipeline.
+
+        Raises:
+            KeyNotFound: there is none of the name.
+        """
+        return _named(self.pipelines, name, "pipeline")
 
     def folder(self, name: str) -> str:
-        """Return a folder of states; errors as of ``dataset``."""
-        return _of(self.states, name, "folder of states")
+        """Return a folder of states.
+
+        Raises:
+            KeyNotFound: there is none of the name.
+        """
+        return _named(self.states, name, "folder of states")
+
+    def root_of(self, kind: str, name: str) -> Dataset | Stream | None:
+        """Return the dataset of a name (kind ``d``), or what its pipeline runs (``p``); None without one."""
+        if kind == "p" and name in self.pipelines:
+            return self.pipelines[name].root
+        return self.datasets.get(name) if kind == "d" else None
 
     def linked(self, place: Any) -> dict[str, Any]:
-        """Return the dataset and the row of a place, for a link; both are None if its data is not open."""
+        """Return the dataset and the row of a place, for a link; None for both if its data is not open."""
         while isinstance(place, list | tuple) and place:
             place = place[0]
         path = getattr(place, "path", None)
@@ -173,7 +202,7 @@ class Opened:
         return {"dataset": found[0], "number": found[1] + place.row}
 
     def _first_row(self, path: str) -> tuple[str, int] | None:
-        """Return the dataset with a file, and the number of the file's first row; None if it is not open."""
+        """Return the dataset that has a file, and the file's first row in it; None if it is not open."""
         for name, dataset in self.datasets.items():
             rows = dataset.node.rows_of(path, 0) if isinstance(dataset.node, Leaf) else []
             if rows:
@@ -189,7 +218,7 @@ def opened_of(
     logs: Mapping[str, LossLog] | None = None,
     **more: Any,
 ) -> Opened:
-    """Return what is open, of datasets, streams, loaders and folders of states by name.
+    """Return datasets, streams, loaders and folders of states as open under their names.
 
     Data that a pipeline reads is open too, under the names of its files.
 
@@ -202,7 +231,7 @@ def opened_of(
 
     Raises:
         WrongType: a target is of another type.
-        InvalidArgument: a log is of no pipeline, or of several.
+        InvalidArgument: a log belongs to no pipeline, or may belong to several.
     """
     datasets = {} if datasets is None else datasets
     pipelines: dict[str, OpenPipeline] = {}
@@ -230,10 +259,10 @@ def opened_of(
 
 
 def _logs(given: Mapping[str, LossLog], pipelines: Mapping[str, OpenPipeline]) -> dict[str, LossLog]:
-    """Return the logs by the pipelines that they are of; without a run, one without a name is left out.
+    """Return the logs by their pipelines; where no run is open, a log without a name is left out.
 
     Raises:
-        InvalidArgument: there is no pipeline of a name, or a log without one may be of several.
+        InvalidArgument: no pipeline has a name, or a log without a name may belong to several.
     """
     runs = [name for name, each in pipelines.items() if each.has_batch and isinstance(each.pipeline, Loader)]
     found: dict[str, LossLog] = {}
@@ -272,7 +301,7 @@ def _single(dataset: Dataset) -> Loader:
 
 def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
     """Add the data that a pipeline reads to the datasets, unless the same files are there."""
-    root = pipeline.pipeline.dataset if isinstance(pipeline.pipeline, Loader) else pipeline.pipeline
+    root = pipeline.root
     if not isinstance(root, Dataset):
         return
     known = {leaf.fingerprint for dataset in datasets.values() for leaf in leaves_of(dataset.node)}
@@ -285,14 +314,14 @@ def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
 
 
 def _source_name(leaf: Any) -> str:
-    """Return a short name of the files of a source."""
+    """Return a short name for the files of a source."""
     path = leaf.files.path(0) if len(leaf.files) else "data"
     name = os.path.basename(os.path.dirname(path)) if len(leaf.files) > 1 else os.path.basename(path)
     return name.partition(".")[0] or name
 
 
 def free_name(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name, with a number behind it if it is taken.
+    """Return a name, with a number after it if it is taken.
 
     Example:
         >>> free_name("web", {"web": 0, "web-2": 0})
@@ -305,9 +334,175 @@ def free_name(name: str, taken: Mapping[str, Any]) -> str:
     return free
 
 
-def _of(found: Mapping[str, T], name: str, what: str) -> T:
+def _named(found: Mapping[str, _Value], name: str, what: str) -> _Value:
     if name not in found:
         there = ", ".join(found) or "none"
         message = f"there is no {what} {name!r} (open are: {there})"
         raise KeyNotFound(message)
     return found[name]
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningPart:
+    """The progress of an index that is built."""
+
+    done: int
+    """Bytes of the files that were read."""
+
+    of: int
+    files_done: int
+    files: int
+    records: int
+    """The records that were found so far."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the progress as a JSON-safe dict."""
+        return {
+            "done": self.done,
+            "of": self.of,
+            "unit": "bytes",
+            "files_done": self.files_done,
+            "files": self.files,
+            "records": self.records,
+        }
+
+
+def opening_work(
+    call: Callable[[ProgressHook], Dataset], keep: Callable[[Dataset], None]
+) -> Generator[Partial]:
+    """Yield the progress of the opening of data.
+
+    Args:
+        call: opens the data, and reports the progress of its index to a hook.
+        keep: takes the dataset, before the last item.
+    """
+
+    def opened(hook: ProgressHook) -> OpeningPart:
+        last: list[Progress] = []
+
+        def reported(progress: Progress) -> None:
+            last[:] = [progress]
+            hook(progress)
+
+        dataset = call(reported)
+        keep(dataset)
+        size, files = (last[-1].bytes, last[-1].files) if last else (0, 0)
+        return OpeningPart(size, size, files, files, dataset.size or 0)
+
+    return hooked(opened, _shown)
+
+
+def open_soon(opened: Opened, name: str) -> None:
+    """Open data now, or in the background where its index takes longer than a second.
+
+    What is open under the name stays so until the new data is ready, and where that fails.
+
+    Raises:
+        BaseException: what the opening raised within that second.
+    """
+
+    def keep(dataset: Dataset) -> None:
+        opened.datasets[name] = dataset
+        opened.kept.clear()
+
+    # A job that is done would be returned again for the same key.
+    key = (name, len(opened.jobs.all()))
+    job = opened.jobs.start("index", key, opening_work(opened.openers[name], keep))
+    opened.opening[name] = job
+    if job.wait(_SOON_SECONDS):
+        del opened.opening[name]
+        if job.error is not None:
+            raise job.error
+
+
+def heads_of(path: str, format_name: str | None = None) -> list[dict[str, Any]]:
+    """Return the first lines of a path's first files; nothing where they cannot be read.
+
+    Args:
+        path: a path, a folder or a glob on this machine; anything else has no heads.
+        format_name: the format that the user gave.
+    """
+    if "://" in path:
+        return []
+    with suppress(SeekableError, OSError, ValueError):
+        files = [(run.root, name) for run in find_data(path, format_name=format_name) for name in run.names]
+        return [
+            {"file": json_safe(name), **_head(os.path.join(root, name))}
+            for root, name in files[:_FILES_SHOWN]
+        ]
+    return []
+
+
+def _head(path: str) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        head, size = file.read(_HEAD_BYTES), os.fstat(file.fileno()).st_size
+    if b"\0" in head:
+        return {"bytes": size, "text": None}
+    lines = head.decode("utf-8", "backslashreplace").splitlines()[:_HEAD_LINES]
+    return {"bytes": size, "text": "\n".join(lines)}
+
+
+def _shown(progress: Progress) -> OpeningPart:
+    return OpeningPart(
+        progress.bytes_done, progress.bytes, progress.files_done, progress.files, progress.records
+    )
+
+
+def after_end(pipeline: OpenPipeline, step: int) -> str | None:
+    """Return in words that a run did not reach a step, as far as is known; None where nothing says so.
+
+    Example:
+        >>> import seekable as sk
+        >>> from seekable.viewer.opened import OpenPipeline
+        >>> run = OpenPipeline(sk.Loader(sk.from_sequence("abcdef"), batch_size=4, prefetch=0))
+        >>> after_end(run, 1) is None, after_end(run, 2)
+        (True, 'The run ends after step 1: step 2 comes only if the loader is iterated again')
+    """
+    loader = pipeline.loader
+    left = loader.steps_left if pipeline.has_batch else None
+    end = None if left is None else loader.step + left
+    if end is not None and step >= end:
+        ends = f"The run ends after step {end - 1:,}" if end else "The run has no step"
+        return f"{ends}: step {step:,} comes only if the loader is iterated again"
+    if pipeline.saved is not None and step >= pipeline.saved:
+        newest = f"The newest state is of step {pipeline.saved:,}"
+        return f"{newest}: no state says that step {step:,} was trained on"
+    return None
+
+
+def coming_document(pipeline: OpenPipeline, at: Coming) -> dict[str, Any]:
+    """Return when a row comes, and whether that is after the end of the run, JSON-safe."""
+    return {
+        "step": at.step,
+        "position": at.position,
+        "epoch": at.epoch,
+        "rank": at.rank,
+        "after_end": after_end(pipeline, at.step),
+    }
+
+
+def position_after_end(pipeline: OpenPipeline, position: int) -> str | None:
+    """Return in words that a run did not reach a position; None where nothing says so."""
+    loader = pipeline.loader
+    if not pipeline.has_batch or position < loader.position_of(loader.first_step):
+        return None
+    step = step_of(loader, position)
+    if step is None:
+        return f"Position {position:,} is in no step of a run"
+    return after_end(pipeline, step)
+
+
+def step_of(loader: Loader, position: int) -> int | None:
+    """Return the step that a position is in; None where it is not known, or never comes."""
+    low = loader.first_step
+    if position < loader.position_of(low):
+        return None
+    high = max(low, position // loader.global_batch_size) + 1
+    with suppress(InvalidArgument):
+        # Runs may end with short batches, so that a position comes later than full batches say.
+        while loader.position_of(high) <= position:
+            high *= 2
+        step = bisect_right(range(high), position, lo=low, key=loader.position_of) - 1
+        # A run that is cut by steps= leaves out the rest of its epoch.
+        return step if position < loader.position_of(step) + loader.global_batch_size else None
+    return None

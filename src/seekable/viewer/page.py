@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from seekable.errors import InvalidArgument
+from seekable.viewer.charts.sheet import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Asked", "Page", "Redirect", "Svg", "Table"]
+    from seekable.viewer.charts.sheet import Theme
 
 _MOST_TEXT = 1024
 _LARGEST = (1 << 63) - 1
@@ -26,7 +27,7 @@ class Asked:
     """The parameters within the path, by name."""
 
     query: Mapping[str, str]
-    """The parameters behind the question mark."""
+    """The parameters after the question mark."""
 
     byte_range: str | None = None
     """The header Range."""
@@ -36,11 +37,20 @@ class Asked:
         """The name of the dataset, the pipeline or the folder of states."""
         return str(self.path["name"])
 
+    @property
+    def theme(self) -> Theme:
+        """The colours of a chart.
+
+        Raises:
+            InvalidArgument: there is no such theme.
+        """
+        return cast("Theme", self.choice("theme", THEMES))
+
     def count(self, key: str, *, default: int, least: int = 0, most: int = _LARGEST) -> int:
         """Return a number of the query.
 
         Raises:
-            InvalidArgument: it is no number, or out of range.
+            InvalidArgument: it is not a number, or out of range.
         """
         text = self.query.get(key, "").replace(",", "")
         if not text:
@@ -56,7 +66,11 @@ class Asked:
         return number
 
     def optional(self, key: str, *, least: int = 0, most: int = _LARGEST) -> int | None:
-        """Return a number of the query, None if it is not given; errors as of ``count``."""
+        """Return a number of the query; None if it is not given.
+
+        Raises:
+            InvalidArgument: it is not a number, or out of range.
+        """
         return self.count(key, default=least, least=least, most=most) if self.query.get(key) else None
 
     def text(self, key: str, default: str = "") -> str:
@@ -85,7 +99,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageRows:
     """The rows of a page as ``?as=csv`` and ``?as=jsonl`` give them."""
 
     header: Sequence[str]
@@ -114,7 +128,7 @@ class Page:
     shown: Mapping[str, Any] = field(default_factory=dict)
     """What the template needs besides the document."""
 
-    table: Table | None = None
+    table: PageRows | None = None
     status: int = 200
 
     facts: Callable[[], Mapping[str, Any]] | None = None

@@ -1,6 +1,6 @@
 """Values of records as HTML. This is the one module that makes markup: everything else is escaped.
 
-Text is shown as text. Characters that cannot be seen, change the direction of text or are no characters
+Text is shown as text. Characters that cannot be seen, change the direction of text or stand for nothing
 (control characters, bidi overrides, zero-width characters, lone surrogates) are shown as boxed codes.
 """
 
@@ -20,17 +20,13 @@ from markupsafe import Markup, escape
 from seekable.errors import CorruptRecord, SeekableError
 from seekable.nodes.hole import HOLE
 from seekable.viewer.charts.waveform import clock
-from seekable.viewer.facts.key_paths import RECORD
-from seekable.viewer.media_source import decoded_audio
-from seekable.viewer.media_types import HEAD_BYTES, media_type
-from seekable.viewer.places import child_place
+from seekable.viewer.facts.key_paths import RECORD, child_place
+from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.viewer.media_roots import MediaRoots
-
-__all__ = ["Limits", "Links", "file_name", "one_line", "record_html", "text_html"]
+    from seekable.viewer.media import MediaRoots
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
@@ -111,14 +107,14 @@ def one_line(value: Any, *, most: int = 120) -> Markup:
 
 
 def _blank(text: str, most: int) -> Markup:
-    """Return a text without a character that can be seen, in quotes and as JSON has it."""
+    """Return a text that has no visible character, in quotes as in JSON."""
     return Markup('<span class="none">{}</span>').format(
         text_html(json.dumps(text[:most], ensure_ascii=False))
     )
 
 
 def file_name(path: str) -> Markup:
-    """Return the last part of a path for a cell of a table: of a long one the end, in which files differ.
+    """Return the last part of a path for a cell; if it is long, its end, in which files differ.
 
     Example:
         >>> str(file_name("corpus/part-0.jsonl")), str(file_name("s/" + "long-" * 9 + "00017.jsonl"))
@@ -130,7 +126,7 @@ def file_name(path: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Addresses to each of which ``?at=PLACE`` is added; no link where one is empty."""
+    """Addresses, to which ``?at=PLACE`` is added; where one is empty, there is no link."""
 
     texts: str = ""
     """Texts that are cut."""
@@ -142,7 +138,7 @@ class Links:
     """Waveforms of audio; the picture has the suffix ``.svg``."""
 
     files: MediaRoots | None = None
-    """The folders whose files are shown behind texts that name them."""
+    """The folders whose files are shown after the texts that name them."""
 
 
 def record_html(value: Any, *, links: Links | None = None, limits: Limits | None = None) -> Markup:
@@ -153,10 +149,10 @@ def record_html(value: Any, *, links: Links | None = None, limits: Limits | None
         links: where the parts of the record are; none in a record that a pipeline made.
         limits: how much is shown.
     """
-    return _Tree(links or Links(), limits or Limits()).html(value, "", 0)
+    return _RecordTree(links or Links(), limits or Limits()).html(value, "", 0)
 
 
-class _Tree:
+class _RecordTree:
     """Makes the HTML of one record, and counts what was shown."""
 
     def __init__(self, links: Links, limits: Limits) -> None:

@@ -1,28 +1,37 @@
-"""The server of one viewer: a socket of this machine, the guard, and uvicorn in this or another thread."""
+"""Serves viewers on a port of this machine: the one of the command, or all of a process behind one socket.
+
+Whoever knows the token sends the head of a request at once. Other users of the machine may connect too, and
+their idle connections must leave some for the owner: few may wait for a head, and not for long.
+"""
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 import socket
+import tempfile
 import threading
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.viewer.app import make_app
-from seekable.viewer.connections import HeadProtocol
 from seekable.viewer.guard import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import asyncio
+    from collections.abc import Iterator, Sequence
 
-    from seekable.viewer.guard import App
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from seekable.viewer.opened import Opened
-
-__all__ = ["PORT", "Listener", "Server"]
 
 PORT = 7335
 """SEEK on a telephone."""
@@ -30,6 +39,51 @@ PORT = 7335
 _PORTS_TRIED = 20
 _SECONDS_TO_END = 5.0
 _BACKLOG = 128
+_HEAD_SECONDS = 10.0
+_MOST_WAITING = 32
+
+
+class HeadProtocol(H11Protocol):
+    """HTTP/1.1 that closes a connection whose first head takes longer than 10 seconds.
+
+    Where more than 32 connections wait for theirs, the oldest is closed, so that a new one always comes
+    through. Refused requests close their connections too (``guard``).
+    """
+
+    late: asyncio.TimerHandle | None = None
+    """Drops the connection later, as long as it waits."""
+
+    if TYPE_CHECKING:
+        connections: set[Any]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the head of the first request."""
+        super().connection_made(transport)
+        self.late = self.loop.call_later(_HEAD_SECONDS, self.drop)
+        waiting = {each: each.late.when() for each in self.connections if each.late is not None}
+        if len(waiting) > _MOST_WAITING:
+            min(waiting, key=waiting.__getitem__).drop()
+
+    def handle_events(self) -> None:
+        """Take what came, and wait no more once there is a head."""
+        super().handle_events()
+        if self.cycle is not None:
+            self._wait_no_more()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def _wait_no_more(self) -> None:
+        if self.late is not None:
+            self.late.cancel()
+            self.late = None
+
+    def drop(self) -> None:
+        """Close the connection at once."""
+        self._wait_no_more()
+        self.transport.abort()
 
 
 class Listener:
@@ -44,7 +98,7 @@ class Listener:
         InvalidArgument: no port is free.
     """
 
-    def __init__(self, app: App, *, port: int = PORT, host: str = "127.0.0.1") -> None:
+    def __init__(self, app: ASGIApp, *, port: int = PORT, host: str = "127.0.0.1") -> None:
         self._socket = _listening(host, checked_count("port", port, least=0))
         self.port: int = self._socket.getsockname()[1]
         self._process = os.getpid()
@@ -173,3 +227,128 @@ def _checked_token(token: str | None) -> str:
         message = f"a token is made of ASCII letters, digits, '-' and '_' (got {token!r})"
         raise InvalidArgument(message)
     return token
+
+
+@contextmanager
+def redirect_page(url: str) -> Iterator[str]:
+    """Give the address of a file that leads a browser to a URL, and that this user alone can read.
+
+    Every user of a machine can read command lines, so the URL must not be in one. The file lasts as long as
+    the block.
+
+    Example:
+        >>> with redirect_page("http://127.0.0.1:7335/secret/") as page:
+        ...     page.startswith("file:///"), "secret" in page
+        (True, False)
+    """
+    link = escape(url)
+    handle, path = tempfile.mkstemp(prefix="seekable-view-", suffix=".html")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>seekable</title>'
+            f'<meta http-equiv="refresh" content="0; url={link}"></head>'
+            f'<body><p><a href="{link}">Open the viewer</a></p></body></html>'
+        )
+    try:
+        yield Path(path).as_uri()
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+class Shown:
+    """The objects that the server of this process shows under one token.
+
+    Attributes:
+        port: where the server listens.
+        token: the first part of its addresses.
+    """
+
+    def __init__(self, server: _SharedServer, opened: Opened, *, port: int, token: str) -> None:
+        self.port = port
+        self.token = token
+        self._server = server
+        self._opened = opened
+        self._process = os.getpid()
+        self.is_open = True
+
+    @property
+    def is_ours(self) -> bool:
+        """False in a child made by fork, which has no server."""
+        return os.getpid() == self._process
+
+    def close(self) -> None:
+        """Stop serving, and end the jobs; nothing in a child, and nothing the second time."""
+        if self.is_open and self.is_ours:
+            self.is_open = False
+            self._server.remove(self.token)
+            self._opened.jobs.close()
+
+
+class _SharedServer:
+    """The viewers of a process, which share one socket."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._doors: dict[str, Guard] = {}
+        self._refusing = Guard(_nothing, secrets.token_hex(16))
+        self._listener: Listener | None = None
+        self._forgets = False
+
+    def add(self, opened: Opened, *, hosts: Sequence[str], frames: Sequence[str]) -> Shown:
+        token = secrets.token_hex(16)
+        door = Guard(make_app(opened), token, hosts=hosts, frames=frames)
+        with self._lock:
+            if self._listener is None:
+                self._listener = Listener(self, port=0)
+                self._listener.start()
+                if not self._forgets:
+                    os.register_at_fork(after_in_child=self._forget)
+                    self._forgets = True
+            self._doors = {**self._doors, token: door}
+            return Shown(self, opened, port=self._listener.port, token=token)
+
+    def remove(self, token: str) -> None:
+        with self._lock:
+            self._doors = {each: door for each, door in self._doors.items() if each != token}
+            ended = None if self._doors else self._listener
+            if ended is not None:
+                self._listener = None
+        if ended is not None:
+            ended.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by the viewer that its token belongs to."""
+        asked = scope.get("path", "").removeprefix("/").partition("/")[0].encode("utf-8", "surrogatepass")
+        door = self._refusing
+        for token, each in self._doors.items():
+            if hmac.compare_digest(asked, token.encode()):
+                door = each
+        await door(scope, receive, send)
+
+    def _forget(self) -> None:
+        """Drop the socket in a child, so that the port is free when the parent ends."""
+        self._lock = threading.Lock()
+        listener, self._listener, self._doors = self._listener, None, {}
+        if listener is not None:
+            listener.drop()
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    """Never runs: no request has the token of the guard before it."""
+
+
+_SERVER = _SharedServer()
+
+
+def share(opened: Opened, *, hosts: Sequence[str], frames: Sequence[str]) -> Shown:
+    """Show something by the one server of this process, until it is closed.
+
+    The server listens while anything is shown; each thing has a token of its own.
+
+    Args:
+        opened: what is shown.
+        hosts: names under which it may be asked for, besides those of this machine.
+        frames: origins whose pages may show it in a frame, besides those of this machine.
+    """
+    return _SERVER.add(opened, hosts=hosts, frames=frames)

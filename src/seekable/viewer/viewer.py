@@ -13,17 +13,15 @@ from seekable._lazy import lazy
 from seekable._optional import is_installed
 from seekable.errors import ForkUnsafe, MissingDependency
 from seekable.viewer.facts.loss_log import read_loss_log
-from seekable.viewer.media_roots import media_roots
+from seekable.viewer.media import media_roots
 from seekable.viewer.opened import opened_of, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.viewer import shared_server
+    from seekable.viewer import server
 else:
-    shared_server = lazy("seekable.viewer.shared_server")
-
-__all__ = ["Viewer", "check_installed", "view"]
+    server = lazy("seekable.viewer.server")
 
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _HUB_ADDRESSES = ("JUPYTERHUB_PUBLIC_URL", "JUPYTERHUB_PUBLIC_HUB_URL", "JUPYTERHUB_HOST")
@@ -43,7 +41,7 @@ def view(  # noqa: PLR0913 - each is an option of the command
     """Return a viewer of datasets, streams, loaders and folders of states, which a notebook shows.
 
     The pages are served by a thread of this process, one for all viewers, on 127.0.0.1 alone. They are
-    read-only. A child made by fork has no server, and has to call this function itself.
+    read-only. A forked child does not have the server, and has to call this function itself.
 
     Args:
         targets: one of these objects, or a mapping from names to them.
@@ -61,7 +59,7 @@ def view(  # noqa: PLR0913 - each is an option of the command
         MissingDependency: the extra ``view`` is not installed.
         WrongType: a target is none of these objects.
         DataNotFound: the log or the folder is not there.
-        InvalidArgument: several loaders are viewed, and the log does not say of which it is.
+        InvalidArgument: several loaders are viewed, and the log does not say which one it belongs to.
 
     Example:
         >>> import seekable as sk
@@ -84,7 +82,7 @@ def view(  # noqa: PLR0913 - each is an option of the command
     )
     height = checked_count("height", height, least=1)
     hosts = [*allow_host, *_hub_hosts()]
-    return Viewer(shared_server.add(opened, hosts=hosts, frames=frame_from), list(named), height=height)
+    return Viewer(server.share(opened, hosts=hosts, frames=frame_from), list(named), height=height)
 
 
 def _named_logs(
@@ -96,7 +94,7 @@ def _named_logs(
 
 
 class Viewer:
-    """Pages that this process serves; made by `seekable.view`, and closed by ``close`` or the end of a with.
+    """Pages that this process serves, made by `seekable.view`; closed by ``close`` or the end of a ``with``.
 
     Example:
         >>> import seekable as sk
@@ -107,7 +105,7 @@ class Viewer:
         <Viewer of data, closed>
     """
 
-    def __init__(self, shown: shared_server.Shown, names: list[str], *, height: int) -> None:
+    def __init__(self, shown: server.Shown, names: list[str], *, height: int) -> None:
         self._shown = shown
         self._names = names
         self._height = height

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 from typing import TYPE_CHECKING, Literal
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
-
-__all__ = ["THEMES", "TINTS", "Sheet", "Theme"]
 
 Theme = Literal["auto", "light", "dark"]
 THEMES: tuple[Theme, ...] = ("auto", "light", "dark")
@@ -102,7 +101,7 @@ class Sheet:
             self.text(x + width / 2, y + height / 2 + 4, label, anchor="middle", kind="on small")
 
     def bar(self, x: float, y: float, width: float, height: float) -> None:
-        """Draw a bar of a chart of one colour."""
+        """Draw a bar in the colour of bars."""
         self._body.append(f'<rect class="bar" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>')
 
     def line(self, *points: tuple[float, float], width: float = 1) -> None:
@@ -151,7 +150,7 @@ def _relative(points: NDArray[np.float64]) -> str:
     """
     tenths = np.rint(points * 10).astype(np.int64)
     x, y = (tenths[0] / 10).tolist()
-    # Whole tenths that are divided are the nearest floats, so none has more than one digit behind the point.
+    # Whole tenths that are divided are the nearest floats, so none has more than one digit after the point.
     steps = (np.diff(tenths, axis=0) / 10).tolist()
     return f"M{x:g} {y:g}" + "".join(
         [
@@ -160,3 +159,24 @@ def _relative(points: NDArray[np.float64]) -> str:
             if over or down
         ]
     )
+
+
+def shortened(name: str, most: int, *, keeps_end: bool = False) -> str:
+    """Return a name of at most so many letters, its beginning or its end; a wide letter counts as two.
+
+    Example:
+        >>> shortened("common-crawl", 8), shortened("common-crawl", 8, keeps_end=True), shortened("web", 8)
+        ('common-…', '…n-crawl', 'web')
+        >>> shortened("新聞記事", 6)
+        '新聞…'
+    """
+    if len(name) <= most and _width(name) <= most:
+        return name
+    kept = name[-most:] if keeps_end else name[:most]
+    while kept and _width(kept) >= most:
+        kept = kept[1:] if keeps_end else kept[:-1]
+    return f"…{kept}" if keeps_end else f"{kept}…"
+
+
+def _width(name: str) -> int:
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in name)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Theme", "clock", "waveform_svg", "words_svg"]
-
-Theme = Literal["auto", "light", "dark"]
+    from seekable.viewer.charts.sheet import Theme
 
 _WIDTH, _HEIGHT, _FOOT = 640, 72, 16
 _LIGHT = ".wave{fill:#0b6bb8}.rule{stroke:#57606a}.words{fill:#57606a;font:11px system-ui,sans-serif}"

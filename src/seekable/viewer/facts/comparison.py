@@ -14,7 +14,7 @@ from seekable.loader.step_plan import own_bytes, places_of
 from seekable.state.descriptions import difference
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.made_of import COMPUTED
-from seekable.viewer.facts.source_counts import source_names, sources_of
+from seekable.viewer.facts.sources import source_names, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from seekable.loader.loader import Loader
     from seekable.loader.step_plan import StepPlan
     from seekable.nodes.contract import Node
-
-__all__ = ["Comparison", "StepSide", "compare_pipelines", "first_difference"]
 
 LOOKED_AT = 100_000
 """The first positions that are compared: some 100 ms."""
@@ -41,7 +39,7 @@ class StepSide:
     batch: int
     records: int
     bytes: int | None
-    """The bytes of its records in their files; None if their lengths are not known, as of rows of tables."""
+    """The bytes of its records in their files; None where lengths are not known, such as in tables."""
     sources: tuple[tuple[str, int], ...]
     """The name of each source, and its records in the step."""
 
@@ -53,7 +51,7 @@ class StepSide:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The differences of two pipelines, and of one step of both."""
+    """How two pipelines differ, and what they share in one step."""
 
     differences: tuple[str, ...]
     """A line for each difference of the descriptions."""

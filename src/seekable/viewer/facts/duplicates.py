@@ -1,8 +1,8 @@
-"""Rows that are equal, of all rows in one pass with bounded memory.
+"""Equal rows, found in one pass over all rows with bounded memory.
 
-Each row has a hash of 64 bits. Of many rows only those are kept whose hash is of one class: 0 modulo a power
-of two, which doubles when the rows are too many. Equal rows have equal hashes: all rows of a value are kept,
-or none, and the share of duplicates among those that are kept is that of all rows, with bounds.
+Each row has a hash of 64 bits. Where there are many rows, only one class of hashes is kept: those that are 0
+modulo a power of two, which doubles when too many are kept. Equal rows have equal hashes, so the rows of a
+value are all kept or all dropped, and the share of duplicates among the kept rows estimates that of all rows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ from seekable.errors import CorruptRecord
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.viewer.facts.file_pieces import file_pieces
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_value
 from seekable.viewer.facts.key_paths import path_text, values_at
-from seekable.viewer.facts.made_of import Share
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.sample import read_rows
+from seekable.viewer.facts.made_of import NORMAL_95, RULE_OF_THREE, ResultPace, Share
+from seekable.viewer.facts.reading import file_pieces, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -34,12 +32,10 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.key_paths import Path
+    from seekable.viewer.facts.key_paths import KeyPath
 
     _Hashed = tuple[Int64s, NDArray[np.uint64], int]
     """Rows, their hashes, and the number of further rows that have none."""
-
-__all__ = ["MOST_GROUPS", "Duplicates", "Group", "duplicates"]
 
 MOST_GROUPS = 50
 """The most groups of equal rows that are kept: the largest ones."""
@@ -49,13 +45,11 @@ _MOST_KEPT = 1 << 20
 """The most rows whose hashes are kept: 16 MB."""
 
 _ROWS_AT_ONCE = 1024
-_95_PERCENT = 1.959963984540054
-_RULE_OF_THREE = 3.0
 _LINE_ENDS = b"\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class EqualRows:
     """A group of rows that are equal."""
 
     count: int
@@ -85,7 +79,7 @@ class Duplicates:
     share: Share
     """The share of the rows that equal an earlier one, with its 95 % bounds; exact if there is one class."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[EqualRows, ...]
     """The largest groups of equal rows among those that were compared."""
 
     left_out: int
@@ -117,7 +111,7 @@ class Duplicates:
         }
 
 
-def duplicates(node: Node, *, path: Path = ()) -> Generator[Duplicates]:
+def duplicates(node: Node, *, path: KeyPath = ()) -> Generator[Duplicates]:
     """Yield the duplicates among more and more rows, in their order; the last result is of all of them.
 
     Records of lines are compared by their bytes without the line end, others by their values.
@@ -134,10 +128,10 @@ def duplicates(node: Node, *, path: Path = ()) -> Generator[Duplicates]:
         >>> import seekable as sk
         >>> *_, found = duplicates(sk.from_sequence(["a", "b", "a", "a"]).node)
         >>> found.share.in_words(), found.groups, found.made_of
-        ('50 %', (Group(count=3, rows=(0, 2, 3)),), 'exact, from all 4 rows')
+        ('50 %', (EqualRows(count=3, rows=(0, 2, 3)),), 'exact, from all 4 rows')
     """
     size = known_size(node, "duplicates")
-    kept, pace, done, left_out = _Kept(), Pace(), 0, 0
+    kept, pace, done, left_out = _KeptHashes(), ResultPace(), 0, 0
     for rows, hashes, others in _by_lines(node) if _is_lines(node) and not path else _by_values(node, path):
         kept.add(rows, hashes)
         done += rows.size + others
@@ -165,8 +159,8 @@ def _by_lines(node: Node) -> Iterator[_Hashed]:
         yield np.arange(piece.first, piece.first + len(hashes)), np.array(hashes, np.uint64), 0
 
 
-def _by_values(node: Node, path: Path) -> Iterator[_Hashed]:
-    """Yield rows with the hashes of records, or of their values at a path; and how many have none."""
+def _by_values(node: Node, path: KeyPath) -> Iterator[_Hashed]:
+    """Yield rows with the hashes of records, or of their values at a path, and how many have none."""
     size = known_size(node, "duplicates")
     for first in range(0, size, _ROWS_AT_ONCE):
         rows = np.arange(first, min(first + _ROWS_AT_ONCE, size))
@@ -176,7 +170,7 @@ def _by_values(node: Node, path: Path) -> Iterator[_Hashed]:
         yield rows[there], known, rows.size - known.size
 
 
-def _hash_at(record: Any, path: Path) -> int | None:
+def _hash_at(record: Any, path: KeyPath) -> int | None:
     if record is HOLE or isinstance(record, CorruptRecord):
         return None
     values = values_at(record, path)
@@ -199,7 +193,7 @@ def _plain(value: Any) -> Any:
     return repr(value)
 
 
-class _Kept:
+class _KeptHashes:
     """The hashes and the rows of one class."""
 
     def __init__(self) -> None:
@@ -209,7 +203,7 @@ class _Kept:
         self._count = 0
 
     def add(self, rows: Int64s, hashes: NDArray[np.uint64]) -> None:
-        """Keep those of some rows that are of the class; make classes smaller when there are too many."""
+        """Keep the rows whose hash is of the class; make the class smaller when there are too many."""
         chosen = hashes & np.uint64(self._classes - 1) == 0
         self._hashes.append(hashes[chosen])
         self._rows.append(rows[chosen])
@@ -221,7 +215,7 @@ class _Kept:
             self._hashes, self._rows = [every[chosen]], [numbers[chosen]]
             self._count = self._hashes[0].size
 
-    def found(self, done: int, of: int, path: Path, left_out: int) -> Duplicates:
+    def found(self, done: int, of: int, path: KeyPath, left_out: int) -> Duplicates:
         """Return the duplicates among the rows that are kept."""
         hashes, rows = np.concatenate(self._hashes), np.concatenate(self._rows)
         self._hashes, self._rows = [hashes], [rows]
@@ -231,7 +225,7 @@ class _Kept:
         counts = np.diff(firsts, append=hashes.size)
         largest = np.lexsort((ordered[firsts], -counts))[:MOST_GROUPS]
         groups = [
-            Group(int(counts[at]), tuple(ordered[firsts[at] :][: min(counts[at], _MOST_ROWS)].tolist()))
+            EqualRows(int(counts[at]), tuple(ordered[firsts[at] :][: min(counts[at], _MOST_ROWS)].tolist()))
             for at in largest.tolist()
             if counts[at] > 1
         ]
@@ -241,7 +235,7 @@ class _Kept:
 
 
 def _differs(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return True for each hash that is another one than that before it; for the first one too."""
+    """Return True for each hash that differs from the one before it, and for the first one."""
     differs = np.ones(hashes.size, np.bool_)
     differs[1:] = hashes[1:] != hashes[:-1]
     return differs
@@ -262,8 +256,8 @@ def _share(counts: Int64s, *, exact: bool) -> Share:
     if exact:
         return Share(extra, rows, share, share)
     if not extra:
-        return Share(0, rows, 0.0, min(1.0, _RULE_OF_THREE / values))
+        return Share(0, rows, 0.0, min(1.0, RULE_OF_THREE / values))
     # The error of a ratio of two sums over values: a value is drawn with all of its rows.
     residuals = (counts - 1) - share * counts
-    error = _95_PERCENT * math.sqrt(float((residuals**2).sum())) / rows
+    error = NORMAL_95 * math.sqrt(float((residuals**2).sum())) / rows
     return Share(extra, rows, max(0.0, share - error), min(1.0, share + error))

@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptRecord
-from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.viewer.facts.key_paths import values_at
-from seekable.viewer.facts.key_tally import KeyTally, type_name
 from seekable.viewer.facts.made_of import from_sample, share_of
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.sample import read_pieces, sample_rows
+from seekable.viewer.facts.statistics import KeyTally, surveyed, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from seekable.nodes.contract import Node
     from seekable.viewer.facts.histogram import Histogram
-    from seekable.viewer.facts.key_paths import Path
-    from seekable.viewer.facts.key_tally import KeyFacts
+    from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.made_of import Share
-
-__all__ = ["EMPTY", "MISSING", "Field", "field"]
+    from seekable.viewer.facts.statistics import KeyFacts
 
 MISSING, EMPTY = "missing", "empty"
 """The names of the rows without the key, and of those with an empty value, beside the names of types."""
@@ -35,7 +30,7 @@ _MOST_EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldFacts:
     """The values of one key in a sample; while the work goes on, in the beginning of the sample."""
 
     done: int
@@ -81,8 +76,8 @@ class Field:
         }
 
 
-def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[Field]:
-    """Yield the values of a key in more and more of a sample; the last result is of all of it.
+def field(node: Node, path: KeyPath, *, n: int, seed: int = 0) -> Generator[FieldFacts]:
+    """Yield the values of a key in a growing part of a sample; the last result is of all of it.
 
     Functions of the pipeline are called for the rows of the sample.
 
@@ -102,22 +97,14 @@ def field(node: Node, path: Path, *, n: int, seed: int = 0) -> Generator[Field]:
         >>> found.key.present.in_words(), sorted(found.rows.items())
         ('67 %', [('int', (0,)), ('missing', (2,)), ('str', (1,))])
     """
-    size = known_size(node, "statistics")
-    rows = sample_rows(size, n, seed)
-    survey, pace = _Survey(path), Pace()
-    for piece, records in read_pieces(node, rows):
-        survey.add(piece.tolist(), records)
-        if survey.done < rows.size and pace.due():
-            found = survey.facts(of=rows.size, size=size, seed=seed)
-            pace.made()
-            yield found
-    yield survey.facts(of=rows.size, size=size, seed=seed)
+    survey = _FieldSurvey(path)
+    return surveyed(node, survey.add, survey.facts, n=n, seed=seed)
 
 
-class _Survey:
+class _FieldSurvey:
     """Counts the values of one key, piece by piece."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: KeyPath) -> None:
         self.done = self._whole = self._with = 0
         self._path = path
         self._tally = KeyTally(path)
@@ -138,12 +125,12 @@ class _Survey:
         if found:
             self._tally.add(found)
 
-    def facts(self, *, of: int, size: int, seed: int) -> Field:
+    def facts(self, *, of: int, size: int, seed: int) -> FieldFacts:
         """Return the facts of what was counted."""
         exact = self.done >= size
         key = self._tally.facts(max(self._whole, self._tally.count), exact=exact, top=_MOST_VALUES)
         lengths, numbers = self._tally.histograms()
-        return Field(
+        return FieldFacts(
             self.done,
             of,
             size,

@@ -1,4 +1,7 @@
-"""Histograms: counts of lengths in bins that grow by a tenth of a decade, of numbers in equal bins."""
+"""Histograms and percentiles of values that are counted.
+
+Bins of lengths grow by a tenth of a decade; bins of other numbers are equally wide.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
 
-__all__ = ["Histogram", "length_edges", "lengths_in_bins", "numbers_in_bins", "of_counted_lengths"]
+PERCENTILES = (50, 95, 99)
 
 _A_DECADE = 10
 _EQUAL_BINS = 40
@@ -35,11 +38,11 @@ class Histogram:
         return {"edges": list(self.edges), "counts": list(self.counts), "scale": self.scale}
 
 
-def length_edges(shortest: int, longest: int) -> Int64s:
+def _length_edges(shortest: int, longest: int) -> Int64s:
     """Return the edges of bins of lengths, ten to a decade, that hold two lengths: int64, ascending.
 
     Example:
-        >>> length_edges(0, 3).tolist(), length_edges(90, 150).tolist()
+        >>> _length_edges(0, 3).tolist(), _length_edges(90, 150).tolist()
         ([0, 1, 2, 3, 4], [80, 100, 126, 159])
     """
     decades = len(str(max(longest, 1))) + 1
@@ -51,7 +54,7 @@ def length_edges(shortest: int, longest: int) -> Int64s:
 
 
 def lengths_in_bins(lengths: Int64s) -> Histogram | None:
-    """Return the histogram of lengths; None of no length.
+    """Return the histogram of lengths; None without any.
 
     Example:
         >>> lengths_in_bins(np.array([0, 1, 1, 3])).counts
@@ -59,17 +62,17 @@ def lengths_in_bins(lengths: Int64s) -> Histogram | None:
     """
     if not lengths.size:
         return None
-    return of_counted_lengths(*np.unique(lengths, return_counts=True))
+    return counted_lengths_in_bins(*np.unique(lengths, return_counts=True))
 
 
-def of_counted_lengths(lengths: Int64s, counts: Int64s) -> Histogram:
-    """Return the histogram of lengths of which it is known how often each comes.
+def counted_lengths_in_bins(lengths: Int64s, counts: Int64s) -> Histogram:
+    """Return the histogram of distinct lengths with their counts.
 
     Args:
-        lengths: at least one different length, ascending.
+        lengths: at least one, ascending, without repeats.
         counts: how often each comes.
     """
-    edges = length_edges(int(lengths[0]), int(lengths[-1]))
+    edges = _length_edges(int(lengths[0]), int(lengths[-1]))
     bins = np.searchsorted(edges, lengths, side="right") - 1
     summed = np.zeros(edges.size - 1, np.int64)
     np.add.at(summed, bins, counts)
@@ -92,3 +95,19 @@ def numbers_in_bins(numbers: NDArray[np.float64]) -> Histogram | None:
         return Histogram((low, high), (int(numbers.size),), "linear")
     counts, _ = np.histogram(numbers, edges)
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), "linear")
+
+
+def counted_percentiles(lengths: Int64s, counts: Int64s) -> dict[int, int]:
+    """Return for each of PERCENTILES the least length that this percentage of all does not exceed.
+
+    Args:
+        lengths: at least one, ascending, without repeats.
+        counts: how often each comes.
+
+    Example:
+        >>> counted_percentiles(np.array([3, 8]), np.array([96, 4]))
+        {50: 3, 95: 3, 99: 8}
+    """
+    below = np.cumsum(counts)
+    ranks = {percent: -(-int(below[-1]) * percent // 100) for percent in PERCENTILES}
+    return {percent: int(lengths[np.searchsorted(below, rank)]) for percent, rank in ranks.items()}

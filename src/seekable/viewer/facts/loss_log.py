@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
 
-__all__ = ["ComparedLoss", "LossLog", "compared_loss", "read_loss_log", "spikes"]
-
 BEFORE = 50
 """The number of losses that each one is compared with: those before it."""
 
@@ -88,7 +86,7 @@ def read_loss_log(path: str | os.PathLike[str], *, step: str = "step", loss: str
 
     Args:
         path: the file.
-        step: the field or column that has the number of the step.
+        step: the field or column that has the step.
         loss: the field or column that has the loss.
 
     Raises:
@@ -180,7 +178,7 @@ def _medians(windows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 
 
 def _json_lines(lines: Any) -> Iterator[dict[str, Any]]:
-    """Yield the object of each line; an empty one for a line that is none."""
+    """Yield the object of each line; an empty one for any other line."""
     for line in lines:
         if line.strip():
             try:
@@ -191,7 +189,7 @@ def _json_lines(lines: Any) -> Iterator[dict[str, Any]]:
 
 
 def _csv_lines(lines: Any) -> Iterator[dict[str, Any]]:
-    """Yield the fields of each row; an empty one where the rest is no CSV."""
+    """Yield the fields of each row; an empty one where the rest is not CSV."""
     try:
         yield from csv.DictReader(lines)
     except csv.Error:
@@ -199,12 +197,12 @@ def _csv_lines(lines: Any) -> Iterator[dict[str, Any]]:
 
 
 def _pair(fields: dict[str, Any], step: str, loss: str) -> tuple[int, float] | None:
-    """Return the step and the loss of a line; None if one of them is not there or no number."""
+    """Return the step and the loss of a line; None if one of them is missing or not a number."""
     given = fields.get(step), fields.get(loss)
     if any(value is None or isinstance(value, bool) for value in given):
         return None
     try:
-        number = float(given[0])  # type: ignore[arg-type]  # what is no number raises
+        number = float(given[0])  # type: ignore[arg-type]  # what is not a number raises
         pair = int(number), float(given[1])  # type: ignore[arg-type]  # as above
     except (TypeError, ValueError, OverflowError):
         return None

@@ -1,11 +1,12 @@
-"""The origin of a figure in words, and the bounds of a share that comes from a sample.
+"""What a figure is made of: its origin in words, the bounds of a share, the pace of partial results.
 
-The page, the command line and the JSON documents print these texts beside each figure.
+Pages, the command line and JSON documents print the words beside each figure.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +16,21 @@ from seekable.errors import InvalidArgument
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["COMPUTED", "FROM_INDEX", "Share", "from_all", "from_sample", "share_of"]
-
 FROM_INDEX = "exact, from the index"
 COMPUTED = "exact, computed"
 
-_Z = 1.959963984540054
+NORMAL_95 = 1.959963984540054
 """The 97.5 % point of the normal distribution, for intervals of 95 %."""
 
-_RULE_OF_THREE = 3.0
+RULE_OF_THREE = 3.0
 """What never came in n draws has a share of at most 3/n with 95 % confidence: 0.95 = 1 - exp(-3)."""
+
+_SECONDS = 0.05
+_PARTS = 4
 
 
 def from_sample(rows: int, *, of: int, seed: int) -> str:
-    """Return the words for a figure that is made of some rows of a shuffle.
+    """Return the words for a figure from some rows of a shuffle.
 
     Args:
         rows: the number of rows that were looked at.
@@ -47,7 +49,7 @@ def from_sample(rows: int, *, of: int, seed: int) -> str:
 
 
 def from_all(at: datetime) -> str:
-    """Return the words for a figure of a pass over everything that ended at a time.
+    """Return the words for a figure from a pass over all records.
 
     Example:
         >>> from datetime import datetime, timezone
@@ -139,12 +141,12 @@ def share_of(count: int, of: int, *, exact: bool = False) -> Share:
     if exact:
         return Share(count, of, share, share)
     if not count:
-        return Share(count, of, 0.0, min(1.0, _RULE_OF_THREE / of))
+        return Share(count, of, 0.0, min(1.0, RULE_OF_THREE / of))
     if count == of:
-        return Share(count, of, max(0.0, 1 - _RULE_OF_THREE / of), 1.0)
-    square = _Z * _Z / of
+        return Share(count, of, max(0.0, 1 - RULE_OF_THREE / of), 1.0)
+    square = NORMAL_95 * NORMAL_95 / of
     middle = (share + square / 2) / (1 + square)
-    half = _Z / (1 + square) * math.sqrt(share * (1 - share) / of + square / of / 4)
+    half = NORMAL_95 / (1 + square) * math.sqrt(share * (1 - share) / of + square / of / 4)
     return Share(count, of, max(0.0, middle - half), min(1.0, middle + half))
 
 
@@ -157,3 +159,28 @@ def _percent(share: float) -> str:
     digits = 0 if distance >= 10 else -math.floor(math.log10(distance))  # noqa: PLR2004
     text = f"{percent:.{max(0, digits)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+class ResultPace:
+    """Says when a partial result is due: some 50 ms after the last one.
+
+    Making one may take long, so the next is due at the earliest after four times that time.
+    """
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._wait = _SECONDS
+
+    def due(self) -> bool:
+        """Return True if a partial result is to be made now."""
+        now = time.monotonic()
+        if now - self._last < self._wait:
+            return False
+        self._last = now
+        return True
+
+    def made(self) -> None:
+        """Note that the partial result is made; what its reader does until ``due`` is called counts too."""
+        now = time.monotonic()
+        self._wait = max(_SECONDS, _PARTS * (now - self._last))
+        self._last = now

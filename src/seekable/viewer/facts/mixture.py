@@ -1,8 +1,8 @@
-"""The shares of the sources of a run over time, as planned by the weights and as delivered.
+"""The mixture of a run over time: the weights in force, and what they plan and deliver of each source.
 
-Records are exact. Bytes are the lengths of all records of the steps where these are few; of more they are
-records times the mean length of the source's records. Both have line ends in them and are from the index.
-Tokens are these bytes times the tokens in a byte, which the caller has estimated.
+Records are exact. Bytes are looked up in the index where the steps have few records; where they have many,
+they are records times the mean length of the source's records. Both include line ends. Tokens are these bytes
+times the tokens per byte, which the caller has estimated.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
-from seekable.viewer.facts.as_in_files import sources_in_files
+from seekable.viewer.facts.lengths import index_unit, position_lengths
 from seekable.viewer.facts.made_of import COMPUTED, FROM_INDEX
-from seekable.viewer.facts.position_lengths import index_unit, position_lengths
-from seekable.viewer.facts.record_lengths import bytes_of_records
-from seekable.viewer.facts.sample import sample_rows
-from seekable.viewer.facts.source_counts import source_counts, source_names, sources_of
+from seekable.viewer.facts.reading import bytes_of_records, sample_rows
+from seekable.viewer.facts.sources import source_counts, source_names, sources_in_files, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
     Float64s = NDArray[np.float64]
-
-__all__ = ["UNITS", "Mixture", "Unit", "mixture", "usual_stop"]
 
 Unit = Literal["records", "bytes", "tokens"]
 UNITS: tuple[Unit, ...] = ("records", "bytes", "tokens")
@@ -53,8 +49,92 @@ _MOST_LOOKED_UP = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
-    """The amounts of each source from one step to the next place, in records, bytes or tokens."""
+class Schedule:
+    """The weights of the outermost mixture of a pipeline, in force one after the other."""
+
+    names: tuple[str, ...]
+    """The parts of the mixture."""
+
+    batch: int
+    """The records of a step over all ranks."""
+
+    positions: tuple[int, ...]
+    """The position from which on each row of weights holds, ascending from 0."""
+
+    steps: tuple[int, ...]
+    """The step that has this position; the change may come in its middle."""
+
+    weights: tuple[tuple[int, ...], ...]
+    """The weights that hold from each position on."""
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The weights as shares of 1: shape (changes, parts)."""
+        rows = np.array(self.weights, dtype=np.float64)
+        shares: NDArray[np.float64] = rows / rows.sum(axis=1, keepdims=True)
+        return shares
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact as a JSON-safe dict."""
+        columns = zip(self.steps, self.positions, self.weights, self.shares.tolist(), strict=True)
+        return {
+            "made_of": COMPUTED,
+            "batch": self.batch,
+            "sources": list(self.names),
+            "changes": [
+                {"step": step, "position": position, "weights": list(weights), "shares": shares}
+                for step, position, weights, shares in columns
+            ],
+        }
+
+
+def schedule(node: Node, *, batch: int) -> Schedule:
+    """Return the weights of the outermost mixture of a pipeline, and when they change.
+
+    Args:
+        node: the pipeline.
+        batch: the records of a step over all ranks.
+
+    Raises:
+        InvalidArgument: the pipeline has no mixture, or stages above it choose or move records.
+
+    Example:
+        >>> import seekable as sk
+        >>> web, code = (sk.from_sequence(range(10**6)) for _ in range(2))
+        >>> weights = [(0, {"web": 9, "code": 1}), (640, {"web": 1, "code": 1})]
+        >>> ds = sk.mix({"web": web, "code": code}, weights=weights, seed=0)
+        >>> found = schedule(ds.node, batch=64)
+        >>> found.steps, found.shares.tolist()
+        ((0, 10), [[0.9, 0.1], [0.5, 0.5]])
+    """
+    checked_count("batch", batch, least=1)
+    mix, each = _mix(node)
+    starts = [start for start, _ in mix.schedule]
+    names = mix.names or tuple(map(str, range(len(mix.parts))))
+    positions = tuple(-(-start // each) for start in starts)
+    weights = tuple(weights for _, weights in mix.schedule)
+    return Schedule(names, batch, positions, tuple(position // batch for position in positions), weights)
+
+
+def _mix(node: Node) -> tuple[Mix, int]:
+    """Return the outermost mixture, and how many of its records each position of the pipeline has."""
+    each = 1
+    while not isinstance(node, Mix):
+        grouped = node.length if isinstance(node, Batch) and node.size is None else 0
+        is_same = isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode)
+        if not grouped and not is_same:
+            message = (
+                f"{node.expression()} is no mixture, nor a map or an endless batch of one: it has no weights"
+            )
+            raise InvalidArgument(message)
+        each *= grouped or 1
+        (node,) = node.children
+    return node, each
+
+
+@dataclass(frozen=True, slots=True)
+class RunMixture:
+    """What each source gives between some steps of a run, in records, bytes or tokens."""
 
     names: tuple[str, ...]
     unit: Unit
@@ -65,7 +145,7 @@ class Mixture:
     delivered: Float64s
     """What comes of each source in each interval: shape (intervals, sources)."""
     planned: Float64s
-    """What the weights say of it, not rounded to records: of the same shape."""
+    """What the weights plan for it, not rounded to records: the same shape."""
 
     def document(self) -> dict[str, Any]:
         """Return the fact, JSON-safe, with the sums over all intervals beside each source's name."""
@@ -91,7 +171,7 @@ def mixture(
     places: int = 200,
     unit: Unit = "records",
     tokens_per_byte: Mapping[str, float] | None = None,
-) -> Mixture:
+) -> RunMixture:
     """Return what each source gives to the steps ``start`` to ``stop`` of a run; no record is read.
 
     The records that a run leaves out at its end (``end="drop"``) count as delivered. The plan is the weights
@@ -140,13 +220,13 @@ def mixture(
         rates = _rates(names, tokens_per_byte)
         delivered, planned = delivered * rates, planned * rates
         made_of += ", times the tokens in a sampled byte"
-    return Mixture(names, unit, made_of, loader.global_batch_size, steps, delivered, planned)
+    return RunMixture(names, unit, made_of, loader.global_batch_size, steps, delivered, planned)
 
 
 def usual_stop(loader: Loader, *, start: int) -> int:
-    """Return the step to which a run is shown if nothing is said: the end of its first epoch, or of itself.
+    """Return the step to which a run is shown by default: the end of its first epoch, or its own.
 
-    Of endless data, step 1,000; never more than 1,000,000, and at least the step after ``start``.
+    For endless data it is step 1,000; never more than 1,000,000, and at least the step after ``start``.
 
     Example:
         >>> import seekable as sk
@@ -161,7 +241,7 @@ def usual_stop(loader: Loader, *, start: int) -> int:
 
 
 def _planned(node: Node, positions: Float64s) -> Float64s:
-    """Return the records of each source that are planned before positions, which may lie between two."""
+    """Return the planned records of each source before positions, which may be fractions."""
     if isinstance(node, Mix):
         parts = [_planned(child, _share(node, slot, positions)) for slot, child in enumerate(node.parts)]
         return np.concatenate(parts, axis=1)
@@ -190,7 +270,7 @@ def _share(node: Mix, slot: int, positions: Float64s) -> Float64s:
 
 
 def _looked_up(node: Node, positions: Int64s) -> Float64s | None:
-    """Return the bytes of each source between the positions; None where that takes long or is not known."""
+    """Return each source's bytes between the positions; None where that is slow or not known."""
     if positions[-1] - positions[0] > _MOST_LOOKED_UP or index_unit(node) != "bytes":
         return None
     every = np.arange(positions[0], positions[-1])
@@ -203,12 +283,12 @@ def _looked_up(node: Node, positions: Int64s) -> Float64s | None:
 
 
 def _mean_lengths(node: Node) -> tuple[Float64s, str]:
-    """Return the mean length in bytes of the records of each source, and what bytes are made of then."""
+    """Return the mean bytes of a record for each source, and the words that say where they are from."""
     means, sampled, of_tables = [], False, False
     for source in sources_in_files(node):
         size = source.size or 0
         if isinstance(source, FileSource) and size:
-            means.append(bytes_of_records(source) / size)
+            means.append(bytes_of_records(source.files) / size)
             continue
         if isinstance(source, TableSource) and size:
             of_tables = True

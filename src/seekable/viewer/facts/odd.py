@@ -10,9 +10,9 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import CorruptRecord
-from seekable.viewer.facts.sample import read_pieces, read_sample, sample_rows
-from seekable.viewer.facts.source_counts import sources_of
-from seekable.viewer.facts.token_rates import text_of
+from seekable.viewer.facts.reading import read_pieces, read_sample, sample_rows
+from seekable.viewer.facts.sources import sources_of
+from seekable.viewer.facts.token_counts import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["MEASURES", "Oddness", "odd", "usual"]
-
 MEASURES = ("bytes", "squeezes to", "letters", "distinct characters")
-"""Bytes of text as UTF-8, its share of them after zlib, its share of letters, its number of characters."""
+"""A text's bytes as UTF-8, the share that zlib leaves, its share of letters, its distinct characters."""
 
 _NO_TEXT = -1
 _SAMPLES = 4
@@ -35,7 +33,7 @@ _LOOKED_AT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Oddness:
-    """The measures of each record of a batch, and its percentiles among rows of the same source."""
+    """The measures of each record in a batch, and their percentiles among rows of its source."""
 
     positions: Int64s
     sources: Int64s
@@ -46,19 +44,19 @@ class Oddness:
     compared_with: Int64s
     """The number of rows of the same source that each record is compared with."""
     same_text_at: Int64s
-    """The first position found within the steps around at which the same text comes; -1 if none is."""
+    """The first position within the steps around that has the same text; -1 if none has."""
     done: int
     """The number of steps around whose texts were compared."""
     of: int
     made_of: str
 
     def order(self) -> Int64s:
-        """Return the numbers of the records, the oddest first.
+        """Return the indices of the records, the oddest first.
 
-        Records whose text comes twice are first, then those with the most extreme percentile of any measure,
-        and of these the ones that are extreme in more of them.
+        Records whose text comes twice are first, then those with the most extreme percentile of any measure;
+        equals are sorted by how extreme all of their percentiles are.
         """
-        # What is compared with nothing is not odd, and what has no measures is: it cannot be read.
+        # A record that is compared with nothing is not odd. One without measures is: it cannot be read.
         ends = np.abs(np.nan_to_num(self.percentiles, nan=50.0) - 50)
         ends[np.isnan(self.values[:, 0])] = 50.0
         return np.lexsort(
@@ -66,7 +64,7 @@ class Oddness:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return all records, the oddest first, JSON-safe: None for what a corrupt record has not."""
+        """Return all records, the oddest first, JSON-safe: None for what a corrupt record lacks."""
         records = []
         for number in self.order().tolist():
             cells = zip(
@@ -98,13 +96,13 @@ def usual(
     seed: int = 0,
     text_key: str | None = None,
 ) -> dict[int, NDArray[np.float64]]:
-    """Return the measures of a sample of each of some sources: an array of shape (rows, MEASURES) by source.
+    """Return the measures of sampled rows, for each source an array of shape (rows, MEASURES).
 
-    A source that comes rarely has fewer rows, and many sources share four samples of rows.
+    A rare source has fewer rows, and many sources share four samples of rows.
 
     Args:
         node: the pipeline.
-        sources: numbers of ``source_names``.
+        sources: indices in ``source_names``.
         sample: the most rows of each source, from positions drawn by ``seed``.
         seed: which sample.
         text_key: the field that is measured; None for the longest text of each record.
@@ -195,7 +193,7 @@ def _batches_around(node: Node, positions: Int64s, steps: int) -> list[tuple[int
 
 
 def _repeated(positions: Int64s, texts: list[str | None]) -> tuple[Int64s, dict[str, list[int]]]:
-    """Return where else in the batch each text comes, and the numbers of the records with each text."""
+    """Return where else in the batch each text comes, and the indices of the records with each text."""
     numbers: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
         if text:
@@ -209,7 +207,7 @@ def _repeated(positions: Int64s, texts: list[str | None]) -> tuple[Int64s, dict[
 
 
 def _text(record: Any, key: str | None) -> str | None:
-    """Return the text that is measured: the longest, or all that is nested; None of a corrupt record."""
+    """Return the text that is measured: the longest, or all that is nested; None for a corrupt record."""
     if isinstance(record, CorruptRecord):
         return None
     text = text_of(record, key)

@@ -11,10 +11,9 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.packing.nodes.packed_node import PackedNode
-from seekable.viewer.facts.made_of import FROM_INDEX
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.position_lengths import PositionLengths, index_unit, position_lengths
-from seekable.viewer.facts.sample import read_sample, sample_rows
+from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
+from seekable.viewer.facts.made_of import FROM_INDEX, ResultPace
+from seekable.viewer.facts.reading import read_sample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.loader.loader import Loader
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.position_lengths import IndexUnit
-    from seekable.viewer.facts.record_measure import RecordMeasure, RecordUnit
-
-__all__ = ["Padding", "padding"]
+    from seekable.viewer.facts.lengths import IndexUnit
+    from seekable.viewer.facts.token_counts import RecordMeasure, RecordUnit
 
 _MOST_INDEXED = 200_000
 _MOST_READ = 10_000
@@ -156,7 +153,7 @@ def padding(
 
     Example:
         >>> import seekable as sk
-        >>> from seekable.viewer.facts.record_measure import record_measure
+        >>> from seekable.viewer.facts.token_counts import record_measure
         >>> ds = sk.from_sequence(["a", "abc", "ab", "ab"])
         >>> measure = record_measure(ds[0])
         >>> *_, found = padding(sk.Loader(ds, batch_size=2), start=0, stop=2, measure=measure)
@@ -182,7 +179,7 @@ def padding(
     }
     base |= {"unit": unit if measure is None else measure.unit}
     base |= {"is_packed": measure is None and _is_packed(node)}
-    found, left_out, pace = np.zeros((2, 0), np.int64), 0, Pace()
+    found, left_out, pace = np.zeros((2, 0), np.int64), 0, ResultPace()
     each = order.size if measure is None else max(1, _AT_ONCE // batch)
     for first in range(0, order.size, each):
         steps = order[first : first + each]
@@ -213,7 +210,7 @@ def _lengths(node: Node, positions: Int64s, measure: RecordMeasure | None) -> tu
 
 
 def _positions(loader: Loader, steps: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
-    """Return the positions of each step, and which are of it: both of shape (steps, batch).
+    """Return the positions that each step may have, and True for those it has: shape (steps, batch).
 
     The last batch of a run may be shorter than the others.
     """

@@ -1,26 +1,111 @@
-"""The loader of a saved state, of a pipeline file, or of a function that makes the pipeline."""
+"""Makes the loader of a pipeline whose steps are planned: from a saved state, a file or a function.
+
+A saved state has the steps and the records that were delivered, so two states of one run tell how many
+records a batch has. The files of a state have the number of ranks in their names.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, read_pipeline
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
-from seekable.loader.checkpoint_files import generations_in, read_saved
+from seekable.loader.checkpoint_files import generations_in, read_generation, read_saved, resumable
 from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
+from seekable.loader.step_plan import reads_of
 from seekable.state.document import RunState
 from seekable.storage.local import output_path
 from seekable.storage.paths import absolute, exists
-from seekable.viewer.facts.state_batches import StateBatches, generation_at, state_batches
+from seekable.viewer.facts.documents import json_safe, place_as_json
 
-__all__ = ["Batches", "Pipeline", "made_by", "pipeline_of"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.loader.checkpoint_files import Generation
+    from seekable.loader.step_plan import FileReads, PlannedRecord, StepPlan
+
+_MOST_READ = 16
+"""The states that are read at most: those nearest to the step that is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateBatches:
+    """The batch size, ranks and epochs of a run, as found in a folder of states."""
+
+    batch: int | None
+    """The records of a batch over all ranks; None if the states do not tell."""
+
+    world_size: int | None
+    """The number of ranks; None without a state."""
+
+
+def generation_at(found: Sequence[Generation], step: int | None) -> Generation | None:
+    """Return the newest state at or before a step, else the oldest; None if there is none.
+
+    Only complete ones count, unless none is complete (`resumable`).
+
+    Args:
+        found: the states of a folder, the oldest first.
+        step: the step; None for the newest state.
+    """
+    usable = resumable(found)
+    before = [generation for generation in usable if step is None or generation.step <= step]
+    return before[-1] if before else next(iter(usable), None)
+
+
+def state_batches(folder: str, *, size: int | None, step: int | None = None) -> StateBatches:
+    """Return the records of a batch and the ranks at a step, from the states of a folder.
+
+    Args:
+        folder: the folder that ``sk.save_state`` wrote into.
+        size: the records of an epoch; None without end.
+        step: the step; None for that of the newest state.
+
+    Raises:
+        CorruptState: a state cannot be read.
+    """
+    folder = output_path(folder)
+    usable = resumable(generations_in(folder))
+    chosen = generation_at(usable, step)
+    if chosen is None:
+        return StateBatches(None, None)
+    at = usable.index(chosen)
+    near = usable[max(0, at - 1) : at + _MOST_READ]
+    found = [read_generation(folder, generation) for generation in near]
+    states = [state for state in found if isinstance(state, RunState)]
+    return StateBatches(batch_of(states, size=size, at=chosen.step), chosen.ranks)
+
+
+def batch_of(states: Sequence[RunState], *, size: int | None, at: int) -> int | None:
+    """Return how many records a batch has, from the states of a run; None if they do not tell.
+
+    Args:
+        states: the states, the oldest first.
+        size: the records of an epoch; None without end.
+        at: the step of the state from which the batches are counted: those after it count first.
+
+    Example:
+        >>> states = [RunState("xxh3:0", step=4, epoch=0, position=128)]
+        >>> batch_of(states, size=1000, at=4), batch_of(states, size=128, at=4)
+        (32, None)
+    """
+    start = RunState("", step=0, epoch=0, position=0)
+    pairs = list(itertools.pairwise([start, *states]))
+    later = [pair for pair in pairs if pair[0].step >= at]
+    for old, new in [*later, *reversed([pair for pair in pairs if pair not in later])]:
+        records, steps = new.position - old.position, new.step - old.step
+        may_be_short = size is not None and size > 0 and new.position % size == 0
+        if steps > 0 and old.epoch == new.epoch and not may_be_short and records % steps == 0:
+            return records // steps or None
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +127,7 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class PlannedPipeline:
     """A loader whose steps can be planned."""
 
     loader: Loader
@@ -58,8 +143,8 @@ def pipeline_of(
     roots: list[str],
     index_dir: str | None,
     step: int | None = None,
-) -> Pipeline:
-    """Return the loader of a saved state, of a pipeline file, or of a function.
+) -> PlannedPipeline:
+    """Return the loader that a saved state, a pipeline file or a function stands for.
 
     Args:
         target: a state file, a folder of states, a description, a pipeline file, or ``module:function``.
@@ -95,7 +180,7 @@ def made_by(target: str, what: str = "a pipeline") -> Any:
 
     Raises:
         DataNotFound: there is no such module or function.
-        WrongType: the name is no function.
+        WrongType: the name is not a function.
     """
     # Output of the user's program must not mix with the output of the command.
     with contextlib.redirect_stdout(sys.stderr):
@@ -104,7 +189,7 @@ def made_by(target: str, what: str = "a pipeline") -> Any:
 
 def _of_file(
     target: str, batches: Batches, *, state: str | None, roots: list[str], index_dir: str | None
-) -> Pipeline:
+) -> PlannedPipeline:
     if not batches.has_batch:
         message = f"{target!r} holds a Dataset: say with --batch-size how many records make a batch"
         raise InvalidArgument(message)
@@ -121,15 +206,15 @@ def _of_file(
     return _at_state(_loader(Dataset(node), batches), state)
 
 
-def _at_state(loader: Loader, state: str | None) -> Pipeline:
+def _at_state(loader: Loader, state: str | None) -> PlannedPipeline:
     if state is not None and (saved := read_saved(state)).state:
         loader.load_state_dict(saved.state.document())
-    return Pipeline(loader, ())
+    return PlannedPipeline(loader, ())
 
 
 def _of_saved(
     target: str, batches: Batches, *, roots: list[str], index_dir: str | None, step: int | None
-) -> Pipeline:
+) -> PlannedPipeline:
     folder = output_path(target)
     found = generations_in(folder) if os.path.isdir(folder) or "://" in folder else []
     generation = generation_at(found, step)
@@ -143,7 +228,9 @@ def _of_saved(
     loader = _loader(dataset, arguments)
     if saved.state:
         loader.load_state_dict(saved.state.document())
-    return Pipeline(loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated)))
+    return PlannedPipeline(
+        loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated))
+    )
 
 
 def _completed(batches: Batches, found: StateBatches, state: Any, size: int | None) -> Batches:
@@ -214,3 +301,33 @@ def _function(target: str, what: str) -> Any:
 def _loader(dataset: Dataset, batches: Batches) -> Loader:
     ranks = {"rank": 0, "world_size": batches.given.get("world_size", 1)}
     return Loader(dataset, collate=list, prefetch=0, **{**batches.given, **ranks})
+
+
+def step_document(planned: StepPlan) -> dict[str, Any]:
+    """Return the records of a step, and the bytes that it reads from each file, JSON-safe."""
+    return {
+        "step": planned.step,
+        "batch": planned.batch,
+        "world_size": planned.world_size,
+        "records": [_record(record) for record in planned.records],
+        "files": [_reads(reads) for reads in reads_of(planned.records)],
+    }
+
+
+def _record(record: PlannedRecord) -> dict[str, Any]:
+    return {
+        "position": record.position,
+        "epoch": record.epoch,
+        "rank": record.rank,
+        "location": place_as_json(record.place),
+    }
+
+
+def _reads(reads: FileReads) -> dict[str, Any]:
+    return {
+        "path": json_safe(reads.path),
+        "records": reads.records,
+        "bytes": reads.bytes,
+        "start": reads.start,
+        "stop": reads.stop,
+    }

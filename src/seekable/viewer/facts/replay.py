@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import checked_count
 from seekable.loader.checkpoint_files import generations_in, read_generation
 from seekable.loader.loader import Loader
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_value
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from seekable.state.stream_document import State
     from seekable.stream.stream import Stream
-
-__all__ = ["Replay", "nearest_state", "replay"]
 
 MOST_RECORDS = 500
 """The records of a step in its document."""
@@ -68,7 +66,7 @@ def replay(
     """Yield how far the replay of a step is, after each batch; the last one has the records.
 
     The functions of the stream run. Records are those before ``collate``, without holes. Where a run ends,
-    the next one begins, as in a trainer's loop over epochs.
+    the next one begins, as a trainer loops over epochs.
 
     Args:
         stream: the stream of the run.

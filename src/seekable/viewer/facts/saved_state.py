@@ -1,4 +1,4 @@
-"""JSON documents of a saved state and of the differences of two."""
+"""What saved states say, and how two of them differ, as JSON documents."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from seekable.state.descriptions import Description, difference
 from seekable.state.document import RunState
 from seekable.state.stream_document import StreamState
 from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.source_counts import source_counts, source_names
+from seekable.viewer.facts.sources import source_counts, source_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seekable.loader.checkpoint_files import Generation, Saved
-
-__all__ = ["consumed_between", "pipeline_differences", "place_differences", "state_document"]
+    from seekable.nodes.contract import Node
 
 _MOST_COUNTED = 10**7
 """The positions of an epoch that are followed to their sources one by one: about a second."""
@@ -82,17 +81,19 @@ def state_document(path: str, saved: Saved, generations: list[Generation]) -> di
         "path": json_safe(path),
         "fingerprint": saved.fingerprint,
         **(_run(saved) if saved.state else {}),
-        "generations": [
-            {
-                "step": generation.step,
-                "ranks": generation.ranks,
-                "present": len(generation.names),
-                "complete": generation.complete,
-            }
-            for generation in generations
-        ],
+        "generations": list(map(generation_document, generations)),
         "sources": _sources(saved),
         **_progress_of(saved),
+    }
+
+
+def generation_document(generation: Generation) -> dict[str, Any]:
+    """Return which files of a state there are, JSON-safe."""
+    return {
+        "step": generation.step,
+        "ranks": generation.ranks,
+        "present": len(generation.names),
+        "complete": generation.complete,
     }
 
 
@@ -129,12 +130,11 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
 
 
 def _delivered(saved: Saved) -> dict[str, Any]:
-    """Return the records that each source of a dataset gave; none of one source, or where that takes long."""
+    """Return the records that each source gave; empty for one source, and where counting takes long."""
     if not isinstance(saved.state, RunState):
         return {}
     try:
-        tree = whole_description(saved)
-        node = (rebuild_loosely if _is_packed(tree) else rebuild)(tree)
+        node = _rebuilt(whole_description(saved))
     except SeekableError:
         return {}
     names, position = source_names(node), saved.state.position
@@ -166,15 +166,18 @@ def _size(saved: Saved) -> tuple[int | None, str]:
     if saved.description is None:
         return None, "there is no description of the pipeline beside the state"
     try:
-        make = rebuild_loosely if _is_packed(saved.description) else rebuild
-        size = make(saved.description).size
+        size = _rebuilt(saved.description).size
     except SeekableError as error:
         return None, str(error)
     return size, "an epoch has no record" if size == 0 else "the data has no end"
 
 
+def _rebuilt(description: Mapping[str, Any]) -> Node:
+    return (rebuild_loosely if _is_packed(description) else rebuild)(description)
+
+
 def _is_packed(description: Mapping[str, Any]) -> bool:
-    """Return True if packed samples are in a description, which has their number beside their order."""
+    """Return True if a description contains packed samples, whose number it has."""
     below = description.get("of", ())
     return description["kind"] in ("pack", "windows") or any(map(_is_packed, below))
 

@@ -1,15 +1,16 @@
-"""The rows whose texts have a piece of text in them: of a sample, or of all records.
+"""Searches records for a text: those of a sample, or all.
 
-A row is found if one of its values, at any depth, is a text with the piece in it, or bytes with the piece in
-UTF-8; names of keys and numbers are not searched, and upper and lower case differ.
+A row is found if one of its values, at any depth, is a text that contains the searched one, or bytes that
+contain it in UTF-8. Names of keys and numbers are not searched, and upper and lower case differ.
 
 All rows of files of lines are searched by the bytes of the files: for the text as it is typed, and as writers
-of the format escape it. Records in whose bytes it is are decoded, which decides. What this does not see are
-plain letters that a writer of JSON escapes. Of other formats all records are decoded.
+of the format escape it. A record whose bytes contain it is decoded, which decides. A text is missed where a
+writer of JSON escaped plain letters. All records of other formats are decoded.
 """
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,32 +24,31 @@ from seekable.formats.lines.csv_dialect import dialect_of
 from seekable.formats.lines.line_source import LineDecoder
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
-from seekable.viewer.facts.file_pieces import bytes_of_records, file_pieces
-from seekable.viewer.facts.json_spellings import json_spellings
-from seekable.viewer.facts.json_values import json_value
+from seekable.viewer.facts.documents import json_value
 from seekable.viewer.facts.key_paths import path_text
-from seekable.viewer.facts.made_of import Share, from_all, from_sample, share_of
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.sample import read_pieces, read_rows, sample_rows
+from seekable.viewer.facts.made_of import ResultPace, Share, from_all, from_sample, share_of
+from seekable.viewer.facts.reading import bytes_of_records, file_pieces, read_pieces, read_rows, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from seekable.nodes.contract import Node
     from seekable.nodes.files.decoder import Decoder
-    from seekable.viewer.facts.file_pieces import FilePiece
-    from seekable.viewer.facts.key_paths import Path
-
-__all__ = ["MOST_HITS", "Hit", "Search", "search_all", "search_sample"]
+    from seekable.viewer.facts.key_paths import KeyPath
+    from seekable.viewer.facts.reading import FilePiece
 
 MOST_HITS = 1000
 """The most rows that are kept; others are counted."""
 
 _MOST_BYTES = 1024
 _AROUND = 80
-"""The characters that are shown before the text, and behind it."""
+"""The characters that are shown before the text and after it."""
 
 _ROWS_AT_ONCE = 512
+
+_LAST_ASCII = 0x7F
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+"""What JSON has names for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """The rows that were found; while the work goes on, among those that were searched so far."""
+class SearchResult:
+    """The rows that were found; while the work goes on, those of the rows searched so far."""
 
     text: str
     done: int
@@ -122,8 +122,8 @@ class Search:
         }
 
 
-def search_sample(node: Node, text: str, *, n: int, seed: int = 0) -> Generator[Search]:
-    """Yield the rows of more and more of a sample that have a text; the last result is of all of the sample.
+def search_sample(node: Node, text: str, *, n: int, seed: int = 0) -> Generator[SearchResult]:
+    """Yield the rows with a text in a growing part of a sample; the last result is of all of it.
 
     Args:
         node: the data, with a length.
@@ -141,11 +141,15 @@ def search_sample(node: Node, text: str, *, n: int, seed: int = 0) -> Generator[
         >>> found.found, found.hits[0].row, found.made_of
         (1, 1, 'exact, from all 2 rows')
     """
-    return _in_sample(node, _Found(text), n=n, seed=seed)
+    return _in_sample(node, _Matches(text), n=n, seed=seed)
 
 
-def search_all(node: Node, text: str) -> Generator[Search]:
-    """Yield the rows that have a text, of more and more of all rows, in their order; arguments as above.
+def search_all(node: Node, text: str) -> Generator[SearchResult]:
+    """Yield the rows with a text among more and more of all rows, in their order.
+
+    Args:
+        node: the data, with a length.
+        text: the text, at most 1,024 bytes of UTF-8.
 
     Raises:
         InvalidArgument: the text is empty or too long.
@@ -157,10 +161,10 @@ def search_all(node: Node, text: str) -> Generator[Search]:
         >>> found.hits[0].key, found.hits[0].before, found.done, found.unit
         ('a[]', 'a ', 1, 'rows')
     """
-    return _in_all(node, _Found(text))
+    return _in_all(node, _Matches(text))
 
 
-class _Found:
+class _Matches:
     """Collects the rows with a text."""
 
     def __init__(self, text: str) -> None:
@@ -183,10 +187,12 @@ class _Found:
                 if len(self.hits) < MOST_HITS:
                     self.hits.append(self._hit(row, record))
 
-    def result(self, done: int, of: int, unit: str, size: int, made_of: str, share: Share | None) -> Search:
+    def result(
+        self, done: int, of: int, unit: str, size: int, made_of: str, share: Share | None
+    ) -> SearchResult:
         """Return what was found so far."""
         hits = tuple(self.hits)
-        return Search(self.text, done, of, unit, size, self.count, hits, self.corrupt, made_of, share)
+        return SearchResult(self.text, done, of, unit, size, self.count, hits, self.corrupt, made_of, share)
 
     def _is_in(self, record: Any) -> bool:
         """Return True if a text of a record has the text in it."""
@@ -224,9 +230,9 @@ class _Found:
         raise AssertionError(message)
 
 
-def _texts(record: Any) -> Iterator[tuple[Path, str | bytes]]:
+def _texts(record: Any) -> Iterator[tuple[KeyPath, str | bytes]]:
     """Yield the texts and the bytes of a record with their paths, in their order."""
-    waiting: list[tuple[Path, Any]] = [((), record)]
+    waiting: list[tuple[KeyPath, Any]] = [((), record)]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, str | bytes):
@@ -237,12 +243,12 @@ def _texts(record: Any) -> Iterator[tuple[Path, str | bytes]]:
             waiting += reversed([((*path, None), below) for below in value])
 
 
-def _in_sample(node: Node, found: _Found, *, n: int, seed: int) -> Generator[Search]:
+def _in_sample(node: Node, found: _Matches, *, n: int, seed: int) -> Generator[SearchResult]:
     size = known_size(node, "a search")
     rows = sample_rows(size, n, seed)
-    pace, done = Pace(), 0
+    pace, done = ResultPace(), 0
 
-    def result() -> Search:
+    def result() -> SearchResult:
         made_of = from_sample(done, of=size, seed=seed)
         share = share_of(found.count, done, exact=done >= size)
         return found.result(done, rows.size, "rows", size, made_of, share)
@@ -256,9 +262,9 @@ def _in_sample(node: Node, found: _Found, *, n: int, seed: int) -> Generator[Sea
     yield result()
 
 
-def _in_all(node: Node, found: _Found) -> Generator[Search]:
+def _in_all(node: Node, found: _Matches) -> Generator[SearchResult]:
     size = known_size(node, "a search")
-    pace = Pace()
+    pace = ResultPace()
     if isinstance(node, FileSource) and _shows_texts(node.decoder):
         steps, unit = _by_bytes(node, node.decoder, found), "bytes"
     else:
@@ -271,8 +277,8 @@ def _in_all(node: Node, found: _Found) -> Generator[Search]:
     yield found.result(done, of, unit, size, from_all(datetime.now().astimezone()), None)
 
 
-def _by_rows(node: Node, found: _Found) -> Iterator[int]:
-    """Yield the number of rows, then how many were searched: all of them are decoded."""
+def _by_rows(node: Node, found: _Matches) -> Iterator[int]:
+    """Yield how many rows there are, then how many were searched; all are decoded."""
     size = known_size(node, "a search")
     yield size
     for first in range(0, size, _ROWS_AT_ONCE):
@@ -288,8 +294,8 @@ def _shows_texts(decoder: Decoder) -> TypeGuard[LineDecoder]:
     return (decoder.plain or decoder).name in ("json", "text", "bytes") or decoder.headed
 
 
-def _by_bytes(source: FileSource, decoder: LineDecoder, found: _Found) -> Iterator[int]:
-    """Yield the bytes of the records of all files, then how many of them were searched."""
+def _by_bytes(source: FileSource, decoder: LineDecoder, found: _Matches) -> Iterator[int]:
+    """Yield how many bytes all records have, then how many were searched."""
     patterns, done = _patterns(decoder, found), 0
     yield bytes_of_records(source.files)
     for piece in file_pieces(source.files):
@@ -302,7 +308,7 @@ def _by_bytes(source: FileSource, decoder: LineDecoder, found: _Found) -> Iterat
 
 
 def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
-    """Return the records of a piece in whose bytes one of the patterns is."""
+    """Return the records of a piece whose bytes contain a pattern."""
     rows, raw, starts = set[int](), piece.raw, piece.starts.data
     for pattern in patterns:
         at = raw.find(pattern)
@@ -313,8 +319,46 @@ def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
     return sorted(rows)
 
 
-def _patterns(decoder: LineDecoder, found: _Found) -> list[bytes]:
-    """Return the bytes that a text may be in files of a format."""
+def _patterns(decoder: LineDecoder, found: _Matches) -> list[bytes]:
+    """Return the bytes that files of a format may have for the text."""
     if (decoder.plain or decoder).name == "json":
         return json_spellings(found.text)
     return spellings(found.text, dialect_of(decoder.form)) if decoder.form else [found.raw]
+
+
+def json_spellings(text: str) -> list[bytes]:
+    r"""Return the bytes that usual writers of JSON write for a text within a string.
+
+    They leave letters that are not ASCII as they are, or escape them with small or large digits. Some escape
+    ``/``, and some the letters that mean something in HTML.
+
+    Example:
+        >>> json_spellings('say "hi"')
+        [b'say \\"hi\\"', b'say \\u0022hi\\u0022']
+    """
+    ways = itertools.product(("", "04x", "04X"), ("", "/"), ("", "<>&\u2028\u2029", "<>&'+`\""))
+    return sorted(
+        {"".join([_letter(each, *way) for each in text]).encode("utf-8", "surrogatepass") for way in ways}
+    )
+
+
+def _letter(letter: str, digits: str, slash: str, html: str) -> str:
+    """Return a letter within a JSON string.
+
+    Args:
+        letter: one letter.
+        digits: the format of the digits of letters that are not ASCII; empty leaves these as they are.
+        slash: ``"/"`` if it is escaped by a backslash.
+        html: letters that are written as digits.
+    """
+    code, form = ord(letter), digits or "04x"
+    if letter in html:
+        return f"\\u{code:{form}}"
+    if letter in _ESCAPES or letter == slash:
+        return _ESCAPES.get(letter, f"\\{letter}")
+    if code < ord(" "):
+        return f"\\u{code:{form}}"
+    if code > _LAST_ASCII and digits:
+        halves = np.frombuffer(letter.encode("utf-16-le", "surrogatepass"), "<u2").tolist()
+        return "".join([f"\\u{half:{form}}" for half in halves])
+    return letter

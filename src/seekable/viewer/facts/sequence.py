@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["PackedSequence", "Piece", "packed_node_at", "packed_sequence", "recorded_sequence"]
-
 _ONE = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SequencePiece:
     """Tokens of a document that stand together in a sample, or one literal token."""
 
     at: int
@@ -38,8 +36,8 @@ class Piece:
     """The number of its tokens."""
 
     document: int | None
-    """The row of the document in the data that is packed; None for a literal token, and in a sample of which
-    the record alone is known."""
+    """The row of the document in the packed data; None for a literal token, and in a sample that is known by
+    its record alone."""
 
     start: int
     """Its first token in the document."""
@@ -81,13 +79,13 @@ class PackedSequence:
     """A packed sample as the run gets it."""
 
     tokens: NDArray[np.integer[Any]]
-    """The ids, those that pad it included."""
+    """The ids, padding included."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SequencePiece, ...]
     """What fills the first ``used`` places, in their order."""
 
     used: int
-    """The number of places that are no padding."""
+    """The number of places that do not pad the sample."""
 
     mask: NDArray[np.bool_] | None
     """False for each place that does not count in the loss; None where the run has no mask."""
@@ -169,10 +167,10 @@ def packed_sequence(node: PackedNode, position: int) -> PackedSequence:
         # The last token of a full sample with labels is a label alone.
         shown = min(count, tokens.size - at)
         if document == LITERAL:
-            piece = Piece(at, shown, None, 0, 1, None, count - shown, is_joined)
+            piece = SequencePiece(at, shown, None, 0, 1, None, count - shown, is_joined)
         else:
             size = int(offsets[document + 1] - offsets[document])
-            piece = Piece(at, shown, document, start, size, next(places), count - shown, is_joined)
+            piece = SequencePiece(at, shown, document, start, size, next(places), count - shown, is_joined)
         if shown:
             pieces.append(piece)
     used = pieces[-1].at + pieces[-1].count if pieces else 0
@@ -181,7 +179,7 @@ def packed_sequence(node: PackedNode, position: int) -> PackedSequence:
 
 
 def recorded_sequence(record: Any, *, made_of: str) -> PackedSequence | None:
-    """Return the packed sample that a record is, as its own segments say; None if it is no packed sample.
+    """Return a record as the packed sample that its segments say it is; None if it is not one.
 
     Args:
         record: what a pipeline delivered.
@@ -200,7 +198,7 @@ def recorded_sequence(record: Any, *, made_of: str) -> PackedSequence | None:
     starts = [0, *borders.tolist()] if segments.size else []
     sizes = np.diff([*starts, segments.size]).tolist()
     pieces = [
-        Piece(at, size, None, 0, size, None, as_label=0, is_joined=False)
+        SequencePiece(at, size, None, 0, size, None, as_label=0, is_joined=False)
         for at, size in zip(starts, sizes, strict=True)
     ]
     padding = pieces.pop().count if pieces and not segments[-1] else 0

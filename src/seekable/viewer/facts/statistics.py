@@ -1,41 +1,304 @@
-"""The keys of records, their types and values, from a sample that grows."""
+"""The keys of records, their types and values, counted in a sample that grows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from seekable._collector import collector_paused
 from seekable.errors import CorruptRecord
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.viewer.facts.key_tally import KeyFacts, KeyTally
-from seekable.viewer.facts.made_of import Share, from_sample, share_of
-from seekable.viewer.facts.pace import Pace
-from seekable.viewer.facts.sample import read_pieces, sample_rows
+from seekable.viewer.facts.histogram import lengths_in_bins, numbers_in_bins
+from seekable.viewer.facts.key_paths import path_text
+from seekable.viewer.facts.made_of import ResultPace, Share, from_sample, share_of
+from seekable.viewer.facts.reading import read_pieces, sample_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from seekable.nodes.contract import Node
-    from seekable.viewer.facts.key_paths import Path
+    from seekable.viewer.facts.histogram import Histogram
+    from seekable.viewer.facts.key_paths import KeyPath
 
-__all__ = ["Statistics", "statistics"]
+Found = TypeVar("Found")
 
 _MOST_KEYS = 500
 _MOST_DEPTH = 16
-
-_ELEMENTS = 16
-"""Of each list so many elements are looked at, the first ones."""
-
 _MOST_SHAPES = 10
 _MOST_EXAMPLES = 20
+
+_ELEMENTS = 16
+"""The first elements of a list that are looked at."""
+
+_LONGEST_COUNTED = 200
+"""The longest texts, in characters, that are counted as values; so memory does not grow with long texts."""
+
+_MOST_COUNTED = 10_000
+"""The most different values that are counted; those that come later are not."""
+
+_NAMES = {type(None): "null", np.ndarray: "array", tuple: "list"}
+
+_NUMBER = "number"
+_MOST_LABELS = 50
+_COUNTED = (str, int, float, bool)
+
+_UNITS = {"str": "characters", "bytes": "bytes", "list": "elements", "array": "rows of the first axis"}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueLengths:
+    """The lengths of at least one value that has a length."""
+
+    unit: str
+    """"characters", "bytes", "elements" or "rows of the first axis"."""
+
+    mean: float
+    shortest: int
+    p50: int
+    p99: int
+    longest: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The range of at least one finite number."""
+
+    least: float
+    mean: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopValue:
+    """A frequent value with its share of all rows."""
+
+    value: str | int | float | bool
+    share: Share
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """A description of the values of one key."""
+
+    path: KeyPath
+    present: Share
+    """The share of the records with the key; below a list, of the dicts among its elements."""
+
+    types: tuple[tuple[str, Share], ...]
+    """The types of the values, the most frequent first, each with its share among the values."""
+
+    empty: Share
+    """The share of the values that are empty texts, bytes, lists or dicts."""
+
+    lengths: ValueLengths | None
+    """The lengths of the values of the most frequent type beside null; None if these have none."""
+
+    numbers: ValueRange | None
+    """The range of the numbers, if these are the most frequent values beside null; else None."""
+
+    top: tuple[TopValue, ...]
+    """The most frequent values; texts of up to 200 characters, numbers, true and false."""
+
+    distinct: int | None
+    """The number of different values that were seen; None if there are too many or too long ones to count."""
+
+    @property
+    def constant(self) -> bool:
+        """True if all values that were seen are one value."""
+        return self.distinct == 1 and self.present.count > 1
+
+    @property
+    def is_label(self) -> bool:
+        """True if the values are few different ones that come again and again, all of them in ``top``."""
+        counted = sum(each.share.count for each in self.top)
+        return (
+            bool(self.top) and len(self.top) <= _MOST_LABELS and 2 * len(self.top) <= counted == self._counted
+        )
+
+    @property
+    def _counted(self) -> int:
+        """The number of values that are not null; -1 if some are not counted one by one."""
+        nulls = sum(share.count for name, share in self.types if name == "null")
+        return self.top[0].share.of - nulls if self.top else -1
+
+    def document(self) -> dict[str, Any]:
+        """Return the facts of the key, JSON-safe."""
+        lengths, numbers = self.lengths, self.numbers
+        return {
+            "key": path_text(self.path),
+            "present": self.present.document(),
+            "types": [{"type": name, **share.document()} for name, share in self.types],
+            "empty": self.empty.document(),
+            "constant": self.constant,
+            "distinct": self.distinct,
+            "lengths": lengths
+            and {
+                name: getattr(lengths, name) for name in ("unit", "mean", "shortest", "p50", "p99", "longest")
+            },
+            "numbers": numbers and {name: getattr(numbers, name) for name in ("least", "mean", "most")},
+            "top": [{"value": _json_safe(each.value), **each.share.document()} for each in self.top],
+        }
+
+
+def type_name(value: object) -> str:
+    """Return the name of the type of a value, as facts and pages print it.
+
+    Example:
+        >>> type_name(None), type_name(1.5), type_name((1, 2))
+        ('null', 'float', 'list')
+    """
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+class KeyTally:
+    """Counts the values of one key."""
+
+    def __init__(self, path: KeyPath) -> None:
+        self.path = path
+        self.count = 0
+        self._types: Counter[str] = Counter()
+        self._empty = 0
+        self._lengths: dict[str, list[Any]] = {}
+        """By the name of the type."""
+        self._numbers: list[Any] = []
+        self._values: dict[type, Counter[Any]] = {kind: Counter() for kind in _COUNTED}
+        self._uncounted = 0
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Count some values of the key."""
+        self.count += len(values)
+        kinds = Counter(map(type, values))
+        for kind, number in kinds.items():
+            name = _NAMES.get(kind, kind.__name__)
+            self._types[name] += number
+            some = values if len(kinds) == 1 else [value for value in values if type(value) is kind]
+            if name in _UNITS or kind is dict:
+                self._measure(name, some)
+            if kind in (int, float):
+                self._numbers.append(np.array(list(map(_as_float, some)), np.float64))
+            if kind in self._values:
+                self._count(kind, some)
+            elif some and some[0] is not None:
+                self._uncounted += number
+
+    def facts(self, of: int, *, exact: bool, top: int = 10) -> KeyFacts:
+        """Return what is known so far.
+
+        Args:
+            of: the number of records, or of dicts below a list, that could have the key.
+            exact: True if these are all there are.
+            top: the most values to return.
+        """
+        counted = Counter(
+            {
+                (kind, value): count
+                for kind, values in self._values.items()
+                for value, count in values.most_common(top)
+            }
+        )
+        nulls = self._types["null"]
+        distinct = sum(map(len, self._values.values())) + (nulls > 0)
+        return KeyFacts(
+            path=self.path,
+            present=share_of(self.count, of, exact=exact),
+            types=tuple(
+                (name, share_of(count, self.count, exact=exact)) for name, count in self._types.most_common()
+            ),
+            empty=share_of(self._empty, self.count, exact=exact),
+            lengths=self._all_lengths(),
+            numbers=self._all_numbers(),
+            top=tuple(
+                TopValue(value, share_of(count, self.count, exact=exact))
+                for (_, value), count in counted.most_common(top)
+            ),
+            distinct=None if self._uncounted else distinct,
+        )
+
+    def histograms(self) -> tuple[Histogram | None, Histogram | None]:
+        """Return the histograms of the lengths and of the finite numbers; None where there are none."""
+        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths.get(self._usual(), [])])
+        numbers = [np.empty(0, np.float64), *(self._numbers if self._usual() == _NUMBER else [])]
+        return lengths_in_bins(lengths), numbers_in_bins(np.concatenate(numbers))
+
+    def _usual(self) -> str:
+        """Return the most frequent type beside null, one name for all numbers; empty without values."""
+        counts: Counter[str] = Counter()
+        for name, count in self._types.items():
+            counts[_NUMBER if name in ("int", "float") else name] += count
+        del counts["null"]
+        return counts.most_common(1)[0][0] if counts else ""
+
+    def _measure(self, name: str, values: Sequence[Any]) -> None:
+        counts = (
+            [value.shape[0] if value.ndim else 1 for value in values] if name == "array" else map(len, values)
+        )
+        lengths = np.fromiter(counts, np.int64, len(values))
+        self._empty += int((lengths == 0).sum())
+        if name in _UNITS:
+            self._lengths.setdefault(name, []).append(lengths)
+
+    def _count(self, kind: type, values: Sequence[Any]) -> None:
+        if kind is str:
+            short = [value for value in values if len(value) <= _LONGEST_COUNTED]
+            self._uncounted += len(values) - len(short)
+            values = short
+        elif kind is float:
+            values = [value for value in values if value == value]  # noqa: PLR0124 - no NaN equals itself
+        counter = self._values[kind]
+        if len(counter) < _MOST_COUNTED:
+            counter.update(values)
+        else:
+            known = [value for value in values if value in counter]
+            self._uncounted += len(values) - len(known)
+            counter.update(known)
+
+    def _all_lengths(self) -> ValueLengths | None:
+        name = self._usual()
+        if name not in self._lengths:
+            return None
+        lengths = np.sort(np.concatenate(self._lengths[name]))
+        self._lengths[name] = [lengths]
+        ranks = [-(-lengths.size * percent // 100) - 1 for percent in (50, 99)]
+        p50, p99 = lengths[ranks].tolist()
+        return ValueLengths(_UNITS[name], float(lengths.mean()), int(lengths[0]), p50, p99, int(lengths[-1]))
+
+    def _all_numbers(self) -> ValueRange | None:
+        if self._usual() != _NUMBER:
+            return None
+        numbers = np.concatenate(self._numbers)
+        self._numbers = [numbers]
+        finite = numbers[np.isfinite(numbers)]
+        if not finite.size:
+            return None
+        # Halves first: the sum of large numbers may be beyond the largest float.
+        mean = float((finite / finite.size).sum())
+        return ValueRange(float(finite.min()), mean, float(finite.max()))
+
+
+def _as_float(value: float) -> float:
+    """Return a number as a float; an integer beyond the largest float as infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _json_safe(value: Any) -> Any:
+    """Return a value that JSON holds: infinities and halves of surrogate pairs as text."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return str(value) if isinstance(value, int) and abs(value) >= 1 << 63 else value
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The keys of the records of a sample; while the work goes on, of the beginning of the sample."""
+    """The keys of sampled records; while the work goes on, those of the sample's beginning."""
 
     done: int
     """The number of rows that were read."""
@@ -84,7 +347,7 @@ class Statistics:
 
 
 def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
-    """Yield the statistics of more and more of a sample; the last ones are of all of it.
+    """Yield the statistics of a growing part of a sample; the last ones are of all of it.
 
     Functions of the pipeline are called for the rows of the sample.
 
@@ -104,28 +367,54 @@ def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
         >>> [(key.path, key.present.in_words()) for key in found.keys[1:]], found.made_of
         ([(('id',), '100 %'), (('lang',), '50 %')], 'exact, from all 2 rows')
     """
+    survey = _KeySurvey()
+    return surveyed(node, survey.add, survey.facts, n=n, seed=seed)
+
+
+def surveyed(
+    node: Node,
+    add: Callable[[Sequence[int], Sequence[Any]], None],
+    facts: Callable[..., Found],
+    *,
+    n: int,
+    seed: int,
+) -> Generator[Found]:
+    """Yield what is found in a growing part of a sample; the last result is of all of it.
+
+    Args:
+        node: the data, or a pipeline, with a length.
+        add: counts records, given their rows.
+        facts: returns what was found, given the rows to read (``of``), all rows (``size``) and the seed.
+        n: the number of rows of the sample; all rows if there are fewer.
+        seed: which sample.
+
+    Raises:
+        EndlessDataset: the node has no length.
+        IndexStale: a file was changed after it was indexed.
+    """
     size = known_size(node, "statistics")
     rows = sample_rows(size, n, seed)
-    survey, pace = _Survey(), Pace()
+    pace, done = ResultPace(), 0
     for piece, records in read_pieces(node, rows):
         with collector_paused():
-            survey.add(piece.tolist(), records)
-        if survey.done < rows.size and pace.due():
-            found = survey.facts(of=rows.size, size=size, seed=seed)
+            add(piece.tolist(), records)
+        done += len(records)
+        if done < rows.size and pace.due():
+            found = facts(of=rows.size, size=size, seed=seed)
             pace.made()
             yield found
-    yield survey.facts(of=rows.size, size=size, seed=seed)
+    yield facts(of=rows.size, size=size, seed=seed)
 
 
-class _Survey:
+class _KeySurvey:
     """Counts the keys of records, piece by piece."""
 
     def __init__(self) -> None:
         self.done = 0
-        self._tallies: dict[Path, KeyTally] = {(): KeyTally(())}
-        self._parents: Counter[Path] = Counter()
+        self._tallies: dict[KeyPath, KeyTally] = {(): KeyTally(())}
+        self._parents: Counter[KeyPath] = Counter()
         """For each path that ends in elements, the number of dicts among these."""
-        self._left_out: set[Path] = set()
+        self._left_out: set[KeyPath] = set()
         self._shapes: Counter[frozenset[str]] = Counter()
         self._corrupt: list[int] = []
         self._corrupted = self._holes = 0
@@ -163,14 +452,14 @@ class _Survey:
             holes=share_of(self._holes, self.done, exact=exact),
         )
 
-    def _could_have(self, path: Path, records: int) -> int:
+    def _could_have(self, path: KeyPath, records: int) -> int:
         """Return the number of records that could have a key; below lists, of elements."""
         if None not in path:
             return records
         last = len(path) - path[::-1].index(None)
         return self._tallies[path].count if last == len(path) else self._parents[path[:last]]
 
-    def _descend(self, path: Path, values: Sequence[Any]) -> None:
+    def _descend(self, path: KeyPath, values: Sequence[Any]) -> None:
         if not values or not self._counts(path):
             return
         self._tallies[path].add(values)
@@ -184,7 +473,7 @@ class _Survey:
         lists = [value[:_ELEMENTS] for value in values if type(value) is list or type(value) is tuple]
         self._descend((*path, None), [element for some in lists for element in some])
 
-    def _counts(self, path: Path) -> bool:
+    def _counts(self, path: KeyPath) -> bool:
         """Return True if the values of a path are counted."""
         if path in self._tallies:
             return True

@@ -1,30 +1,36 @@
-"""The lengths of documents of tokens, and what packing makes of them."""
+"""What data of tokens holds: lengths of documents, what packing makes of them, the tokenizer, texts."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.errors import InvalidArgument, StateMismatch
+from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.formats.tokens.tokenizing.store_document import HIDDEN_DOCUMENT, document_of, read_document
 from seekable.packing.order.length_order import length_classes, merged
 from seekable.packing.order.patterns import best_fit_patterns
 from seekable.packing.order.piece_table import piece_table
 from seekable.viewer.facts.documents import in_words, json_safe
-from seekable.viewer.facts.record_lengths import PERCENTILES
+from seekable.viewer.facts.histogram import counted_percentiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.source.token_source import TokenSource
-    from seekable.formats.tokens.tokenizing.store_document import StoreDocument
+    from seekable.formats.tokens.tokenizing.engine import Engine
+    from seekable.formats.tokens.tokenizing.store_document import StoreDocument, TokenizerFacts
     from seekable.packing.order.length_order import LengthClasses
 
-__all__ = ["histogram_rows", "percent", "store_document_of", "token_contents", "token_contents_in_words"]
-
 _DOCUMENTS_AT_ONCE = 1 << 20
+_WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --tokenizer"
+
+_MOST_OF_CHARACTER = 4
+"""A character of UTF-8 has at most four bytes, and so at most four tokens."""
 
 
 def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
@@ -34,7 +40,7 @@ def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
 
     Args:
         source: the documents.
-        length: the number of tokens of a sample of which the waste is computed.
+        length: the tokens in a packed sample, whose waste is computed.
     """
     classes = merged(length_classes(chunk) for chunk in _chunks(source))
     types = {name: dtype.name for name, dtype in source.dtypes.items()}
@@ -63,7 +69,7 @@ def _chunks(source: TokenSource) -> Iterator[Int64s]:
 
 
 def _store(source: TokenSource) -> dict[str, Any] | None:
-    """Return what a token store says of itself; None of other files, and of several stores."""
+    """Return what the document of a token store says; None for other files and for several stores."""
     folders = {os.path.dirname(source.files.path(file)) for file in range(len(source.files))}
     document = store_document_of(folders.pop()) if len(folders) == 1 else None
     if document is None:
@@ -88,10 +94,10 @@ def _store(source: TokenSource) -> dict[str, Any] | None:
 
 
 def store_document_of(folder: str) -> StoreDocument | None:
-    """Return the document of the token store, or of the samples of Forager, that files of tokens are of.
+    """Return the document of a token store, or of Forager's samples; None for other folders.
 
     Args:
-        folder: the folder of the files; the document of samples of Forager lies above it.
+        folder: the folder of the token files; the document of Forager's samples lies above it.
 
     Raises:
         CorruptState: the document is damaged.
@@ -104,18 +110,17 @@ def _lengths(classes: LengthClasses) -> dict[str, Any] | None:
     documents, lengths = classes.documents, classes.lengths
     if not documents:
         return None
-    below = np.cumsum(classes.counts)
-    at = {f"p{each}": int(np.searchsorted(below, -(-documents * each // 100))) for each in PERCENTILES}
+    percentiles = counted_percentiles(lengths, classes.counts)
     return {
         "mean": classes.tokens / documents,
         "min": int(lengths[0]),
         "max": int(lengths[-1]),
-        **{name: int(lengths[number]) for name, number in at.items()},
+        **{f"p{percent}": length for percent, length in percentiles.items()},
     }
 
 
 def _histogram(classes: LengthClasses) -> list[dict[str, int | float]]:
-    """Return the documents and tokens of each power of two of lengths, from the shortest to the longest."""
+    """Return the documents and tokens for each power of two that lengths reach, the shortest first."""
     _, bits = np.frexp(classes.lengths.astype(np.float64))
     found = []
     for bit in range(int(bits.min()), int(bits.max()) + 1) if bits.size else ():
@@ -226,3 +231,82 @@ def percent(part: int, whole: int) -> str:
         ('12.5', '0.0')
     """
     return f"{100 * part / max(whole, 1):.1f}"
+
+
+@cache
+def engine_of_store(folder: str) -> Engine:
+    """Return the tokenizer of a token store.
+
+    Raises:
+        InvalidArgument: the folder is not a token store, or has no tokenizer that makes texts.
+        StateMismatch: the tokenizer that is there is not the one that made the ids.
+    """
+    store = store_document_of(folder)
+    if store is None:
+        message = (
+            f"{folder!r} is no token store, so it does not say which tokenizer its ids are of: {_WAY_OUT}"
+        )
+        raise InvalidArgument(message)
+    tokenizer = store.tokenizer
+    if tokenizer is not None and tokenizer.file is not None:
+        path = os.path.join(folder, tokenizer.file)
+        return _checked(engine_of(path), tokenizer, repr(path), folder)
+    if tokenizer is not None and tokenizer.engine == "tiktoken" and tokenizer.name:
+        name = f"tiktoken:{tokenizer.name}"
+        try:
+            engine = engine_of(name)
+        except InvalidArgument as error:
+            message = f"the tokenizer of the store {folder!r} is not at hand: {error}; {_WAY_OUT}"
+            raise InvalidArgument(message) from error
+        return _checked(engine, tokenizer, name, folder)
+    message = f"the token store {folder!r} has no copy of its tokenizer: {_WAY_OUT}"
+    raise InvalidArgument(message)
+
+
+def _checked(engine: Engine, tokenizer: TokenizerFacts, name: str, folder: str) -> Engine:
+    """Return an engine after comparing its digest with that in a store's document.
+
+    Raises:
+        StateMismatch: the digests differ.
+    """
+    if engine.digest != tokenizer.digest:
+        message = (
+            f"{name} is not the tokenizer that made the ids of the token store {folder!r}: expected the "
+            f"digest {tokenizer.digest}, found {engine.digest}; copy the store again, or {_WAY_OUT}"
+        )
+        raise StateMismatch(message)
+    return engine
+
+
+def token_texts(engine: Engine, ids: Sequence[int]) -> list[str]:
+    """Return the text that each token adds to those before it.
+
+    A character of several tokens is the text of its last one, and the others have an empty text. So has an id
+    for which the tokenizer has no token. Tokens are decoded together with those just before them, because
+    tokenizers may drop the space at the start of a text.
+
+    Args:
+        engine: the tokenizer.
+        ids: tokens of one document that follow each other.
+
+    Raises:
+        InvalidArgument: the engine cannot make texts of ids.
+    """
+    texts: list[str] = []
+    # The tokens from ``begun`` on have no text yet; those from ``before`` on are decoded with them.
+    before, begun = 0, 0
+    for stop in range(1, len(ids) + 1):
+        known, text = _text(engine, ids[before:begun]), _text(engine, ids[before:stop])
+        may_grow = stop < len(ids) and stop - begun < _MOST_OF_CHARACTER
+        if text.endswith("\ufffd") and may_grow:
+            texts.append("")
+            continue
+        texts.append(text[len(known) :] if text.startswith(known) else _text(engine, ids[begun:stop]))
+        before, begun = begun, stop
+    return texts
+
+
+def _text(engine: Engine, ids: Sequence[int]) -> str:
+    """Return the text of the ids that can be tokens."""
+    most = engine.vocabulary
+    return engine.decode([number for number in ids if number >= 0 and (most is None or number < most)])

@@ -1,4 +1,4 @@
-"""The outline of a piece of audio: its lowest and highest samples in equal parts of its length."""
+"""The outline of audio: its lowest and highest samples in equal parts of its length."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.audio.payload import Payload
-
-__all__ = ["Waveform", "waveform"]
 
 _SECONDS_AT_ONCE = 30.0
 """Decoded together: 12 MB of two channels at 48 kHz."""
@@ -94,7 +92,7 @@ def waveform(data: Any, *, places: int = 400) -> Waveform:
 
     Raises:
         MissingDependency: soundfile is needed, and is not installed.
-        BadValue: it is no audio, or is cut off.
+        BadValue: the bytes are not audio, or are cut off.
 
     Example:
         >>> import numpy as np
@@ -105,14 +103,14 @@ def waveform(data: Any, *, places: int = 400) -> Waveform:
     """
     checked_count("places", places, least=1)
     try:
-        return _Audio(payload_of(data)).outline(places)
+        return _AudioPieces(payload_of(data)).outline(places)
     except ValueError as error:
         message = f"these bytes cannot be decoded as audio: {error}"
         raise BadValue(message) from error
 
 
-class _Audio:
-    """Audio that is read in pieces, each of which is forgotten before the next one."""
+class _AudioPieces:
+    """Audio that is read piece by piece; one piece is in memory at a time."""
 
     def __init__(self, payload: Payload) -> None:
         self._payload = payload

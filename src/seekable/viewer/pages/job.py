@@ -1,26 +1,28 @@
-"""A job: how far it is, what it found so far, and the end of it."""
+"""Jobs on pages: how far each is, what it found, data that is being opened, and opening again."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from seekable.errors import KeyNotFound
 from seekable.storage.memory import bytes_in_words
+from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.opened import heads_of, open_soon
 from seekable.viewer.page import Page, Redirect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seekable.viewer.jobs import Job
+    from seekable.viewer.jobs import ViewerJob
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
-
-__all__ = ["job", "progress_in_words", "shown_of", "stop"]
 
 _MINUTE, _HOUR = 60, 3600
 
 
 def job(opened: Opened, asked: Asked) -> Page:
-    """Return a job.
+    """Return how far a job is, and what it found.
 
     Raises:
         KeyNotFound: there is none of the name.
@@ -37,21 +39,53 @@ def stop(opened: Opened, asked: Asked) -> Redirect:
     return Redirect(asked.text("to") or f"job/{found.name}")
 
 
-def shown_of(found: Job) -> dict[str, Any]:
+def shown_of(found: ViewerJob) -> dict[str, Any]:
     """Return what the box of a job needs besides its document."""
     document = found.document()
-    return {"job_words": progress_in_words(document), "job_live": found.is_live}
+    return {"job_words": _progress_in_words(document), "job_live": found.is_live}
 
 
-def progress_in_words(document: Mapping[str, Any]) -> str:
+@dataclass(frozen=True, slots=True)
+class AskedJob:
+    """The job that the address of a page names, if it names one."""
+
+    partial: Any = None
+    """Its latest partial result."""
+
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """What the page's document has of it."""
+
+    shown: Mapping[str, Any] = field(default_factory=lambda: {"job": None})
+    """What the page's template needs for its box."""
+
+
+def asked_job(opened: Opened, asked: Asked, *, has_result: bool = False) -> AskedJob:
+    """Return the job that an address names by ``job=``.
+
+    Args:
+        opened: what is open.
+        asked: the address.
+        has_result: True for a document with the partial result in it.
+
+    Raises:
+        KeyNotFound: there is no such job.
+    """
+    if not asked.query.get("job"):
+        return AskedJob()
+    found = opened.jobs[asked.text("job")]
+    document = found.document() if has_result else {**found.document(), "result": None}
+    return AskedJob(found.partial, {"job": document}, {"job": document, **shown_of(found)})
+
+
+def _progress_in_words(document: Mapping[str, Any]) -> str:
     """Return how far a job is, with its rate and the time that is left.
 
     Example:
         >>> progress = {"done": 2_000_000, "of": 8_000_000, "rate": 50_000.0, "seconds_left": 120.0}
         >>> progress |= {"seconds": 40.0}
-        >>> progress_in_words({"state": "running", **progress, "result": {"unit": "bytes"}})
+        >>> _progress_in_words({"state": "running", **progress, "result": {"unit": "bytes"}})
         '2.0 MB of 8.0 MB, 50.0 kB a second, 2 min left'
-        >>> progress_in_words({"state": "done", **progress, "result": {"unit": "rows"}})
+        >>> _progress_in_words({"state": "done", **progress, "result": {"unit": "rows"}})
         '8,000,000 rows in 40 s'
     """
     unit = (document["result"] or {}).get("unit", "")
@@ -75,3 +109,43 @@ def _time(seconds: float) -> str:
     if seconds < _MINUTE:
         return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
     return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+def opening(opened: Opened, asked: Asked) -> Page | Redirect:
+    """Return how far the index of data is; once it is complete, the address of the data.
+
+    Raises:
+        KeyNotFound: no such data was opened in the background.
+    """
+    job, name = opened.opening.get(asked.name), asked.name
+    if job is None and name in opened.datasets:
+        return Redirect(f"d/{name}/")
+    if job is None:
+        message = f"no data {name!r} is being opened"
+        raise KeyNotFound(message)
+    if name in opened.datasets and job.state == "done" and asked.query.get("as") != "json":
+        return Redirect(f"d/{name}/")
+    path = opened.paths.get(name, name)
+    document = {
+        "name": name,
+        "path": json_safe(path),
+        "open": name in opened.datasets,
+        "job": job.document(),
+        "heads": opened.kept.get(("heads", name), lambda: heads_of(path)),
+    }
+    return Page("opening", f"{name} is being indexed", document, {"job": document["job"], **shown_of(job)})
+
+
+def reopen(opened: Opened, asked: Asked) -> Redirect:
+    """Open data again, and return its address, or where the progress of its index is shown.
+
+    Raises:
+        KeyNotFound: there is no such data, or it came as an object, which only its program can make.
+    """
+    name = asked.name
+    if name not in opened.openers:
+        opened.dataset(name)
+        message = f"{name} was given to the viewer as an object: open the data again, and view that"
+        raise KeyNotFound(message)
+    open_soon(opened, name)
+    return Redirect(f"d/{name}/")

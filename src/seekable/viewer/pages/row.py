@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
-from seekable.viewer.facts.documents import json_safe, place_as_json
-from seekable.viewer.facts.json_values import json_value
-from seekable.viewer.facts.named_files import has_row
-from seekable.viewer.facts.raw_records import raw_record
+from seekable.storage.compression import compression_of
+from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
+from seekable.viewer.facts.key_paths import value_at
+from seekable.viewer.facts.reading import raw_record
+from seekable.viewer.facts.sources import has_row
+from seekable.viewer.opened import coming_document
 from seekable.viewer.page import Page
-from seekable.viewer.places import value_at
 from seekable.viewer.render import Limits, Links, text_html
-from seekable.viewer.run_end import after_end
-from seekable.viewer.surroundings import hex_lines, surroundings
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
     from seekable.loader.when import Coming
+    from seekable.nodes.contract import Node
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
-__all__ = ["check_row", "row", "value"]
+_BEFORE = 64
+_AFTER = 160
+_IN_A_LINE = 16
+_PRINTED = range(32, 127)
+
 
 _MOST_COMINGS = 5
 _RAW_BYTES = 200_000
@@ -43,7 +49,7 @@ def row(opened: Opened, asked: Asked) -> Page:
     view = asked.choice("view", _VIEWS)
     place = dataset.locate([number])[0]
     record, error = _read(dataset, number)
-    around = None if error is None else surroundings(dataset.node, number, error)
+    around = None if error is None else _surroundings(dataset.node, number, error)
     neighbours = [] if error is None else _neighbours(dataset, number)
     document = {
         "name": asked.name,
@@ -113,23 +119,14 @@ def comings(opened: Opened, place: Any) -> list[dict[str, Any]]:
             {
                 "pipeline": name,
                 "epochs": [epoch, epoch + _MOST_COMINGS],
-                "comes": [
-                    {
-                        "step": at.step,
-                        "position": at.position,
-                        "epoch": at.epoch,
-                        "rank": at.rank,
-                        "after_end": after_end(each, at.step),
-                    }
-                    for at in found[:_MOST_COMINGS]
-                ],
+                "comes": [coming_document(each, at) for at in found[:_MOST_COMINGS]],
             }
         )
     return out
 
 
 def _next_comings(pipeline: OpenPipeline, place: Any) -> list[Coming] | None:
-    """Return when a row comes in the next epochs; None where the pipeline lacks it, or has no order."""
+    """Return when a row comes in the next epochs; None where the pipeline lacks it or is a stream."""
     try:
         loader = pipeline.loader
         if not has_row(loader.dataset.node, place.path, place.row):
@@ -182,14 +179,14 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[st
         if raw is not None:
             shown |= {"raw_text": text_html(raw[:_RAW_BYTES].decode("utf-8", "backslashreplace"))}
             offset = getattr(dataset.locate([number])[0], "offset", None)
-            shown |= {"dump": hex_lines(raw[:_HEX_BYTES], offset or 0)}
+            shown |= {"dump": _hex_lines(raw[:_HEX_BYTES], offset or 0)}
     if view in ("delivered", "difference"):
         shown |= _delivered(opened, dataset, asked, number)
     return shown
 
 
 def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> dict[str, Any]:
-    """Return the record as the first pipeline, or the one that is named, delivers it; its functions run."""
+    """Return the record as the first pipeline, or the named one, delivers it; its functions run."""
     place = dataset.locate([number])[0]
     for name, each in opened.pipelines.items():
         if asked.query.get("by", name) != name or isinstance(place, list | tuple):
@@ -227,3 +224,120 @@ def _text_at(record: Any, at: str) -> str:
         message = f"the value at {json_safe(at)!r} is no text (got {type(found).__name__})"
         raise KeyNotFound(message)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class HexLine:
+    """Some bytes of a file, in a line."""
+
+    offset: int
+    codes: str
+    characters: str
+    notes: tuple[str, ...] = ()
+    """What begins or lies in the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The bytes around the place of an error."""
+
+    offset: int
+    """The place of the first byte in the file, or in the content of a compressed one."""
+
+    data: bytes
+    record: range
+    """The bytes of the record, by their places in the file."""
+
+    failing: int | None
+    """The place of the byte at which decoding failed, if the decoder says that."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the places and the bytes, JSON-safe."""
+        return {
+            "offset": self.offset,
+            "hex": self.data.hex(),
+            "record": [self.record.start, self.record.stop],
+            "failing": self.failing,
+        }
+
+    def lines(self) -> list[HexLine]:
+        """Return the bytes in lines, with notes where the record begins, ends, and cannot be decoded."""
+        notes = {
+            self.record.start: "the record begins at byte {:,}",
+            self.record.stop: "it ends before byte {:,}",
+        }
+        places = [(at, words.format(at)) for at, words in notes.items()]
+        if self.failing is not None:
+            places.append((self.failing, f"it cannot be decoded at byte {self.failing:,}"))
+        return [
+            HexLine(
+                line.offset,
+                line.codes,
+                line.characters,
+                tuple(words for at, words in sorted(places) if 0 <= at - line.offset < _IN_A_LINE),
+            )
+            for line in _hex_lines(self.data, self.offset)
+        ]
+
+
+def _hex_lines(data: bytes, offset: int) -> list[HexLine]:
+    r"""Return bytes as lines of 16: offset, codes and characters.
+
+    Args:
+        data: the bytes.
+        offset: the place of the first of them.
+
+    Example:
+        >>> _hex_lines(b"a\n", 100)
+        [HexLine(offset=100, codes='61 0a', characters='a.', notes=())]
+    """
+    lines = []
+    for at in range(0, len(data), _IN_A_LINE):
+        part = data[at : at + _IN_A_LINE]
+        characters = "".join(chr(byte) if byte in _PRINTED else "." for byte in part)
+        lines.append(HexLine(offset + at, part.hex(" "), characters))
+    return lines
+
+
+def _failing_byte(error: CorruptRecord) -> int | None:
+    r"""Return the place in the file at which the decoder of a record failed; None if it does not say.
+
+    Example:
+        >>> from seekable.errors import CorruptRecord
+        >>> cause = UnicodeDecodeError("utf-8", b"ab\\xff", 2, 3, "invalid start byte")
+        >>> _failing_byte(CorruptRecord("a.txt", 7, offset=100, length=3, preview=b"ab", cause=cause))
+        102
+    """
+    cause: BaseException | None = error.cause
+    while cause is not None:
+        if isinstance(cause, json.JSONDecodeError):
+            return error.offset + len(cause.doc[: cause.pos].encode("utf-8", "surrogatepass"))
+        if isinstance(cause, UnicodeDecodeError):
+            return error.offset + cause.start
+        cause = cause.__cause__
+    return None
+
+
+def _surroundings(node: Node, row: int, error: CorruptRecord) -> Surroundings | None:
+    """Return the bytes around the place of the error; None where they cannot be read.
+
+    In compressed files and objects of stores they are those of the record alone.
+
+    Args:
+        node: the source of the record.
+        row: the index of the record in it.
+        error: what reading it raised.
+    """
+    failing = _failing_byte(error)
+    at = error.offset if failing is None else failing
+    first = max(0, at - _BEFORE)
+    if os.path.isfile(error.path) and compression_of(error.path) is None:
+        with open(error.path, "rb") as file:
+            file.seek(first)
+            data = file.read(_BEFORE + _AFTER)
+    else:
+        first = max(first, error.offset)
+        data = (raw_record(node, row) or b"")[first - error.offset :][: _BEFORE + _AFTER]
+    if not data:
+        return None
+    return Surroundings(first, data, range(error.offset, error.offset + error.length), failing)

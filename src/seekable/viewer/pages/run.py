@@ -1,0 +1,185 @@
+"""Figures of a run over its steps: the mixture of sources, the padding of batches, the losses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import InvalidArgument, KeyNotFound
+from seekable.viewer.facts.lengths import index_unit
+from seekable.viewer.facts.loss_log import spikes
+from seekable.viewer.facts.mixture import UNITS, mixture, usual_stop
+from seekable.viewer.facts.padding import Padding, padding
+from seekable.viewer.facts.sources import source_counts, source_names, source_nodes, sources_in_files
+from seekable.viewer.facts.token_counts import record_measure, token_rates
+from seekable.viewer.figures import loss_figure, mixture_figure, padding_figure
+from seekable.viewer.opened import after_end
+from seekable.viewer.page import Page, PageRows, Redirect, Svg
+from seekable.viewer.pages.job import asked_job
+from seekable.viewer.pages.step import records_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
+    from seekable.viewer.facts.mixture import RunMixture
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+
+
+_WORST = 10
+
+
+def mixture_page(opened: Opened, asked: Asked) -> Page:
+    """Return what each source gives from one step to another."""
+    found, loader = _mixture_found(opened, asked), opened.pipeline(asked.name).loader
+    node = loader.dataset.node
+    before = source_counts(node, np.array([loader.position_of(int(found.steps[-1]))]))[0].tolist()
+    sizes = [source.size for source in source_nodes(node)]
+    document = {"name": asked.name, **found.document()}
+    planned, delivered = found.planned.sum(axis=0), found.delivered.sum(axis=0)
+    rows: list[list[Any]] = []
+    for at, name in enumerate(found.names):
+        epochs = before[at] / sizes[at] if sizes[at] else None
+        share = [100 * float(each[at]) / (float(each.sum()) or 1.0) for each in (planned, delivered)]
+        rows.append([name, *share, float(delivered[at]), float(delivered[at] - planned[at]), epochs])
+    header = ["source", "planned %", "delivered %", "delivered", "difference", "epochs by the end"]
+    stop = int(found.steps[-1])
+    more = {"start": int(found.steps[0]), "stop": stop, "rows": rows}
+    more["after_end"] = after_end(opened.pipeline(asked.name), stop - 1)
+    return Page("mixture", f"{asked.name}, mixture", document, more, table=PageRows(header, rows))
+
+
+def mixture_chart(opened: Opened, asked: Asked) -> Svg:
+    """Return the delivered mixture as areas, with the plan as lines."""
+    figure = mixture_figure(asked.name, _mixture_found(opened, asked))
+    return Svg(figure.draw(asked.theme))
+
+
+def _mixture_found(opened: Opened, asked: Asked) -> RunMixture:
+    loader = opened.pipeline(asked.name).loader
+    node = loader.dataset.node
+    start = asked.count("from", default=loader.first_step)
+    stop = asked.count("to", default=usual_stop(loader, start=start), least=start)
+    unit = asked.choice("in", UNITS)
+    if stop == start:
+        message = f"to= must be above from= (got {start:,} for both)"
+        raise InvalidArgument(message)
+
+    def make() -> RunMixture:
+        rates = None
+        if unit == "tokens":
+            rates = token_rates(
+                zip(source_names(node), sources_in_files(node), strict=True),
+                opened.tokenizer,
+                text_key=opened.text_key,
+            )
+        return mixture(loader, start=start, stop=stop, unit=unit, tokens_per_byte=rates)  # type: ignore[arg-type]  # one of UNITS
+
+    return opened.kept.get(("mixture", asked.name, start, stop, unit), make)
+
+
+def padding_page(opened: Opened, asked: Asked) -> Page:
+    """Return the padding from one step to another, the steps with most of it, and how far its job is."""
+    start, stop = _window(opened, asked)
+    loader = opened.pipeline(asked.name).loader
+    found = _padding_found(opened, asked)
+    job = asked_job(opened, asked)
+    document: dict[str, Any] = {"name": asked.name, "from": start, "to": stop, **job.document}
+    shown: dict[str, Any] = {"found": found, "worst": [], "start": start, "stop": stop, **job.shown}
+    shown["by_index"] = index_unit(loader.dataset.node)
+    shown["after_end"] = after_end(opened.pipeline(asked.name), stop - 1)
+    table = None
+    if found is not None:
+        figure = padding_figure(asked.name, found)
+        document |= figure.document
+        table = figure.table
+        order = np.argsort(-found.shares, kind="stable")[:_WORST].tolist()
+        rows = list(figure.table.rows)
+        shown["worst"] = [rows[at] for at in order]
+    return Page("padding", f"{asked.name}, padding", document, shown, table=table)
+
+
+def padding_chart(opened: Opened, asked: Asked) -> Svg:
+    """Return the padding of each step that was looked at as a line.
+
+    Raises:
+        KeyNotFound: the records were not read yet, and the index has no lengths.
+    """
+    found = _padding_found(opened, asked)
+    if found is None:
+        message = f"the index of {asked.name} has no lengths: its page of padding reads the records"
+        raise KeyNotFound(message)
+    return Svg(padding_figure(asked.name, found).draw(asked.theme))
+
+
+def read_padding(opened: Opened, asked: Asked) -> Redirect:
+    """Start to read the records of some steps, and return where their padding is shown."""
+    start, stop = _window(opened, asked)
+    job = opened.jobs.start("padding", (asked.name, start, stop), _read(opened, asked.name, start, stop))
+    return Redirect(f"p/{asked.name}/padding?from={start}&to={stop}&job={job.name}")
+
+
+def _window(opened: Opened, asked: Asked) -> tuple[int, int]:
+    loader = opened.pipeline(asked.name).loader
+    start = asked.count("from", default=loader.first_step)
+    stop = asked.count("to", default=usual_stop(loader, start=start))
+    if stop <= start:
+        message = f"to= must be above from= (got {stop:,} and {start:,})"
+        raise InvalidArgument(message)
+    return start, stop
+
+
+def _padding_found(opened: Opened, asked: Asked) -> Padding | None:
+    """Return the padding that the address's job found, or that of the index; None without lengths."""
+    if asked.query.get("job"):
+        partial = opened.jobs[asked.text("job")].partial
+        return partial if isinstance(partial, Padding) else None
+    start, stop = _window(opened, asked)
+    loader = opened.pipeline(asked.name).loader
+    if index_unit(loader.dataset.node) is None:
+        return None
+    return opened.kept.last(("padding", asked.name, start, stop), padding(loader, start=start, stop=stop))
+
+
+def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding]:
+    """Yield the padding by the records as they are in the files; no function of the pipeline runs."""
+    loader, node = opened.pipeline(name).loader, records_of(opened, name)
+    first = node.record(loader.position_of(start))
+    measure = record_measure(first, text_key=opened.text_key, tokenizer=opened.tokenizer)
+    yield from padding(loader, start=start, stop=stop, measure=measure, source=node)
+
+
+def loss_page(opened: Opened, asked: Asked) -> Page:
+    """Return the losses from one step to another, and their spikes."""
+    log, found = _losses(opened, asked)
+    document = {"name": asked.name, **loss_figure(log, found).document}
+    header = ["step", "loss", "median", "mad", "times"]
+    table = PageRows(header, [[each[key] for key in header] for each in document["spikes"]])
+    ends = (
+        {"start": int(log.steps[0]), "stop": int(log.steps[-1])}
+        if log.steps.size
+        else {"start": 0, "stop": 0}
+    )
+    return Page("loss", f"{asked.name}, loss", document, ends, table=table)
+
+
+def loss_chart(opened: Opened, asked: Asked) -> Svg:
+    """Return the losses as a line, with a mark at each spike."""
+    figure = loss_figure(*_losses(opened, asked))
+    return Svg(figure.draw(asked.theme))
+
+
+def _losses(opened: Opened, asked: Asked) -> tuple[LossLog, list[ComparedLoss]]:
+    opened.pipeline(asked.name)
+    log = opened.logs.get(asked.name)
+    if log is None:
+        message = (
+            f"no log of the losses of {asked.name} is open: seekable view ... --log {asked.name}=train.jsonl"
+        )
+        raise KeyNotFound(message)
+    low = asked.count("from", default=0)
+    high = asked.count("to", default=int(log.steps[-1]))
+    # Spikes are found among all losses, because each is compared with those before it.
+    return log.between(low, high), [spike for spike in spikes(log) if low <= spike.step <= high]

@@ -1,0 +1,173 @@
+"""Pages of a dataset: statistics of samples, values of one key, duplicates, lengths."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.cli.command import documents, output
+from tests.viewer.viewed import record
+
+import seekable as sk
+from seekable.viewer.app import make_app
+from seekable.viewer.facts.field import field
+from seekable.viewer.opened import opened_of
+from seekable.viewer.pages import dataset as room
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seekable.viewer.opened import Opened
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Opened:
+    """Records of which every third has no text, and some are equal."""
+    lines = [json.dumps({"id": row % 900} | ({"text": "a cat"} if row % 3 else {})) for row in range(1200)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "none.jsonl").write_text("")
+    return opened_of(
+        {"many": sk.open(tmp_path / "a.jsonl"), "none": sk.open(tmp_path / "none.jsonl")}, sample=50
+    )
+
+
+@pytest.fixture
+def of_many(many: Opened) -> TestClient:
+    return TestClient(make_app(many), base_url="http://127.0.0.1")
+
+
+def test_a_larger_sample_is_read_by_a_job(many: Opened, of_many: TestClient) -> None:
+    page = of_many.get("/d/many/stats").text
+    assert 'action="read-stats?n=10000&amp;seed=0"' in page.replace("&seed", "&amp;seed")
+    answer = of_many.post("/d/many/read-stats?n=10000")
+    assert many.jobs.all()[0].wait(60)
+    found = of_many.get(f"{answer.url}&as=json").json()
+    assert (found["job"]["state"], found["made_of"]) == ("done", "exact, from all 1,200 rows")
+    assert {key["key"]: key["present"]["count"] for key in found["keys"]}["text"] == 800
+    assert "From 10,000 rows" not in of_many.get(str(answer.url)).text
+
+
+def test_the_values_of_a_key(pages: TestClient, shown: Opened, of_many: TestClient) -> None:
+    found = pages.get("/d/corpus/field?key=meta.lang&as=json").json()
+    *_, expected = field(shown.dataset("corpus").node, ("meta", "lang"), n=1000)
+    assert {key: found[key] for key in expected.document()} == expected.document()
+    langs = [record(number)["meta"]["lang"] for number in range(300)]
+    assert {each["value"]: each["count"] for each in found["top"]} == {
+        each: langs.count(each) for each in set(langs)
+    }
+    page = of_many.get("/d/many/field?key=text").text
+    assert "without the key" in page
+    rows = of_many.get("/d/many/field?key=text&as=json").json()["examples"]["missing"]
+    assert rows
+    assert all(row % 3 == 0 for row in rows)
+    assert f'<a href="row/{rows[0]}">' in page
+    assert "constant" in page
+    assert 'href="field?key=meta.lang"' in pages.get("/d/corpus/stats").text
+
+
+def test_charts_of_a_key(pages: TestClient) -> None:
+    assert "300 values" in pages.get("/d/corpus/field.svg?key=text").text
+    assert "300 values" in pages.get("/d/corpus/field.svg?key=meta.score&of=numbers").text
+    assert pages.get("/d/corpus/field.svg?key=meta.lang&of=numbers").status_code == 404
+    assert "&amp;of=values" in pages.get("/d/corpus/field?key=meta.lang").text
+    bars = pages.get("/d/corpus/field.svg?key=meta.lang&of=values").text
+    assert bars.count('class="bar"') == len(pages.get("/d/corpus/field?key=meta.lang&as=json").json()["top"])
+    assert pages.get("/d/corpus/field.svg?key=id&of=values").status_code == 404
+
+
+def test_keys_that_are_not_there(pages: TestClient, of_many: TestClient) -> None:
+    assert "No record of the sample has this key" in pages.get("/d/corpus/field?key=absent").text
+    assert "none has no records" in of_many.get("/d/none/field?key=id").text
+    assert pages.get("/d/corpus/field?key=a[").status_code == 400
+
+
+def test_duplicates_of_records_and_of_a_key(many: Opened, of_many: TestClient) -> None:
+    assert "Find duplicates" in of_many.get("/d/many/duplicates").text
+    answer = of_many.post("/d/many/find-duplicates")
+    assert many.jobs.all()[0].wait(60)
+    found = of_many.get(f"{answer.url}&as=json").json()
+    assert (found["job"]["state"], found["duplicates"]["count"]) == ("done", 300)
+    assert found["groups"][0]["rows"] == [0, 900]
+    page = of_many.get(str(answer.url)).text
+    assert '<a href="row/0">0</a> <a href="row/900">900</a>' in page
+    answer = of_many.post("/d/many/find-duplicates?key=text")
+    assert many.jobs.all()[0].wait(60)
+    found = of_many.get(f"{answer.url}&as=json").json()
+    assert (found["duplicates"]["count"], found["left_out"], found["key"]) == (799, 400, "text")
+    assert of_many.get(f"{answer.url}&as=csv").text.splitlines()[1] == "0,800,1"
+    assert "none has no records" in of_many.get("/d/none/duplicates").text
+    assert of_many.post("/d/many/find-duplicates?key=a[").status_code == 400
+
+
+def test_no_duplicates(pages: TestClient, shown: Opened) -> None:
+    answer = pages.post("/d/corpus/find-duplicates?key=id")
+    assert shown.jobs.all()[0].wait(60)
+    assert "No two rows are equal" in pages.get(f"/{answer.headers['location'].removeprefix('../../')}").text
+
+
+def test_statistics_say_how_many_tokens_there_are(data: Path) -> None:
+    def found(tokenizer: str | None) -> tuple[dict[str, Any], str]:
+        shown = opened_of({name: sk.open(data / name) for name in ("code", "tokens")}, tokenizer=tokenizer)
+        pages = TestClient(make_app(shown), base_url="http://127.0.0.1")
+        texts = [pages.get(f"/d/{name}/stats").text for name in ("code", "tokens")]
+        both = [pages.get(f"/d/{name}/stats?as=json").json()["tokens"] for name in ("code", "tokens")]
+        return dict(zip(("code", "tokens"), both, strict=True)), texts[0]
+
+    words = sum(len(record["text"].split()) for record in sk.open(data / "code"))
+    estimates, page = found(str(data / "tokenizer.json"))
+    assert estimates["code"] == {
+        "count": words,
+        "low": words,
+        "high": words,
+        "made_of": "exact, from all 200 rows",
+    }
+    assert f"{words:,} tokens in all, " in page
+    stored = int(sk.open(data / "tokens").lengths.sum())
+    assert (estimates["tokens"]["count"], estimates["tokens"]["made_of"]) == (stored, "exact, from the index")
+    estimates, page = found(None)
+    assert (estimates["code"], "--tokenizer" in page) == (None, True)
+    estimates, page = found(str(data / "none.json"))
+    assert estimates["code"]["count"] is None
+    assert "The tokens cannot be counted: " in page
+
+
+def test_the_chart_its_numbers_and_the_document_are_those_of_the_command(
+    pages: TestClient, data: Path
+) -> None:
+    assert pages.get("/d/corpus/lengths.svg").text == output("plot", "lengths", "corpus", cwd=data).decode()
+    numbers = pages.get("/d/corpus/lengths?as=csv").text
+    assert numbers == output("plot", "lengths", "corpus", "--csv", cwd=data).decode()
+    (fact,) = documents("plot", "lengths", "corpus", cwd=data)
+    found = pages.get("/d/corpus/lengths?as=json").json()
+    assert {**fact, "name": "corpus"} == found
+    assert pages.get("/d/corpus/?as=json").json()["lengths"] == {
+        key: fact[key] for key in fact if key != "schema"
+    }
+    assert pages.get("/d/corpus/files.svg").text == output("plot", "files", "corpus", cwd=data).decode()
+
+
+def test_tables_have_no_lengths(pages: TestClient) -> None:
+    answer = pages.get("/d/sounds/lengths?as=json")
+    assert (answer.status_code, "has no lengths" in answer.json()["error"]) == (404, True)
+    assert "lengths" not in pages.get("/d/sounds/?as=json").json()
+
+
+def test_many_lengths_are_counted_by_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_COUNTED_AT_ONCE", 9)
+    (tmp_path / "a.txt").write_text("line\n" * 10)
+    (tmp_path / "none.txt").write_text("")
+    opened = opened_of({"lines": sk.open(tmp_path / "a.txt"), "none": sk.open(tmp_path / "none.txt")})
+    pages = TestClient(make_app(opened), base_url="http://127.0.0.1")
+    assert "take some seconds" in pages.get("/d/lines/").text
+    assert pages.get("/d/lines/lengths.svg").status_code == 404
+    assert "Count</button>" in pages.get("/d/lines/lengths").text
+    answer = pages.post("/d/lines/count-lengths")
+    assert opened.jobs.all()[0].wait(60)
+    found: Any = pages.get(str(answer.url) + "&as=json").json()
+    assert (found["job"]["state"], found["job"]["result"]["histogram"]["counts"]) == ("done", [10])
+    assert found["mean"] == 5
+    assert "10 values" in pages.get("/d/lines/lengths.svg").text
+    assert "has no records" in pages.get("/d/none/").text
+    assert "has no records" in pages.get("/d/none/lengths").text
