@@ -203,10 +203,14 @@ def _with_keys(node: Any, key: KeyOf, indexing: Indexing) -> Any:
 
     Raises:
         BadKey: a record has no key.
+        InvalidArgument: the records are documents of tokens.
 
     Warns:
         DuplicateKeys: some records have the same key.
     """
+    if "keys" not in node.__dataclass_fields__:
+        message = f"key= is for records with keys, and documents of tokens have numbers alone (got {key!r})"
+        raise InvalidArgument(message)
     keys = _found_keys(node.files, key, indexing.index_dir)
     if keys is None:
         using = map_ranges.execution_options(indexing.jobs, indexing.executor, at_once=False)

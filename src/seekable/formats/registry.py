@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
 from seekable.formats.finding import find_files
 from seekable.formats.source_options import SourceOptions
 from seekable.storage.asked import PLAIN
@@ -340,12 +340,16 @@ def format_named(name: str) -> Format:
     """Return the format that a user names with ``format=``: of Kaldi's tables maybe with a holder.
 
     Raises:
+        WrongType: it is no text.
         InvalidArgument: no format, or no holder, has this name.
 
     Example:
         >>> format_named("ark-int32-vector").holder.name
         'int32-vector'
     """
+    if not isinstance(name, str):
+        message = f"format must be the name of a format (got {name!r} of type {type(name).__name__})"
+        raise WrongType(message)
     if name in FORMATS:
         return FORMATS[name]
     base, dash, holder = name.partition("-")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from seekable._arguments import checked_version
 from seekable.errors import CorruptRecord, InvalidArgument, WrongType
 from seekable.storage.mapped import MOST_OPEN_FILES
 
@@ -98,8 +99,9 @@ class SourceOptions:
         """Check what all formats share.
 
         Raises:
-            WrongType: ``errors`` is no function.
+            WrongType: ``errors`` is no function, or ``version`` neither a text nor an integer.
         """
+        checked_version(self.version)
         if self.errors is not None and not callable(self.errors):
             message = f"errors must be a function of a CorruptRecord (got {self.errors!r})"
             raise WrongType(message)

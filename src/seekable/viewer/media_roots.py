@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from seekable._arguments import checked_path
 from seekable.errors import AccessDenied, BadValue, DataNotFound
 
 if TYPE_CHECKING:
@@ -77,10 +78,11 @@ def media_roots(folders: Sequence[str | os.PathLike[str]]) -> MediaRoots:
     """
     real = []
     for folder in folders:
-        if not Path(folder).is_dir():
-            message = f"{os.fspath(folder)!r} of {_OPTION} is no folder"
+        path = checked_path(folder)
+        if not os.path.isdir(path):
+            message = f"{path!r} of {_OPTION} is no folder"
             raise DataNotFound(message)
-        real.append(Path(os.path.realpath(folder)))
+        real.append(Path(os.path.realpath(path)))
     return MediaRoots(tuple(real))
 
 

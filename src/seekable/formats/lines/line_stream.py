@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import xxhash
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import AT_ONCE, checked_count, checked_flag, checked_path
 from seekable._cached import cached
 from seekable.errors import (
     BadToken,
@@ -35,6 +35,7 @@ from seekable.index.location import Location
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.state.functions import describe_function
+from seekable.storage.asked import checked_asked
 from seekable.storage.memory import most_record_bytes, record_too_large
 from seekable.stream.shapes import ForwardOnly
 from seekable.stream.stream import Stream
@@ -103,9 +104,9 @@ def open_stream(
         ...     list(open_stream(path))
         [{'id': 0}, {'id': 1}]
     """
-    given = [source] if isinstance(source, str | os.PathLike) else list(source)
-    asked = [os.fspath(each) for each in given]
-    if not asked or not all(isinstance(each, str) for each in asked):
+    given = checked_asked(source)
+    asked = [checked_path(each) for each in ([given] if isinstance(given, str | os.PathLike) else given)]
+    if not asked:
         message = f"open_stream() takes a path, or a list of at least one (got {source!r})"
         raise WrongType(message)
     files = sequential_files(
@@ -122,7 +123,7 @@ def open_stream(
         message = f"open_stream() reads {', '.join(map(repr, _KEEPS_BLANK))} (got {kind.name!r}): use open()"
         raise InvalidArgument(message)
     decoder = decoder_named(kind.decode if decode is None else decode)
-    count = checked_count("lanes", lanes, least=1)
+    count = checked_count("lanes", lanes, least=1, below=AT_ONCE)
     return Stream(FromLines(count, replay, files, kind, decoder, version, tuple(asked)))
 
 
