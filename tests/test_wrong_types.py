@@ -11,6 +11,7 @@ import pytest
 import seekable as sk
 from seekable import kaldi
 from seekable.errors import SeekableError
+from seekable.loader.checkpoint_files import read_saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +21,9 @@ ANY = [object(), 1.5, float("nan"), b"x", [None], {1: 2}, np.array([1, 2]), int]
 """Values that are right for hardly any argument."""
 NUMBERS = [*ANY, None, "7", 1 << 70, -(1 << 70)]
 PATHS = [object(), 5, None, [], {}, "a\0b", "\ud800"]
-FUNCTIONS = [None, 5, "len", []]
+FUNCTIONS: list[Any] = [None, 5, "len", []]
 LISTS = [None, 5, len, float("nan")]
-CHOICES = [None, 5, "nothing", [], np.array(["pad", "drop"])]
+CHOICES: list[Any] = [None, 5, "nothing", [], np.array(["pad", "drop"])]
 
 ds = sk.from_sequence([{"tokens": [1, 2]}, {"tokens": [3]}] * 2)
 endless = sk.mix([ds, ds], seed=1, stop="never")
@@ -53,6 +54,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
     "mix(parts)": (lambda value: sk.mix(value, seed=1), LISTS),
     "concat(parts)": (sk.concat, LISTS),
     "zip(parts)": (sk.zip, LISTS),
+    "a row of many digits": (lambda value: ds[value], [1 << 70, [1 << 70], [0, -(1 << 70)]]),
     "a row of endless data": (lambda value: endless[value], [1 << 70, "7", None]),
     "in endless data": (lambda value: value in endless, [1]),
     "pack(separator=)": (lambda value: ds.stream().pack(4, separator=value), [*ANY, "7", 1 << 70]),
@@ -104,3 +106,18 @@ def test_a_key_may_have_any_name_that_json_has(tmp_path: Path) -> None:
 
 def test_a_default_with_half_of_a_pair_is_described() -> None:
     assert ds.fill(default="\ud800").fingerprint != ds.fill(default="\ud801").fingerprint
+
+
+def test_rows_of_many_digits_are_out_of_range() -> None:
+    with pytest.raises(sk.OutOfRange, match=f"row {1 << 70} is out of range: there are 4 records"):
+        ds[[1 << 70]]
+
+
+def test_nobody_is_told_to_remove_a_file_that_is_no_state(tmp_path: Path) -> None:
+    data, state = tmp_path / "a.jsonl", tmp_path / "state-000000000001-00000-of-00001.json"
+    for path in (data, state):
+        path.write_text('{"a": 1}\n{"a": 2}\n')
+    with pytest.raises(sk.CorruptState, match="name a state, or the folder"):
+        read_saved(data)
+    with pytest.raises(sk.CorruptState, match="remove it to resume from the state before"):
+        read_saved(state)

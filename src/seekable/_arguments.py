@@ -279,7 +279,9 @@ def checked_rows(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArra
     numbers = row_array(rows)
     if not numbers.size:
         return np.empty(0, dtype=np.int64)
-    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+    # Integers of more than 64 bits are objects to NumPy.
+    are_integers = numbers.dtype.kind in "iu" or all(type(number) is int for number in numbers.flat)
+    if numbers.ndim != 1 or not are_integers:
         raise WrongType(_no_rows(rows))
     # Compared before they are made signed: unsigned numbers from 2**63 on would turn negative.
     low, high = int(numbers.min()), int(numbers.max())
