@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 import reprlib
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
@@ -14,20 +16,26 @@ import numpy as np
 from seekable.errors import InvalidArgument, OutOfRange, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = [
+    "AT_ONCE",
     "POSITIONS",
     "check_distinct",
     "check_workers",
+    "checked_choice",
     "checked_count",
     "checked_epoch",
     "checked_flag",
     "checked_fraction",
+    "checked_function",
+    "checked_path",
     "checked_rows",
     "checked_seed",
+    "checked_texts",
+    "checked_version",
     "explains_keywords",
     "repeated",
     "row_array",
@@ -40,26 +48,128 @@ T = TypeVar("T")
 POSITIONS = 1 << 63
 """Positions are below this: signed 64-bit integers."""
 
+AT_ONCE = 1 << 20
+"""Numbers of lanes, of ranks and of processes are below this: each of them takes memory."""
 
-def checked_count(name: str, value: object, *, least: int) -> int:
-    """Return an integer argument of at least ``least``.
+
+def checked_count(name: str, value: object, *, least: int, below: int = POSITIONS) -> int:
+    """Return an integer argument from ``least`` on, below a bound.
 
     Raises:
         WrongType: it is no integer.
-        InvalidArgument: it is too small.
+        InvalidArgument: it is too small, or too large.
 
     Example:
         >>> checked_count("size", 3, least=1)
         3
     """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    number = _integer(value)
+    if number is None:
         message = f"{name} must be an integer (got {value!r} of type {type(value).__name__})"
         raise WrongType(message)
-    number = operator.index(value)
     if number < least:
         message = f"{name} must be at least {least} (got {number})"
         raise InvalidArgument(message)
+    if number >= below:
+        message = f"{name} must be below 2**{below.bit_length() - 1} (got {number})"
+        raise InvalidArgument(message)
     return number
+
+
+def _integer(value: object) -> int | None:
+    """Return an integer as an int; None for what is none, as a class or an array of several numbers."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return an argument that is one of a few texts.
+
+    Raises:
+        InvalidArgument: it is none of them, or no text.
+
+    Example:
+        >>> checked_choice("end", "pad", ("pad", "drop"))
+        'pad'
+    """
+    known = list(choices)
+    # Compared as a text alone: an array is equal to a text item by item, and a list has no hash.
+    if not isinstance(value, str) or value not in known:
+        *most, last = map(repr, known)
+        message = f"{name} must be {', '.join(most)} or {last} (got {value!r})"
+        raise InvalidArgument(message)
+    return value
+
+
+def checked_function(name: str, value: T) -> T:
+    """Return an argument that can be called.
+
+    Raises:
+        WrongType: it cannot.
+    """
+    if not callable(value):
+        message = f"{name} must be a function (got {value!r} of type {type(value).__name__})"
+        raise WrongType(message)
+    return value
+
+
+def checked_texts(name: str, values: object) -> list[str]:
+    """Return an argument that is a list of texts.
+
+    Raises:
+        WrongType: it is none.
+    """
+    texts: list[Any] = [None]
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
+        texts = list(values)
+    if not all(isinstance(text, str) for text in texts):
+        message = f"{name} must be a list of texts (got {values!r})"
+        raise WrongType(message)
+    return texts
+
+
+def checked_version(value: object) -> None:
+    """Check the version of a function, which is part of descriptions.
+
+    Raises:
+        WrongType: it is neither a text nor an integer.
+        InvalidArgument: it is an integer that is no 64-bit one.
+    """
+    if value is not None and not isinstance(value, str | int):
+        message = f"version must be a string or an integer (got {value!r} of type {type(value).__name__})"
+        raise WrongType(message)
+    if isinstance(value, int) and abs(value) >= POSITIONS:
+        message = f"version must lie within 64 bits, or be a string (got {value})"
+        raise InvalidArgument(message)
+
+
+def checked_path(path: object) -> str:
+    """Return a path as a text, which the system can open.
+
+    Raises:
+        WrongType: it is neither a text nor a path.
+        InvalidArgument: it has a character that no name of a file has.
+
+    Example:
+        >>> checked_path("corpus/a.jsonl")
+        'corpus/a.jsonl'
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
+        message = f"a path must be a str or a pathlib.Path (got {path!r} of type {type(path).__name__})"
+        raise WrongType(message)
+    try:
+        text = os.fsdecode(path)
+        bad = b"\0" in os.fsencode(text)
+    except UnicodeError:
+        bad = True
+    if bad:
+        message = f"a path must be a name that a file can have (got {path!r})"
+        raise InvalidArgument(message)
+    return text
 
 
 def checked_flag(name: str, value: object) -> bool:
@@ -103,7 +213,7 @@ def check_workers(jobs: object, executor: object) -> None:
         InvalidArgument: ``jobs`` is less than 1.
     """
     if jobs is not None:
-        checked_count("jobs", jobs, least=1)
+        checked_count("jobs", jobs, least=1, below=AT_ONCE)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         message = f"executor must be a concurrent.futures.Executor (got {executor!r})"
         raise WrongType(message)
@@ -120,7 +230,7 @@ def checked_fraction(name: str, value: object) -> Fraction:
         >>> checked_fraction("fraction", 0.1)
         Fraction(1, 10)
     """
-    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+    if isinstance(value, bool | type | np.ndarray) or not isinstance(value, SupportsFloat):
         message = f"{name} must be a number from 0 to 1 (got {value!r} of type {type(value).__name__})"
         raise WrongType(message)
     if not 0 <= float(value) <= 1:
@@ -131,11 +241,7 @@ def checked_fraction(name: str, value: object) -> Fraction:
 
 def checked_seed(value: object) -> int:
     """Return a seed, ``0 <= seed < 2**64``."""
-    seed = checked_count("seed", value, least=0)
-    if seed >= 1 << 64:
-        message = f"seed must be below 2**64 (got {seed})"
-        raise InvalidArgument(message)
-    return seed
+    return checked_count("seed", value, least=0, below=1 << 64)
 
 
 def checked_epoch(value: object, size: int | None) -> int:
@@ -173,7 +279,9 @@ def checked_rows(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArra
     numbers = row_array(rows)
     if not numbers.size:
         return np.empty(0, dtype=np.int64)
-    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+    # Integers of more than 64 bits are objects to NumPy.
+    are_integers = numbers.dtype.kind in "iu" or all(type(number) is int for number in numbers.flat)
+    if numbers.ndim != 1 or not are_integers:
         raise WrongType(_no_rows(rows))
     # Compared before they are made signed: unsigned numbers from 2**63 on would turn negative.
     low, high = int(numbers.min()), int(numbers.max())
@@ -222,7 +330,9 @@ def repeated(names: Iterable[str]) -> list[str]:
 
 def out_of_range(row: int, size: int | None) -> str:
     """Return the message for a row that is not there."""
-    rule = "an endless dataset has rows from 0 on" if size is None else f"there are {size:,} records"
+    rule = (
+        "an endless dataset has rows from 0 to 2**63 - 1" if size is None else f"there are {size:,} records"
+    )
     return f"row {row} is out of range: {rule}"
 
 

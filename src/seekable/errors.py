@@ -329,37 +329,53 @@ class CorruptRecord(SeekableError, ValueError):
 
     def __str__(self) -> str:
         """Return the location of the record, its first bytes, the cause and what to do."""
+        return self.told + self._in_python()
+
+    @property
+    def told(self) -> str:
+        """The message without what only a program can do: what the command line says."""
         place = f"at byte {self.offset} ({self.length} bytes)"
         what = f"{type(self.cause).__name__}: {self.cause}"
         record = f"{self.path}: record {self.row}"
         if self.path.lower().endswith(_TABLES):
             return (
                 f"{record} cannot be decoded: {what}; what it is read from lies {place}. Put an undamaged "
-                f"copy of the file there, or {_DELIVER}"
+                f"copy of the file there"
             )
         is_entry = self.path.lower().endswith(_ENTRIES)
         if is_entry or isinstance(self.cause, CorruptTable | OSError):
-            option = "with the option p ('scp,p:...'), or " if is_entry else ""
+            option = ", or leave such records out with the option p ('scp,p:...')" if is_entry else ""
+            return f"{record} {place} cannot be read: {what}. Mend the file{option}"
+        if isinstance(self.cause, MissingColumn):
+            return f"{record} with the key {self.key!r} at byte {self.offset} {self.cause}"
+        if self.field is not None:
             return (
-                f"{record} {place} cannot be read: {what}. Mend the file, or leave such records out: "
-                f"{option}with errors= of sk.open"
+                f"{record} with the key {self.key!r}: its field {self.field!r} {place} cannot be decoded: "
+                f"{what}. {self._look()}"
             )
+        return (
+            f"{record} {place} cannot be decoded: {what}; it starts with {self.preview!r}. {self._look()}, "
+            f"mend the file"
+        )
+
+    def _in_python(self) -> str:
+        """Return the end of the message: what a program can do."""
+        path = self.path.lower()
+        if path.endswith(_TABLES):
+            return f", or {_DELIVER}"
+        if path.endswith(_ENTRIES) or isinstance(self.cause, CorruptTable | OSError):
+            return ", or leave such records out with errors= of sk.open"
         if isinstance(self.cause, MissingColumn):
             return (
-                f"{record} with the key {self.key!r} at byte {self.offset} {self.cause}. "
-                f"sk.formats.Tar(missing='none') delivers None for a field that a sample lacks; or "
+                f". sk.formats.Tar(missing='none') delivers None for a field that a sample lacks; or "
                 f"{_DELIVER}, or leave the field out of columns="
             )
         if self.field is not None:
             return (
-                f"{record} with the key {self.key!r}: its field {self.field!r} {place} cannot be decoded: "
-                f"{what}. {self._look()}. Say what to deliver instead with errors= of sk.open, leave the "
+                f". Say what to deliver instead with errors= of sk.open, leave the "
                 f"field out with columns=, or take it with decode={{{self.field!r}: 'bytes'}}"
             )
-        return (
-            f"{record} {place} cannot be decoded: {what}; it starts with {self.preview!r}. {self._look()}, "
-            f"mend the file, or {_DELIVER if self.path.lower().endswith(_ARCHIVES) else _AS_BYTES}"
-        )
+        return f", or {_DELIVER if path.endswith(_ARCHIVES) else _AS_BYTES}"
 
     def _look(self) -> str:
         """Return the advice to look at the bytes, with the command that prints them."""
@@ -380,6 +396,11 @@ class CorruptTokens(CorruptRecord, UnsupportedFormat):
 
     def __str__(self) -> str:
         """Return the location, what was expected there, what was found, and what to do."""
+        return self.told
+
+    @property
+    def told(self) -> str:
+        """The whole message."""
         return f"{self.path!r}: byte {self.offset}: {self.cause}"
 
 

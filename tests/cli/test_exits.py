@@ -139,3 +139,32 @@ def test_a_part_of_seekable_that_is_not_installed_is_named(capsys: pytest.Captur
         raise missing
     assert raised.value.exit_code == 1
     assert "needs seekable.viewer, which is not installed" in capsys.readouterr().err
+    for told, arguments, options in (
+        ("say format=sk.formats.Kaldi(holder='token'), or", ["kaldi", "head"], "say --holder token, or"),
+        ("only with pipes='allow': a", ["kaldi", "copy"], "only with --pipes allow: a"),
+        ("with sk.Index(folder=), or jobs=1", ["head"], "with --index-dir, or --jobs 1"),
+        ("index=sk.Index(publish=True) puts", ["index"], "--publish puts"),
+        ("set storage_options={'region': 'x'}, to", ["get"], "set --storage-option region='x', to"),
+        ('sk.open(..., key="id"), or', ["get"], "--key id, or"),
+        ("sk.formats.Tar(group='key')", ["get"], "sk.formats.Tar(group='key')"),
+    ):
+        assert in_options(told, command, arguments) == options
+
+
+def test_a_corrupt_record_names_nothing_that_only_a_program_can_do(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a":\n')
+    done = run("export", tmp_path / "a.jsonl", tmp_path / "out.parquet")
+    assert done.returncode == 1
+    assert done.stderr.endswith(b"`tail -c +10 FILE | head -c 5`, mend the file\n")
+
+
+@pytest.mark.parametrize("command", [("info",), ("head", "--json"), ("verify", "--deep"), ("plot", "files")])
+def test_no_name_steers_a_terminal(command: tuple[str, ...], tmp_path: Path) -> None:
+    steering = "\x1b[2J\r\u202e\x9b\x7f"
+    path = tmp_path / f"a{steering}.jsonl"
+    path.write_text('{"a": 1}\n')
+    for target in (path, f"no{steering}"):
+        done = run(command[0], *command[1:], target) if command[0] != "plot" else run(*command, target)
+        said = (done.stdout + done.stderr).decode()
+        shown = set(steering) - set("[2J") & set(said)
+        assert not shown or ("--json" in command and shown <= set("\u202e\x9b\x7f"))

@@ -122,7 +122,8 @@ def _interrupted(arguments: Sequence[str]) -> str:
 
 def _with_notes(error: Exception) -> str:
     """Return the message and the notes of an error, without the traceback of a worker process."""
-    return "; ".join([str(error), *(note for note in getattr(error, "__notes__", ()) if "\n" not in note)])
+    message = error.told if isinstance(error, CorruptRecord) else str(error)
+    return "; ".join([message, *(note for note in getattr(error, "__notes__", ()) if "\n" not in note)])
 
 
 def _flush_or_drop_output() -> None:
@@ -139,7 +140,9 @@ def _drop_output() -> None:
 
 def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **details: Any) -> None:
     if not wants_json(arguments):
-        typer.echo(f"seekable: {message}", err=True)
+        from seekable.cli.output import tell
+
+        tell(message)
         return
     from seekable.viewer.facts.documents import document
 

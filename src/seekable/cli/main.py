@@ -101,7 +101,9 @@ def _seekable(
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print the text of a warning without its place in the source code."""
-    print(f"seekable: {message}", file=sys.stderr)
+    from seekable.cli.output import tell
+
+    tell(str(message))
 
 
 def main() -> None:

@@ -14,7 +14,13 @@ _VALUE = re.compile(r"format=\w+\(\.\.\.\)")
 """The value of a format, which the options of the command make that only one format knows."""
 _OF_FORMATS = frozenset({"--bos", "--dtype", "--eos", "--holder", "--partitions"})
 
-_ARGUMENT = re.compile(r"(?<![\w.=-])([a-z]\w*)=(True|False)?(?=[\s,.;:)]|$)")
+_CALL = re.compile(r"(?:\w+=)?sk\.(?:open|Index|Storage|formats\.\w+)\((?:\.\.\., )?((\w+)=[^()]*)\)")
+"""A call whose argument may be an option."""
+
+_ARGUMENT = re.compile(r"(?<![\w.=-])([a-z]\w*)=(True|False|'[^']*'|\"[^\"]*\"|\d+|\.\.\.)?(?=[\s,.;:)]|$)")
+_OF_STORES = re.compile(r"(?:storage_)?options=\{'(\w+)': ([^{}]+)\}")
+_OTHER_NAMES = {"folder": "index_dir"}
+"""What an option is called, by the name of the argument."""
 
 
 def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
@@ -29,16 +35,27 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
 
     def told(found: re.Match[str]) -> str:
         names = options.get(found[1], {})
-        return names.get(found[2] != "False", found[0])
+        if found[2] in {None, "True", "False"}:
+            return names.get(found[2] != "False", found[0])
+        value = "VALUE" if found[2] == "..." else found[2].strip("'\"")
+        return f"{names[True]} {value}" if True in names else found[0]
 
+    def unwrapped(found: re.Match[str]) -> str:
+        name = _OTHER_NAMES.get(found[2], found[2])
+        return found[1].replace(found[2], name, 1) if name in options else found[0]
+
+    if "storage_option" in options:
+        message = _OF_STORES.sub(r"--storage-option \1=\2", message)
     given = [name for argument in arguments if (name := argument.partition("=")[0]) in _OF_FORMATS]
-    return _ARGUMENT.sub(told, _VALUE.sub(" and ".join(given), message) if given else message)
+    message = _VALUE.sub(" and ".join(given), message) if given else message
+    return _ARGUMENT.sub(told, _CALL.sub(unwrapped, message))
 
 
 def _options(command: Any, arguments: Sequence[str]) -> dict[str, dict[bool, str]]:
     """Return the options of the command that runs, by the name of the argument, and by True or False."""
     for argument in arguments:
-        command = getattr(command, "commands", {}).get(argument, command)
+        if hasattr(command, "get_command"):
+            command = command.get_command(None, argument) or command
     found: dict[str, dict[bool, str]] = {}
     for parameter in command.params:
         for is_true, names in ((True, parameter.opts), (False, parameter.secondary_opts)):

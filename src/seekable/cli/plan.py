@@ -132,8 +132,10 @@ def _requests_in_words(requests: dict[str, int]) -> str:
 
 def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: bool) -> None:
     if not quiet:
+        from seekable.cli.output import tell
+
         for note in notes:
-            typer.echo(f"seekable: {note}", err=True)
+            tell(note)
     _print_tables(planned, rank=rank)
 
 

@@ -114,7 +114,7 @@ def plot(  # noqa: PLR0913 - an argument for each of its options
     each spike.
     """
     from seekable.cli.data_argument import Opening
-    from seekable.cli.output import write
+    from seekable.cli.output import write_line
     from seekable.cli.plotted import Plotted, Window, figure_of
     from seekable.errors import InvalidArgument
     from seekable.viewer.facts.documents import document
@@ -143,7 +143,7 @@ def plot(  # noqa: PLR0913 - an argument for each of its options
     else:
         made = figure.table.as_csv() if as_csv else figure.draw(theme.value).encode()
     if output is None:
-        write(made)
+        write_line(made.decode("utf-8", "surrogateescape").removesuffix("\n"))
     else:
         with open(output, "wb") as file:
             file.write(made)

@@ -6,6 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Self, final
 
+from seekable.cli.output import printable, tell
 from seekable.parallel.progress import Progress, terminal_progress
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class BuildWatch:
         if self._bar is not None:
             self._bar(progress)
         elif self._notices and progress.notice:
-            print(f"seekable: {progress.notice}", file=sys.stderr)
+            tell(progress.notice)
 
     def close(self) -> None:
         """Erase the bar, also after a build that failed."""
@@ -61,7 +62,7 @@ class StatusLine:
             # Before it is drawn, because an interrupt may come as soon as it can be seen.
             self._drawn = True
             sys.stderr.write(
-                f"{_ERASE_LINE}{what}"[: len(_ERASE_LINE) + shutil.get_terminal_size().columns - 1]
+                f"{_ERASE_LINE}{printable(what)}"[: len(_ERASE_LINE) + shutil.get_terminal_size().columns - 1]
             )
             sys.stderr.flush()
 

@@ -100,7 +100,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
             "--token",
             metavar="TEXT",
             envvar="SEEKABLE_VIEW_TOKEN",
-            help="The secret of the link, instead of a new one.",
+            help="The secret of the link. In the variable no other user sees it in a list of processes.",
             show_default=False,
         ),
     ] = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from seekable._arguments import checked_count, checked_seed
@@ -14,7 +14,7 @@ from seekable.nodes.mix import mixed, schedule_of
 from seekable.nodes.zip import Zip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Executor
 
     from seekable.dataset import union
@@ -104,7 +104,7 @@ def mix(
         192
     """
     names = tuple(parts) if isinstance(parts, Mapping) else None
-    given: list[Any] = list(parts.values() if isinstance(parts, Mapping) else parts)
+    given = _listed("mix()", parts.values() if isinstance(parts, Mapping) else parts)
     if _are_streams("mix()", given):
         return _mixed_streams(
             tuple(stream.stage for stream in given), names, weights=weights, seed=seed, stop=stop, open=open
@@ -177,7 +177,7 @@ def concat(
         >>> list(sk.concat([old, new], columns="union"))
         [{'id': 1.0, 'lang': None}, {'id': 2.5, 'lang': 'de'}]
     """
-    given: list[Any] = list(parts)
+    given = _listed("concat()", parts)
     if _are_streams("concat()", given):
         if columns is not None:
             message = "columns= is for datasets: concatenate these, and make a stream of the result"
@@ -209,7 +209,7 @@ def zip(parts: Iterable[Dataset] | Iterable[Stream]) -> Dataset | Stream:
         >>> list(sk.zip([sk.from_sequence("ab"), sk.from_sequence([1, 2])]))
         [('a', 1), ('b', 2)]
     """
-    given: list[Any] = list(parts)
+    given = _listed("zip()", parts)
     if _are_streams("zip()", given):
         return stream_face.Stream(stream_zip.ZipItems(tuple(stream.stage for stream in given)))
     return Dataset(Zip(_nodes("zip()", given)))
@@ -304,6 +304,18 @@ def _nodes(wanted_by: str, datasets: Sequence[Any]) -> tuple[Node, ...]:
             message = f"{wanted_by} takes Datasets (got {found}): wrap it in sk.from_sequence"
             raise WrongType(message)
     return tuple(part.node for part in datasets)
+
+
+def _listed(wanted_by: str, parts: object) -> list[Any]:
+    """Return parts as a list.
+
+    Raises:
+        WrongType: they are none.
+    """
+    if not isinstance(parts, Iterable):
+        message = f"{wanted_by} takes a list of Datasets or of Streams (got a {type(parts).__name__})"
+        raise WrongType(message)
+    return list(parts)
 
 
 def _are_streams(wanted_by: str, parts: Sequence[Any]) -> bool:

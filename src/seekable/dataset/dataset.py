@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from seekable._arguments import POSITIONS, checked_count, checked_epoch
+from seekable._arguments import AT_ONCE, POSITIONS, checked_count, checked_epoch
 from seekable._lazy import lazy
 from seekable.dataset.choosing import Choosing
 from seekable.dataset.columns import ColumnTools
 from seekable.dataset.ordering import Ordering
 from seekable.dataset.plugged import Plugged
 from seekable.dataset.position import as_positions, checked_place, checked_places, note_read
-from seekable.errors import InvalidArgument
+from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.nodes.bases import leaves_of, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.files.leaf import FilesLeaf
@@ -159,6 +159,16 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
                 last = min(first + _AT_ONCE, count)
                 ahead.read_to(last)
                 yield from plan.slice(first, last).read()
+
+    def __contains__(self, record: object) -> bool:
+        """Return True if a record of epoch 0 is equal to an object; all are read.
+
+        Raises:
+            EndlessDataset: the dataset has no end.
+        """
+        if self._node.size is None:
+            raise EndlessDataset("an endless dataset cannot be searched: take(n) gives it an end")
+        return record in iter(self)
 
     def _planned(self) -> Iterator[tuple[int, Plan]]:
         """Yield the plans of epoch 0 in their order, each with its number of records."""
@@ -382,7 +392,7 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
         if last >= POSITIONS:
             message = f"a stream must end before position 2**63 (got start={start}, epochs={epochs})"
             raise InvalidArgument(message)
-        lanes = self._node.lanes if lanes is None else checked_count("lanes", lanes, least=1)
+        lanes = self._node.lanes if lanes is None else checked_count("lanes", lanes, least=1, below=AT_ONCE)
         return stream_face.Stream(stream_source.FromDataset(self._node, lanes, epochs, start))
 
     def save(self, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seekable._arguments import checked_version
 from seekable.dataset.dataset import Dataset
 from seekable.errors import WrongType
 from seekable.nodes.sources.sequence_source import SequenceSource
@@ -38,7 +39,5 @@ def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) 
     if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")) or isinstance(sequence, dict):
         message = f"from_sequence needs __len__ and __getitem__ by row (got {type(sequence).__name__})"
         raise WrongType(message)
-    if version is not None and not isinstance(version, str | int):
-        message = f"version must be a string or an integer (got {version!r} of type {type(version).__name__})"
-        raise WrongType(message)
+    checked_version(version)
     return Dataset(SequenceSource(sequence, version))

@@ -173,12 +173,18 @@ class Opening:
 
         Raises:
             BadKey: a record has no key.
+            InvalidArgument: records of this source have no keys.
 
         Warns:
             DuplicateKeys: some records have the same key.
         """
         if key is None:
             return leaf
+        if "keys" not in leaf.__dataclass_fields__:
+            message = (
+                f"key= is for records with keys, and documents of tokens have numbers alone (got {key!r})"
+            )
+            raise InvalidArgument(message)
         indexing = self._indexing
         keys = _found_keys(leaf.files, key, indexing.index_dir)
         if keys is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from seekable._arguments import checked_count, checked_epoch, checked_flag, checked_seed
+from seekable._arguments import AT_ONCE, checked_count, checked_epoch, checked_flag, checked_seed
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
 from seekable.errors import InvalidArgument, WrongType
@@ -83,7 +83,7 @@ class Ordering(Face):
                     raise InvalidArgument(f"{message} (got {name}={value!r})")
             return self._over(Shuffle(self._node, seed, fixed))
         window = checked_count("window", window, least=1)
-        lanes = checked_count("lanes", 1 if lanes is None else lanes, least=1)
+        lanes = checked_count("lanes", 1 if lanes is None else lanes, least=1, below=AT_ONCE)
         block_rows = None if block_rows is None else checked_count("block_rows", block_rows, least=1)
         return self._over(WindowedShuffle(self._node, seed, window, lanes, fixed, block_rows))
 
@@ -115,7 +115,7 @@ class Ordering(Face):
             >>> list(sk.from_sequence("aaabbb").interleave(lanes=2))
             ['a', 'b', 'a', 'b', 'a', 'b']
         """
-        return self._over(Interleave(self._node, checked_count("lanes", lanes, least=1)))
+        return self._over(Interleave(self._node, checked_count("lanes", lanes, least=1, below=AT_ONCE)))
 
     def map(
         self,

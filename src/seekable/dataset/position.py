@@ -127,7 +127,7 @@ def checked_place(row: SupportsIndex, size: int | None) -> int:
         if not 0 <= number < POSITIONS:
             raise OutOfRange(_outside(number))
         return number
-    if number >= 0 and (size is None or number < size):
+    if 0 <= number < (POSITIONS if size is None else size):
         return number
     if size is not None and -size <= number < 0:
         return number + size

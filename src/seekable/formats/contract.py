@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import msgspec
 
+from seekable._arguments import checked_version
 from seekable.errors import CorruptRecord, CorruptState, InvalidArgument, WrongType
 from seekable.storage.compression import COMPRESSED, compression_of
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -80,8 +81,9 @@ class Reading:
         """Check what needs no format.
 
         Raises:
-            WrongType: ``errors`` is no function.
+            WrongType: ``errors`` is no function, or ``version`` neither a text nor an integer.
         """
+        checked_version(self.version)
         if self.errors is not None and not callable(self.errors):
             message = f"errors must be a function of a CorruptRecord (got {self.errors!r})"
             raise WrongType(message)

@@ -146,12 +146,16 @@ def card_named(name: str) -> Card:
     """Return the card of a format by a name in the index, which may have options.
 
     Raises:
+        WrongType: the name is not a text.
         InvalidArgument: there is no such format.
 
     Example:
         >>> card_named("ark-matrix").name, card_named("kaldi-directory").name
         ('ark', 'kaldi-directory')
     """
+    if not isinstance(name, str):
+        message = f"format must be the name of a format (got {name!r} of type {type(name).__name__})"
+        raise WrongType(message)
     if name in _BY_NAME:
         return _BY_NAME[name]
     found = _BY_NAME.get(name.partition("-")[0])

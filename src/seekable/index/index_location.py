@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import xxhash
 
+from seekable._arguments import checked_path
 from seekable.errors import InvalidArgument
 from seekable.storage.files import cache_folder, has_access
 from seekable.storage.index_names import INDEX_FOLDER
@@ -155,16 +156,20 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     """Return the user's folder for indexes, None to have them beside the data.
 
     Raises:
-        InvalidArgument: it is an address.
+        WrongType: it is no path.
+        InvalidArgument: it is an address, or no name that a folder can have.
     """
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
-    if chosen and "://" in os.fsdecode(chosen):
+    if not chosen:
+        return None
+    folder = checked_path(chosen)
+    if "://" in folder:
         message = (
-            f"{os.fsdecode(chosen)!r} is an address, and indexes are built in a folder of this "
+            f"{folder!r} is an address, and indexes are built in a folder of this "
             f"machine: name a folder; sk.Index(publish=True), or --publish, puts the index beside the data"
         )
         raise InvalidArgument(message)
-    return os.path.abspath(os.fsdecode(chosen)) if chosen else None
+    return os.path.abspath(folder)
 
 
 def _of_address(index_root: str, root: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from seekable._arguments import checked_count
+from seekable._arguments import AT_ONCE, checked_choice, checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import AmbiguousRank, EndlessDataset, InvalidArgument, WrongType
@@ -34,6 +34,8 @@ Resume = Literal["exact", "rows"]
 """The way to go on from a state: record for record, or source by source."""
 
 _ENDS = ("short", "drop", "pad")
+_BATCH = 1 << 31
+"""Batches are smaller: the positions of all that are planned together are 64-bit integers."""
 
 
 def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on batches
@@ -61,9 +63,7 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
         got = type(pipeline).__name__
         message = f"a loader takes a Dataset or a Stream (got {got}): wrap it in sk.from_sequence"
         raise WrongType(message)
-    if end not in _ENDS:
-        message = f"end must be one of {', '.join(map(repr, _ENDS))} (got {end!r})"
-        raise InvalidArgument(message)
+    checked_choice("end", end, _ENDS)
     rank, world_size = checked_rank(rank, world_size)
     if isinstance(pipeline, Dataset):
         size, run = pipeline.size, checked_epochs(pipeline, epochs)
@@ -126,14 +126,14 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
             given as ``global_batch_size``.
     """
     if global_batch_size is not None:
-        batch = checked_count("global_batch_size", global_batch_size, least=1)
+        batch = checked_count("global_batch_size", global_batch_size, least=1, below=_BATCH)
         if batch % world_size:
             message = f"global_batch_size must be a multiple of world_size={world_size} (got {batch})"
             raise InvalidArgument(message)
         return batch
     if batch_size is None:
         return world_size
-    batch = checked_count("batch_size", batch_size, least=1)
+    batch = checked_count("batch_size", batch_size, least=1, below=_BATCH)
     if world_size > 1:
         message = (
             f"with several ranks the batch is counted over all of them, so that it stays the same when their "
@@ -149,12 +149,7 @@ def checked_resume(value: object) -> Resume:
     Raises:
         InvalidArgument: the value is neither ``"exact"`` nor ``"rows"``.
     """
-    if value == "exact":
-        return "exact"
-    if value == "rows":
-        return "rows"
-    message = f"resume must be 'exact' or 'rows' (got {value!r})"
-    raise InvalidArgument(message)
+    return cast("Resume", checked_choice("resume", value, ("exact", "rows")))
 
 
 def checked_seconds(name: str, value: float | None) -> float | None:
@@ -226,7 +221,7 @@ def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if rank is None or world_size is None:
         message = f"rank and world_size must be given together (got rank={rank!r}, world_size={world_size!r})"
         raise InvalidArgument(message)
-    world_size = checked_count("world_size", world_size, least=1)
+    world_size = checked_count("world_size", world_size, least=1, below=AT_ONCE)
     rank = checked_count("rank", rank, least=0)
     if rank >= world_size:
         message = f"rank must be below world_size={world_size} (got {rank})"

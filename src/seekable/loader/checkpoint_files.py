@@ -312,6 +312,13 @@ def each_at_once(do: Callable[[str], T], paths: Sequence[str]) -> list[T]:
         return list(threads.map(do, paths))
 
 
+def _instead_of(path: str) -> str:
+    """Return what to do about a damaged state; a file of another name may be anything, as the user's data."""
+    if _NAME.fullmatch(os.path.basename(path)):
+        return "remove it to resume from the state before"
+    return "name a state, or the folder that sk.save_state wrote into"
+
+
 def read_json(path: str) -> dict[str, Any]:
     """Return the JSON object in a file.
 
@@ -324,14 +331,10 @@ def read_json(path: str) -> dict[str, Any]:
         message = f"{shown(path)} is a folder, and a state is a file: remove it, or name another one"
         raise CorruptState(message) from None
     except (ValueError, RecursionError) as error:
-        where = shown(path)
-        message = f"{where} is not JSON ({error}): remove it to resume from the state before"
+        message = f"{shown(path)} is not JSON ({error}): {_instead_of(path)}"
         raise CorruptState(message) from error
     if not isinstance(document, dict):
-        where = shown(path)
-        message = (
-            f"{where} holds no object but a {type(document).__name__}: remove it to use the state before"
-        )
+        message = f"{shown(path)} holds no object but a {type(document).__name__}: {_instead_of(path)}"
         raise CorruptState(message)
     return document
 

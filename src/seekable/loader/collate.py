@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_choice, checked_count, checked_function
 from seekable._lazy import lazy
 from seekable.errors import BadValue, InvalidArgument, NothingPassed, WrongType
 
@@ -230,11 +230,10 @@ class FillCollate:
 
         Raises:
             InvalidArgument: ``none`` has an unknown value.
-            WrongType: ``values`` is no dict.
+            WrongType: ``values`` is no dict, or ``then`` no function.
         """
-        if self.none not in ("fill", "drop", "error"):
-            message = f"none must be 'fill', 'drop' or 'error' (got {self.none!r})"
-            raise InvalidArgument(message)
+        checked_choice("none", self.none, ("fill", "drop", "error"))
+        checked_function("then", self.then)
         if not isinstance(self.values, Mapping):
             message = f"values must be a dict of columns and values (got {self.values!r})"
             raise WrongType(message)
@@ -247,7 +246,7 @@ class FillCollate:
             NothingPassed: every record of the batch has None, and ``none="drop"``.
             WrongType: a record is no dict.
         """
-        for record in records:
+        for record in records if isinstance(records, list | tuple) else [records]:
             if not isinstance(record, dict):
                 message = f"FillCollate takes records that are dicts (got a {type(record).__name__})"
                 raise WrongType(message)

@@ -12,7 +12,7 @@ import inspect
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import AT_ONCE, checked_count, checked_flag, checked_function
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument
@@ -121,7 +121,7 @@ class Loader(Positioned):
         options = WorkerOptions(
             prefetch=checked_count("prefetch", prefetch, least=0),
             prefetch_bytes=checked_count("prefetch_bytes", prefetch_bytes, least=1),
-            workers=checked_count("workers", workers, least=0),
+            workers=checked_count("workers", workers, least=0, below=AT_ONCE),
             worker_type=worker_type,
             timeout=checked_seconds("timeout", timeout),
             restart=checked_flag("restart_workers", restart_workers),
@@ -148,7 +148,8 @@ class Loader(Positioned):
             max_holes = checked_count("max_holes", max_holes, least=0)
         super().__init__(Progress(division, state, max_holes=max_holes))
         single = batch_size is None and global_batch_size is None
-        source_of = functools.partial(source, steps=division, collate=None if single else collate)
+        made = None if single else checked_function("collate", collate)
+        source_of = functools.partial(source, steps=division, collate=made)
         self._producer = Producer(source_of, options)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
+from seekable._arguments import checked_choice
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,9 +53,7 @@ class WorkerOptions:
         Raises:
             InvalidArgument: there are no workers of this kind.
         """
-        if self.worker_type not in ("process", "thread"):
-            message = f"worker_type must be 'process' or 'thread' (got {self.worker_type!r})"
-            raise InvalidArgument(message)
+        checked_choice("worker_type", self.worker_type, ("process", "thread"))
 
 
 @final

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from seekable._arguments import checked_count, checked_epoch
+from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
 from seekable.loader.steps import Cursor
 from seekable.state.trainer_pass import TrainerPass
@@ -208,7 +208,11 @@ class Progress:
         if step < self.anchor.step:
             message = f"step must be at least {self.anchor.step}, where the batches changed (got {step})"
             raise InvalidArgument(message)
-        return self.steps.ahead(self.anchor, step)
+        cursor = self.steps.ahead(self.anchor, step)
+        if cursor.position + self.steps.batch >= POSITIONS:
+            message = f"step must begin at a position below 2**63 (got {step}, at {cursor.position})"
+            raise InvalidArgument(message)
+        return cursor
 
     def document(
         self, cursor: Cursor | None = None, *, partial: bool = False, rows: bool = True

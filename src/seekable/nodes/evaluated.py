@@ -6,8 +6,9 @@ import os
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from seekable._arguments import checked_path
 from seekable._lazy import lazy
-from seekable.errors import DataNotFound, InvalidArgument, WrongType
+from seekable.errors import DataNotFound, InvalidArgument
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
@@ -115,10 +116,7 @@ def evaluated_rows(
 
 
 def _checked_path(save: object) -> str:
-    if not isinstance(save, str | os.PathLike):
-        message = f"save must be the path of a file (got {save!r} of type {type(save).__name__})"
-        raise WrongType(message)
-    path = os.fsdecode(save)
+    path = checked_path(save)
     if not os.path.basename(path):
         message = f"save must name a file (got {path!r})"
         raise InvalidArgument(message)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._arguments import checked_path
 from seekable.nodes.search import SearchRange
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def positions_of_row(node: Node, path: str | os.PathLike[str], row: int, epochs:
         epochs: the epochs of the node; of an endless node, epochs of the source.
 
     Raises:
+        WrongType: the path is neither a text nor a path.
         InvalidArgument: there are more than 10 million such positions.
     """
-    place = os.fspath(path)
+    place = checked_path(path)
     place = place if place.startswith("<") or "://" in place else os.path.abspath(place)
     size = node.size
     runs = [epochs] if epochs.step == 1 else [range(epoch, epoch + 1) for epoch in epochs]

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import xxhash
 
+from seekable._arguments import checked_version
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.canonical import canonical_json, fingerprint_of
 
@@ -88,9 +89,7 @@ def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict
     if not callable(fn):
         message = f"a function is needed (got {fn!r} of type {type(fn).__name__})"
         raise WrongType(message)
-    if version is not None and not isinstance(version, str | int):
-        message = f"version must be a string or an integer (got {version!r} of type {type(version).__name__})"
-        raise WrongType(message)
+    checked_version(version)
     described = _named(fn, version)
     if version is not None:
         described["version"] = version

@@ -18,6 +18,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._arguments import checked_path
 from seekable.errors import DataNotFound
 from seekable.storage.asked import checked_asked
 from seekable.storage.braces import expanded_paths
@@ -219,10 +220,9 @@ def _listed(folder: str) -> set[str]:
 
 
 def _as_path(item: str | os.PathLike[str]) -> str:
-    path = os.fsdecode(item)
-    if not path:
+    if item in ("", b""):
         raise DataNotFound("an empty string names no data; write '.' for the working folder")
-    return path
+    return checked_path(item)
 
 
 def _find(path: str, rules: Rules) -> Found:

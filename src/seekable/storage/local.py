@@ -6,6 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any, Final, final
 
+from seekable._arguments import checked_path
 from seekable.errors import InvalidArgument
 from seekable.storage.addresses import is_address
 from seekable.storage.asked import address_of_path
@@ -95,9 +96,10 @@ def output_path(path: str | os.PathLike[str], storage_options: Mapping[str, Any]
     The bucket of an address is mounted with the options; a slash at its end is left out.
 
     Raises:
-        InvalidArgument: options for a local path, or wrong ones.
+        WrongType: the path is neither a text nor a path.
+        InvalidArgument: options for a local path, or wrong ones; or no file can have such a name.
     """
-    given = os.fsdecode(path)
+    given = checked_path(path)
     given = (address_of_path(given) if isinstance(path, os.PathLike) else None) or given
     if is_address(given):
         return far().mount(given, storage_options).rstrip("/")

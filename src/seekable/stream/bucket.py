@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -20,7 +21,7 @@ from seekable.stream.rebuild import add_token
 from seekable.stream.shapes import OneInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
@@ -280,14 +281,15 @@ def checked_cost(name: str, value: object) -> float:
     return float(value)
 
 
-def checked_boundaries(values: Sequence[object]) -> tuple[float, ...]:
+def checked_boundaries(values: object) -> tuple[float, ...]:
     """Return ``boundaries=``, which must be finite numbers in ascending order.
 
     Raises:
         InvalidArgument: they are not.
     """
-    numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
-    if len(numbers) != len(values) or numbers != sorted(set(numbers)):
-        message = f"boundaries must be finite numbers that ascend (got {list(values)!r})"
+    given: list[Any] = list(values) if isinstance(values, Iterable) else [values, None]
+    numbers = [value for value in given if isinstance(value, int | float) and abs(value) < math.inf]
+    if len(numbers) != len(given) or numbers != sorted(set(numbers)):
+        message = f"boundaries must be finite numbers that ascend (got {values!r})"
         raise InvalidArgument(message)
     return tuple(map(float, numbers))

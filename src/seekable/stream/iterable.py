@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import msgspec
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import AT_ONCE, checked_count, checked_flag
 from seekable._cached import cached
 from seekable.errors import (
     BadToken,
@@ -79,7 +79,7 @@ def from_iterable(
         ['c', 'd']
     """
     describe_function(fn, version)
-    count, by_lane = checked_count("lanes", lanes, least=1), _takes_lane(fn)
+    count, by_lane = checked_count("lanes", lanes, least=1, below=AT_ONCE), _takes_lane(fn)
     if count > 1 and not by_lane:
         message = (
             f"{count} lanes need a function that is called as fn(lane, lanes) and returns the items of one "

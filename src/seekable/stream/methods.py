@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from seekable._arguments import checked_count, checked_flag, checked_seed
+from seekable._arguments import POSITIONS, checked_choice, checked_count, checked_flag, checked_seed
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.contract import HoldsNode
 from seekable.stream.batch import BatchItems
@@ -258,6 +258,7 @@ class StageMethods(ABC):
             (int32, from 0 in each segment), and the aligned arrays under their keys.
 
         Raises:
+            WrongType: an argument is of another type.
             InvalidArgument: an argument breaks a rule; or, from the iterator, an item is no document.
 
         Example:
@@ -266,21 +267,27 @@ class StageMethods(ABC):
             >>> [(each["tokens"].tolist(), each["segment_ids"].tolist()) for each in documents.pack(4)]
             [([1, 2, 3, 4], [1, 1, 1, 2]), ([5, 6, 0, 0], [1, 2, 0, 0])]
         """
-        if long not in ("split", "truncate", "drop"):
-            message = f"long must be 'split', 'truncate' or 'drop' (got {long!r})"
-            raise InvalidArgument(message)
-        if end not in ("pad", "drop"):
-            message = f"end must be 'pad' or 'drop' (got {end!r})"
-            raise InvalidArgument(message)
+        checked_choice("long", long, ("split", "truncate", "drop"))
+        checked_choice("end", end, ("pad", "drop"))
+        checked_choice("method", method, ("concat", "best_fit"))
+        if key is not None and not isinstance(key, str):
+            message = f"key must be the name of a field, or None (got {key!r})"
+            raise WrongType(message)
+        if separator is not None:
+            separator = checked_count("separator", separator, least=-POSITIONS)
         names, ends = aligned_keys(align)
         options = PackOptions(
-            checked_count("length", length, least=1), key, names, ends, separator, pad, long, end
+            checked_count("length", length, least=1),
+            key,
+            names,
+            ends,
+            separator,
+            checked_count("pad", pad, least=-POSITIONS),
+            long,
+            end,
         )
         if method == "concat":
             return self.then(PackConcat(options))
-        if method != "best_fit":
-            message = f"method must be 'concat' or 'best_fit' (got {method!r})"
-            raise InvalidArgument(message)
         return self.then(PackBestFit(options, checked_count("bins", bins, least=1)))
 
     def bucket(  # noqa: PLR0913 - each says another thing

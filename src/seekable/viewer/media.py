@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
+from seekable._arguments import checked_path
 from seekable.errors import AccessDenied, BadValue, DataNotFound, WrongType
 from seekable.formats.audio.payload import BufferPayload, FilePayload, RangePayload
 from seekable.formats.audio.wave_file import wave_file
@@ -198,10 +199,11 @@ def media_roots(folders: Sequence[str | os.PathLike[str]]) -> MediaRoots:
     """
     real = []
     for folder in folders:
-        if not Path(folder).is_dir():
-            message = f"{os.fspath(folder)!r} of {_OPTION} is no folder"
+        path = checked_path(folder)
+        if not os.path.isdir(path):
+            message = f"{path!r} of {_OPTION} is no folder"
             raise DataNotFound(message)
-        real.append(Path(os.path.realpath(folder)))
+        real.append(Path(os.path.realpath(path)))
     return MediaRoots(tuple(real))
 
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, checked_path, checked_texts
 from seekable._lazy import lazy
 from seekable._optional import is_installed
 from seekable.errors import ForkUnsafe, MissingDependency
@@ -71,6 +71,7 @@ def view(  # noqa: PLR0913 - each is an option of the command
     """
     check_installed("sk.view")
     named = targets if isinstance(targets, Mapping) else {"data": targets}
+    checked_texts("the names of what is viewed", [*named, *_named_logs(log)])
     opened = opened_of(
         named,
         logs={
@@ -78,11 +79,12 @@ def view(  # noqa: PLR0913 - each is an option of the command
         },
         media=media_roots([] if media_root is None else [media_root]),
         text_key=text_key,
-        tokenizer=None if tokenizer is None else os.fspath(tokenizer),
+        tokenizer=None if tokenizer is None else checked_path(tokenizer),
     )
     height = checked_count("height", height, least=1)
-    hosts = [*allow_host, *_hub_hosts()]
-    return Viewer(server.share(opened, hosts=hosts, frames=frame_from), list(named), height=height)
+    hosts, frames = checked_texts("allow_host", allow_host), checked_texts("frame_from", frame_from)
+    shared = server.share(opened, hosts=[*hosts, *_hub_hosts()], frames=frames)
+    return Viewer(shared, list(named), height=height)
 
 
 def _named_logs(

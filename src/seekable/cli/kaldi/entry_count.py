@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import final
 
+from seekable.cli.output import tell
 from seekable.cli.progress_output import StatusLine
 from seekable.errors import InvalidArgument, SeekableError
 from seekable.parallel.progress import Throttle
@@ -108,4 +109,4 @@ def print_outcome(
     if as_json:
         (sys.stderr if on_stdout else sys.stdout).buffer.write(document(fields))
     elif not quiet:
-        print(f"seekable: {words}", file=sys.stderr)
+        tell(words)

@@ -34,26 +34,13 @@ def _loaded() -> TyperGroup:
 
 
 class _TableCommands(TyperGroup):
-    """The commands; their errors name the options of the command line too."""
+    """The commands."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return _loaded().list_commands(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _loaded().get_command(ctx, cmd_name)
-
-    def invoke(self, ctx: Any) -> Any:
-        from seekable.errors import InvalidArgument, PipeRefused
-
-        try:
-            return super().invoke(ctx)
-        except PipeRefused as error:
-            error.add_note("on the command line that is --pipes allow")
-            raise
-        except InvalidArgument as error:
-            if "holder=" in str(error):
-                error.add_note("on the command line that is --holder NAME")
-            raise
 
 
 app = typer.Typer(cls=_TableCommands, no_args_is_help=True, rich_markup_mode=None)

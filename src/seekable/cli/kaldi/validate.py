@@ -145,10 +145,10 @@ def _of_table(rspecifier: str, check: TableCheck) -> dict[str, Any]:
 def _repair(path: str, holder: str | None, script: str | None, *, quiet: bool) -> None:
     """Cut a torn last entry off an archive, and say so on stderr."""
     import os
-    import sys
 
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.kaldi.targets import as_rspecifier
+    from seekable.cli.output import tell
     from seekable.kaldi import parse_rspecifier
     from seekable.kaldi import repair as cut
 
@@ -158,7 +158,7 @@ def _repair(path: str, holder: str | None, script: str | None, *, quiet: bool) -
         raise typer.BadParameter("--repair cuts archives; name one", param_hint="--repair")
     done = cut(specifier.rxfilename, chosen_holder(holder, rspecifier, "refuse"), script=script)
     if not quiet:
-        print(f"seekable: {_repair_in_words(done)}", file=sys.stderr)
+        tell(_repair_in_words(done))
 
 
 def _repair_in_words(done: Repair) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
@@ -95,7 +96,8 @@ class Roots:
         Raises:
             WrongType: ``root`` is no path, no list of paths, and no dict of paths.
         """
-        given: Any = [root] if isinstance(root, str | os.PathLike) else root or ()
+        is_many = isinstance(root, Iterable) and not isinstance(root, str)
+        given: Any = root if is_many else [] if root in (None, "") else [root]
         pairs = list(given.items()) if isinstance(given, Mapping) else [("", each) for each in given]
         if not all(isinstance(path, str | os.PathLike) for pair in pairs for path in pair):
             message = (
@@ -225,7 +227,7 @@ def _sizes(root: str, names: Sequence[str]) -> list[int | None]:
 
 def _absolute(path: str | os.PathLike[str]) -> str:
     """Return an address as it is, and the absolute path of a local folder."""
-    text = os.fspath(path)
+    text = checked_path(path)
     return text.rstrip("/") if "://" in text else os.path.abspath(os.path.expanduser(text))
 
 

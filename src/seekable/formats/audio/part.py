@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, SupportsFloat
 
+import numpy as np
+
 from seekable.errors import InvalidArgument, WrongType
 
 __all__ = ["Part", "checked_seconds", "frames_of"]
@@ -32,7 +34,7 @@ def checked_seconds(name: str, value: object) -> float:
         >>> checked_seconds("offset", 1)
         1.0
     """
-    if isinstance(value, bool | str) or not isinstance(value, SupportsFloat):
+    if isinstance(value, bool | str | type | np.ndarray) or not isinstance(value, SupportsFloat):
         message = f"{name} must be a number of seconds (got {value!r:.80} of type {type(value).__name__})"
         raise WrongType(message)
     seconds = float(value)

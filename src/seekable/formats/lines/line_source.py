@@ -111,7 +111,7 @@ class LineDecoder(Decoder):
     def of_key(self, field: str) -> LineDecoder | None:
         """Return a decoder of JSON objects to one field, several times as fast as one to all fields.
 
-        A line that is no object gets the key None.
+        A line that is no object gets the key None. There is none for other forms, and for a few odd names.
         """
         return _key_of_json(field) if self.name == "json" else None
 
@@ -299,8 +299,12 @@ def _csv_decoder(form: str, head: bytes, field: str) -> LineDecoder:
 
 
 @lru_cache(maxsize=16)
-def _key_of_json(field: str) -> LineDecoder:
-    lean = msgspec.defstruct("Lean", [("key", Any, msgspec.field(name=field))], gc=False)
+def _key_of_json(field: str) -> LineDecoder | None:
+    """Return the decoder to a field, None where msgspec takes no such name, as one with quotes."""
+    try:
+        lean = msgspec.defstruct("Lean", [("key", Any, msgspec.field(name=field))], gc=False)
+    except ValueError:
+        return None
     return LineDecoder("json", msgspec.json.Decoder(lean).decode, lambda _: lean(None))
 
 
@@ -456,6 +460,6 @@ def refuse_columns(name: str, reading: Reading) -> None:
     if reading.columns is not None:
         message = (
             f"columns= is for tables (Parquet, Arrow), and this is {name}: say "
-            f"sk.open(...).select_columns({list(reading.columns)!r}), which makes no values of the others"
+            f"sk.open(...).select_columns({reading.columns!r}), which makes no values of the others"
         )
         raise InvalidArgument(message)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
 import xxhash
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import AT_ONCE, checked_count, checked_flag, checked_path
 from seekable._cached import cached
 from seekable.errors import (
     BadToken,
@@ -31,6 +31,7 @@ from seekable.index.location import Location
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.state.functions import describe_function
+from seekable.storage.asked import checked_asked
 from seekable.storage.memory import most_record_bytes, record_too_large
 from seekable.stream.shapes import ForwardOnly
 from seekable.stream.stream import Stream
@@ -99,9 +100,9 @@ def open_stream(
         ...     list(open_stream(path))
         [{'id': 0}, {'id': 1}]
     """
-    given = [source] if isinstance(source, str | os.PathLike) else list(source)
-    asked = [os.fspath(each) for each in given]
-    if not asked or not all(isinstance(each, str) for each in asked):
+    given = checked_asked(source)
+    asked = [checked_path(each) for each in ([given] if isinstance(given, str | os.PathLike) else given)]
+    if not asked:
         message = f"open_stream() takes a path, or a list of at least one (got {source!r})"
         raise WrongType(message)
     files = sequential_files(
@@ -119,7 +120,7 @@ def open_stream(
         raise InvalidArgument(message)
     kind = cast("Lines", format_named(name))
     decoder = decoder_named(kind.decoding if decode is None else decode)
-    count = checked_count("lanes", lanes, least=1)
+    count = checked_count("lanes", lanes, least=1, below=AT_ONCE)
     return Stream(FromLines(count, replay, files, kind, decoder, version, tuple(asked)))
 
 

@@ -66,8 +66,9 @@ def _fields(source: FileSource, file: int) -> tuple[frozenset[str], frozenset[st
     for row in range(min(_MOST_RECORDS, int(source.files.records[file]))):
         with suppress(CorruptRecord):  # reading names it
             record = source.record(start + row)
-            if isinstance(record, dict):
-                found.append(frozenset(record))
+            found.append(
+                frozenset(record if isinstance(record, dict) else [f"no fields, a {type(record).__name__}"])
+            )
     if not found:
         return frozenset(), frozenset()
     return frozenset.intersection(*found), frozenset.union(*found)

@@ -87,7 +87,7 @@ def checked_dtype(dtype: object) -> str:
     """
     try:
         found = np.dtype(dtype).str  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         message = f"dtype must be the name of a type of integers, as 'uint16' (got {dtype!r})"
         raise WrongType(message) from None
     if dtype is None or found not in DTYPES:

@@ -6,13 +6,12 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
-import msgspec
-
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.making import ByFile, OneByOne
 from seekable.nodes.columns.names import lacking
+from seekable.state.canonical import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -232,7 +231,7 @@ def _filled(held: Any, value: Any) -> Any:
 def _described(value: Any) -> Any:
     """Return a value for descriptions: the value itself if JSON can hold it; otherwise its ``repr``."""
     try:
-        same: Any = msgspec.json.decode(msgspec.json.encode(value))
+        same = plain_json(value)
     except TypeError:
         same = None
     return value if type(same) is type(value) and same == value else {"value": repr(value)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable._arguments import checked_count
+from seekable._arguments import AT_ONCE, checked_count
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.graph import known_size, with_children
@@ -91,8 +91,8 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
     run = SimulatedRun(
         reshuffled(dataset.node, window=window, lanes=lanes, block_rows=block_rows),
         size=known_size(dataset.node, "simulate()"),
-        nodes=checked_count("nodes", nodes, least=1),
-        ranks=checked_count("ranks", ranks, least=1),
+        nodes=checked_count("nodes", nodes, least=1, below=AT_ONCE),
+        ranks=checked_count("ranks", ranks, least=1, below=AT_ONCE),
         batch=checked_count("global_batch_size", global_batch_size, least=1),
         rate=_positive("records_per_second", records_per_second),
         cache=None if cache is None else checked_count("cache", cache, least=0),
@@ -102,7 +102,7 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         get_price=_at_least_zero("get_price", get_price),
         list_price=_at_least_zero("list_price", list_price),
         byte_price=_at_least_zero("byte_price", byte_price),
-        epochs=checked_count("epochs", epochs, least=1),
+        epochs=checked_count("epochs", epochs, least=1, below=1 << 16),
     )
     if run.batch % run.world:
         message = (

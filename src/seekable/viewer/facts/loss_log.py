@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._arguments import checked_path
 from seekable.errors import DataNotFound, InvalidArgument
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ def read_loss_log(path: str | os.PathLike[str], *, step: str = "step", loss: str
         ...     read_loss_log(log).losses.tolist()
         [2.5, 2.25]
     """
-    shown = os.fspath(path)
-    if not os.path.exists(path):
+    shown = checked_path(path)
+    if not os.path.isfile(path):
         message = f"there is no log of losses {shown!r}"
         raise DataNotFound(message)
     by_step: dict[int, float] = {}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from xxhash import xxh3_64_intdigest as xxh3
 
+from seekable._arguments import checked_path
 from seekable.errors import DataNotFound
 from seekable.formats.kaldi.directory.line_checks import (
     FileNames,
@@ -62,7 +63,7 @@ def present_tables(path: str | os.PathLike[str]) -> dict[str, str]:
     Raises:
         DataNotFound: there is no such directory, or it has no table that lists utterances.
     """
-    folder = paths.absolute(os.path.expanduser(os.fspath(path)))
+    folder = paths.absolute(os.path.expanduser(checked_path(path)))
     if not paths.is_folder(folder):
         what = "is a file" if os.path.lexists(folder) else "does not exist"
         message = f"there is no data directory {folder!r}: it {what}"

@@ -167,11 +167,14 @@ def command_of(pipe: str) -> str:
 def split_offset(rxfilename: str) -> tuple[str, int]:
     """Return the path and the byte offset of an rxfilename, offset 0 if it has none.
 
+    Raises:
+        WrongType: it is no str.
+
     Example:
         >>> split_offset("data/feats.ark:1234"), split_offset("data/a.mat")
         (('data/feats.ark', 1234), ('data/a.mat', 0))
     """
-    found = _OFFSET.fullmatch(rxfilename)
+    found = _OFFSET.fullmatch(checked_text("rxfilename", rxfilename))
     if not found:
         return rxfilename, 0
     # Python refuses to convert thousands of digits, and no file has 10**4000 bytes.

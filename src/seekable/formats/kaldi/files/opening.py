@@ -10,6 +10,7 @@ import stat
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.files.file_commands import content_of, file_command
@@ -114,7 +115,7 @@ def open_rx(
         ...         file.binary, file.tell(), file.read()
         (True, 7, b'good day')
     """
-    name = os.fspath(rxfilename)
+    name = checked_path(rxfilename)
     kind = check_rxfilename(name)
     if storage_options and "://" not in name:
         message = (
@@ -197,7 +198,7 @@ def open_wx(
         ...         file.read()
         b'\x00Bgood day'
     """
-    name = os.fspath(wxfilename)
+    name = checked_path(wxfilename)
     kind, allowed = check_wxfilename(name), checked_pipes(pipes)
     if atomic and kind != "file":
         message = f"atomic=True is for files, which get their name at the end (got {name!r}, a {kind})"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_size
 from seekable.formats.kaldi.objects.header import BINARY_HEADER, read_header
@@ -56,6 +58,7 @@ class SparseVector:
     values: NDArray[np.float32]
 
     def __post_init__(self) -> None:
+        checked_count("dim", self.dim, least=0)
         indices = _INT32.checked_array("indices", self.indices)
         values = _FLOAT.checked_array("values", self.values)
         if indices.ndim != 1 or indices.shape != values.shape:
@@ -85,7 +88,10 @@ class SparseMatrix:
     rows: tuple[SparseVector, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", tuple(self.rows))
+        rows = tuple(self.rows) if isinstance(self.rows, Iterable) else (self.rows,)
+        if not all(isinstance(row, SparseVector) for row in rows):
+            raise WrongType(f"rows must be SparseVectors (got {self.rows!r:.200})")
+        object.__setattr__(self, "rows", rows)
         if len({row.dim for row in self.rows}) > 1:
             raise InvalidArgument(
                 f"all rows must have one dim (got {sorted({row.dim for row in self.rows})})"

@@ -11,6 +11,7 @@ import operator
 import re
 import struct
 from dataclasses import dataclass
+from numbers import Number
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -83,7 +84,9 @@ class BasicType:
         """
         if self.is_float:
             # The protocols of typing are slow to check.
-            if type(value) is not float and (not isinstance(value, SupportsFloat) or isinstance(value, str)):
+            if type(value) is not float and (
+                not isinstance(value, SupportsFloat) or isinstance(value, str | type)
+            ):
                 raise WrongType(f"{name} must be a number (got {value!r} of type {type(value).__name__})")
             number = float(value)
             if not (self.least < number < self.most) and math.isfinite(number):
@@ -91,7 +94,7 @@ class BasicType:
             return float(self.dtype.type(number))
         if type(value) is int and self.least <= value <= self.most:
             return value
-        if not isinstance(value, SupportsIndex) or isinstance(value, bool):
+        if not isinstance(value, SupportsIndex) or isinstance(value, bool | type):
             raise WrongType(f"{name} must be an integer (got {value!r} of type {type(value).__name__})")
         integer = operator.index(value)
         if not self.least <= integer <= self.most:
@@ -177,7 +180,7 @@ def find_type(kind: str, *, integer: bool = False) -> BasicType:
     Raises:
         InvalidArgument: there is none, or it is no integer type where `integer` is True.
     """
-    found = BASIC_TYPES.get(kind)
+    found = BASIC_TYPES.get(kind) if isinstance(kind, str) else None
     if found is None or (integer and found.is_float):
         names = [name for name in [*BASIC_TYPES, "bool"] if not integer or "int" in name]
         raise InvalidArgument(f"kind must be one of {', '.join(names)} (got {kind!r})")
@@ -206,9 +209,9 @@ def read_basic_type(
         1.5
     """
     in_binary = is_binary(file, binary)
-    if isinstance(add, bool | np.bool_ | str):
+    if add is not None and (isinstance(add, bool | np.bool_) or not isinstance(add, Number)):
         raise WrongType(f"add must be the number that is added to (got {add!r}); Kaldi's true has no number")
-    basic = None if kind == "bool" else find_type(kind)
+    basic = None if isinstance(kind, str) and kind == "bool" else find_type(kind)
     with borrowed(file) as cursor:
         if basic is None:
             value: int | float = _read_bool(cursor, binary=in_binary)
@@ -235,7 +238,7 @@ def write_basic_type(
         b'\x04\x05\x00\x00\x000.1 '
     """
     in_binary = is_binary(file, binary)
-    if kind == "bool":
+    if isinstance(kind, str) and kind == "bool":
         if not isinstance(value, bool | np.bool_):
             raise WrongType(f"value must be True or False (got {value!r})")
         file.write((b"T" if value else b"F") + (b"" if in_binary else b" "))

@@ -49,7 +49,18 @@ def _read_header(cursor: Cursor) -> bool:
 def write_header(file: Output, *, binary: bool) -> None:
     """Write the header of a binary object; write nothing for text."""
     if binary:
-        file.write(BINARY_HEADER)
+        checked_output(file).write(BINARY_HEADER)
+
+
+def checked_output(file: Output) -> Output:
+    """Return a file to write to.
+
+    Raises:
+        WrongType: nothing can be written to it.
+    """
+    if not hasattr(file, "write"):
+        raise WrongType(f"file must have write() (got {file!r:.200} of type {type(file).__name__})")
+    return file
 
 
 def is_binary(file: Any, binary: bool | None) -> bool:  # noqa: FBT001 - the value that is decided here
@@ -58,6 +69,8 @@ def is_binary(file: Any, binary: bool | None) -> bool:  # noqa: FBT001 - the val
     Raises:
         WrongType: it is None, and the file has no such attribute.
     """
+    if not hasattr(file, "read"):
+        checked_output(file)
     if binary is None:
         binary = getattr(file, "binary", None)
     if not isinstance(binary, bool):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.kaldi.objects.file_cursor import borrowed
-from seekable.formats.kaldi.objects.header import is_binary
+from seekable.formats.kaldi.objects.header import checked_output, is_binary
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
@@ -84,7 +84,7 @@ def write_token(file: Output, token: str, *, binary: bool | None = None) -> None
     Raises:
         InvalidArgument: it is empty or contains whitespace.
     """
-    file.write(checked_token("token", token) + b" ")
+    checked_output(file).write(checked_token("token", token) + b" ")
 
 
 def read_token(file: Any, *, binary: bool | None = None) -> str:  # noqa: ARG001 - one form

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from seekable._arguments import checked_path
 from seekable.errors import InvalidArgument
 from seekable.formats.kaldi.files.filenames import check_wxfilename
 from seekable.formats.kaldi.files.local_files import local_errors
@@ -138,7 +139,7 @@ def repair(
 
 def _files(path: str | os.PathLike[str], script: str | os.PathLike[str] | None) -> tuple[str, str | None]:
     """Return the path of the archive, and that of the script."""
-    text = os.fspath(path)
+    text = checked_path(path)
     if script is None and is_specifier(text):
         specifier = parse_wspecifier(text)
         if specifier.archive_wxfilename is None:
@@ -160,7 +161,7 @@ def _found_holder(data: mmap.mmap | bytes, path: str) -> str:
 
 
 def _checked_file(name: str, path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path)
+    text = checked_path(path)
     if check_wxfilename(text) != "file":
         raise InvalidArgument(f"{name} must be a file (got {text!r})")
     return text

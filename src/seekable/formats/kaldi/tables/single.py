@@ -7,6 +7,7 @@ import io
 import os
 from typing import TYPE_CHECKING, Any, final
 
+from seekable._arguments import checked_path
 from seekable.errors import CorruptObject, InvalidArgument
 from seekable.formats.kaldi.files.filenames import split_range
 from seekable.formats.kaldi.files.opening import open_rx, open_wx
@@ -64,7 +65,7 @@ def read(
         ((2, 3), [[4.0, 5.0]])
     """
     found = find_holder(holder, **options)
-    name, text = split_range(os.fspath(rxfilename))
+    name, text = split_range(checked_path(rxfilename))
     part = None if text is None else parse_range(text)
     read_range = getattr(found, "read_range", None)  # A check of `SupportsRange` takes ten times as long.
     if part is not None and read_range is None:

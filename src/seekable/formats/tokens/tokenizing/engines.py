@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from seekable._arguments import checked_path
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
 from seekable.formats.tokens.tokenizing.engine import Engine, wrong_tokenizer
 from seekable.formats.tokens.tokenizing.gigatoken_engine import gigatoken_engine
@@ -65,7 +66,7 @@ def _own_engine(tokenizer: Any) -> Engine:
     if isinstance(tokenizer, str) and tokenizer.startswith(_TIKTOKEN):
         return tiktoken_named(tokenizer.removeprefix(_TIKTOKEN))
     if isinstance(tokenizer, str | os.PathLike):
-        return _of_path(os.fspath(tokenizer))
+        return _of_path(checked_path(tokenizer))
     if _is_a(tokenizer, "tiktoken", "Encoding"):
         return tiktoken_engine(tokenizer)
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.functions import module_name
 
@@ -81,8 +82,9 @@ class LossMask:
         Raises:
             WrongType: ``masked`` is a string or holds something else than strings.
         """
-        masked = () if isinstance(self.masked, str) else tuple(self.masked)
-        if isinstance(self.masked, str) or not all(isinstance(kind, str) for kind in masked):
+        is_many = isinstance(self.masked, Iterable) and not isinstance(self.masked, str)
+        masked = tuple(self.masked) if is_many else ()
+        if not is_many or not all(isinstance(kind, str) for kind in masked):
             message = f"masked must be a tuple of types of parts, such as ('prompt',) (got {self.masked!r})"
             raise WrongType(message)
         object.__setattr__(self, "masked", tuple(sorted(set(masked))))
@@ -94,7 +96,7 @@ class LossMask:
 
     def generate(self, part_type: str, num_tokens: int, *, part_tokens: list[int] | None = None) -> list[int]:
         """Return the mask of a part: ``num_tokens`` ones, or zeros if its type is masked."""
-        return [int(part_type not in self.masked)] * num_tokens
+        return [int(part_type not in self.masked)] * checked_count("num_tokens", num_tokens, least=0)
 
     def generate_for_eos(self) -> int:
         """Return 1 if the token that ends a document is in the loss, else 0."""

@@ -73,7 +73,7 @@ def tokenizing(  # noqa: PLR0913 - the arguments of the public functions
     documents: DocumentTexts
     aligned: list[AlignedArray]
     if given is not None:
-        aligned = [GivenValues(checked_name(name), np.dtype(given[name])) for name in sorted(given)]
+        aligned = [GivenValues(name, np.dtype(given[name])) for name in sorted(map(checked_name, given))]
         names = tuple(array.name for array in aligned)
         documents = IdColumn(column if parts is None else TOKENS, names, parts)
     else:

@@ -42,7 +42,7 @@ def token_dtype(dtype: DTypeLike | None, engine: Engine, *, megatron: bool = Fal
         return np.dtype(default_dtype(engine.vocabulary, megatron=megatron))
     try:
         chosen = np.dtype(np.dtype(dtype).newbyteorder("<").str)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         message = f"dtype must be one of {', '.join(_ALLOWED)} (got {dtype!r})"
         raise WrongType(message) from error
     if chosen.name not in _ALLOWED:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, checked_path
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
@@ -180,7 +180,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             policy=earlier_files.checked_policy(resume=True, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
-            progress=tokens_progress.counting_tokens(shown, os.fspath(to)),
+            progress=tokens_progress.counting_tokens(shown, checked_path(to)),
             storage_options=of_target,
         )
     if sample_size is not None and not written.bytes:
