@@ -107,6 +107,7 @@ class Opening:
         else:
             self._refuse_sample()
             spec.check(options)
+            spec = spec.allowing(options.allow)
             found, form = spec.files(format_name, index_dir=index_dir)
             options = spec.narrowed(options, form)
         form = self._resolved(form, options, found)

@@ -37,6 +37,14 @@ class Spec(ABC):
             InvalidArgument: the spec and an option contradict each other.
         """
 
+    def allowing(self, allow: tuple[str, ...]) -> Spec:
+        """Return the spec with the folders, besides its own, whose files its list may name.
+
+        Args:
+            allow: the folders and files, as of ``trust.checked_allow``.
+        """
+        return self
+
     def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
         """Return the options for the files, with what the spec itself says of them.
 

@@ -24,6 +24,7 @@ from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found
+from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,6 +79,7 @@ def verify(  # noqa: PLR0913 - keywords
     dtype: Any = None,
     eos: int | None = None,
     bos: int | None = None,
+    allow: object = None,
 ) -> Verification:
     r"""Return the problems of files and of their index; nothing is written, and no problem raises an error.
 
@@ -99,6 +101,7 @@ def verify(  # noqa: PLR0913 - keywords
         dtype: as of ``open``.
         eos: as of ``open``.
         bos: as of ``open``.
+        allow: as of ``sk.Index``.
 
     Raises:
         DataNotFound: a file does not exist.
@@ -117,7 +120,7 @@ def verify(  # noqa: PLR0913 - keywords
         ((), 2, 'changed')
     """
     shown = repr(os.fspath(source) if isinstance(source, os.PathLike) else source)
-    options = SourceOptions(shown=shown, dtype=dtype, eos=eos, bos=bos)
+    options = SourceOptions(shown=shown, dtype=dtype, eos=eos, bos=bos, allow=checked_allow(allow))
     how = _Run(jobs, executor, progress)
     check = partial(
         verify_files, deep=deep, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress
@@ -126,7 +129,7 @@ def verify(  # noqa: PLR0913 - keywords
         return _verified_shar(shar, check, decode=decode, how=how)
     spec = spec_of(source) or spec_of_tokens(source, format, options)
     if spec is not None:
-        found, kind = spec.files(format, index_dir=index_dir)
+        found, kind = spec.allowing(options.allow).files(format, index_dir=index_dir)
         options = spec.narrowed(options, kind)
     else:
         found = find_data(source, format_name=format)

@@ -88,6 +88,9 @@ class SourceOptions:
     pipes: Pipes = "refuse"
     """Of Kaldi's scripts: ``"allow"`` runs the commands of their lines."""
 
+    allow: tuple[str, ...] = ()
+    """Of lists of files: the folders and files, besides the folder of the list, that they may name."""
+
     permissive: bool = False
     """Of Kaldi's tables: True if entries that cannot be read become holes, with a warning."""
 

@@ -68,6 +68,7 @@ def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> EntryDec
         files=ObjectFiles(options.most_open_files, _store_of(files)),
         script_ns=int(files.mtimes_ns.max()) if is_script and not _store_of(files) else None,
         below=_folders(files) if is_script and _store_of(files) else (),
+        allow=options.allow,
         folder=_folder_in_store(files) if is_script else None,
     )
     return EntryDecoder(entries)
@@ -86,7 +87,9 @@ def decoder_from_json(form: Format, said: Mapping[str, Any], given: Loading, whe
     except InvalidArgument as error:
         message = f"{where}.holder: {error}"
         raise CorruptState(message) from None
-    options = SourceOptions(shown="", permissive=permissive, pipes=checked_pipes(given.pipes))
+    options = SourceOptions(
+        shown="", permissive=permissive, pipes=checked_pipes(given.pipes), allow=given.allow
+    )
     return decoder_of(resolved, options, given.arguments["files"])
 
 

@@ -128,7 +128,12 @@ def utterance_source(form: Format, options: SourceOptions) -> Callable[[FileSet]
         check_directory(files)
         main, *others = files.apart()
         utterances = utterances_of(
-            main, others, columns, pipes=pipes, most_open_files=options.most_open_files
+            main,
+            others,
+            columns,
+            pipes=pipes,
+            most_open_files=options.most_open_files,
+            allow=options.allow,
         )
         return source_of(main, UtteranceDecoder(utterances), form, options)
 
@@ -142,6 +147,7 @@ def utterances_of(
     *,
     pipes: Pipes,
     most_open_files: int,
+    allow: tuple[str, ...],
 ) -> Utterances:
     """Return the reader of the utterances of a directory.
 
@@ -151,6 +157,7 @@ def utterances_of(
         columns: the columns of records, in their order; None for all that there are.
         pipes: ``"allow"`` if commands in scripts may be run.
         most_open_files: the most files of audio and other objects that are open at once.
+        allow: the folders and files that lines of scripts in stores may name besides.
 
     Raises:
         InvalidArgument: the directory has no table for a column.
@@ -179,6 +186,7 @@ def utterances_of(
             permissive=False,
             files=files,
             below=script_folders(f"{folder}/"),
+            allow=allow,
             folder=folder,
         ),
         {
@@ -201,7 +209,9 @@ def decoder_from_json(_: Format, said: Mapping[str, Any], given: Loading, where:
     others = given.beside(said.get("tables"), "tables", f"{where}.tables")
     pipes = checked_pipes(given.pipes)
     try:
-        utterances = utterances_of(main, others, columns, pipes=pipes, most_open_files=main.most_open)
+        utterances = utterances_of(
+            main, others, columns, pipes=pipes, most_open_files=main.most_open, allow=given.allow
+        )
     except InvalidArgument as error:
         message = f"{where}: {error}"
         raise CorruptState(message) from None

@@ -12,6 +12,8 @@ from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.formats.registry import FORMATS, find_data, format_named, format_of_all
 from seekable.formats.shar.idxpack import SUFFIX, read_pack
 from seekable.formats.unopened import refuse_unopened
+from seekable.storage.addresses import shown
+from seekable.storage.trust import check_below
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
@@ -23,6 +25,7 @@ __all__ = ["IdxpackSpec", "idxpack_spec"]
 
 _FORM = "idxpack:PATH:NUMBER"
 _MOST_LISTED = 20
+_OUTSIDE = "Or copy the pack to this machine, where it may name any file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,13 @@ class IdxpackSpec(Spec):
 
     number: int | None
     """The number of the collection; None for the only one whose files can be opened."""
+
+    allow: tuple[str, ...] = ()
+    """Of a pack in a store: the folders and files, besides its own folder, that it may name."""
+
+    def allowing(self, allow: tuple[str, ...]) -> IdxpackSpec:
+        """Return the spec of a pack that may also name files below other folders."""
+        return replace(self, allow=allow)
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
@@ -68,6 +78,9 @@ class IdxpackSpec(Spec):
             raise DataNotFound(message)
         for path in collection.paths:
             refuse_unopened(path)
+            if "://" in self.path:
+                folder = shown(os.path.dirname(self.path))
+                check_below(shown(path), [folder], by=repr(self.path), way_out=_OUTSIDE, allow=self.allow)
         try:
             return find_data([pack.located(path) for path in collection.paths], format_name=format_name)
         except DataNotFound as error:

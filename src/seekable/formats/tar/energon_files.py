@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.select import Select
 from seekable.storage import paths
 from seekable.storage.listing import Found
+from seekable.storage.trust import named_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +46,13 @@ class EnergonSpec(Spec):
     split: str | None
     """The name of the split; None for the only one."""
 
+    allow: tuple[str, ...] = ()
+    """The folders and files, besides the folder of the dataset, that its list may name."""
+
+    def allowing(self, allow: tuple[str, ...]) -> EnergonSpec:
+        """Return the spec of a split whose shards may also lie below other folders."""
+        return replace(self, allow=allow)
+
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
     ) -> tuple[tuple[Found, ...], Format]:
@@ -64,7 +73,14 @@ class EnergonSpec(Spec):
                 f"{path!r} is not read: it says in Python how Energon makes samples. Records have the fields "
                 f"of the tar files"
             )
-        return (Found(self.folder, tuple(self._split().counts)),)
+        shards = self._split().counts
+        paths_of = [named_path(shard, self.folder) for shard in shards]
+        if all(path.startswith(os.path.join(self.folder, "")) for path in paths_of):
+            return (Found(self.folder, tuple(shards)),)
+        return tuple(
+            Found(folder, tuple(map(os.path.basename, files)))
+            for folder, files in itertools.groupby(paths_of, os.path.dirname)
+        )
 
     def kept(self, source: Node) -> Node:
         """Return the samples of the split, without the excluded ones.
@@ -117,10 +133,10 @@ class EnergonSpec(Spec):
         """
         dataset = read_energon(self.folder)
         if self.split is not None:
-            return dataset.split(self.split)
+            return dataset.split(self.split, self.allow)
         named = [name for name, shards in dataset.splits.items() if shards]
         if len(named) == 1:
-            return dataset.split(named[0])
+            return dataset.split(named[0], self.allow)
         message = (
             f"{self.text!r} names no split, and there is {splits_in_words(dataset)}: write "
             f"{f'{SCHEME}{self.folder}:SPLIT'!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -30,7 +30,7 @@ _KIND = "wids-shard-index-v1"
 _PATTERN_MARKS = "*[{"
 """What makes a pattern of a name, which could match other files, also outside of the folder."""
 
-_OUTSIDE = "Open the tar files themselves, as a list of their paths, if you know who made the list"
+_OUTSIDE = "Or open the tar files themselves, as a list of their paths"
 
 
 class _Shard(msgspec.Struct, frozen=True):
@@ -56,6 +56,13 @@ class WidsSpec(Spec):
     path: str
     """The absolute path of the list."""
 
+    allow: tuple[str, ...] = ()
+    """The folders and files, besides the folder of the list, that it may name."""
+
+    def allowing(self, allow: tuple[str, ...]) -> WidsSpec:
+        """Return the spec of a list that may also name files below other folders."""
+        return replace(self, allow=allow)
+
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
     ) -> tuple[tuple[Found, ...], Format]:
@@ -76,9 +83,13 @@ class WidsSpec(Spec):
             url = f"{found.base.rstrip('/')}/{shard.url}" if found.base else shard.url
             refuse_unopened(url)
             trust.check_below(
-                addresses.shown(url), [addresses.shown(folder)], by=repr(self.path), way_out=_OUTSIDE
+                addresses.shown(url),
+                [addresses.shown(folder)],
+                by=repr(self.path),
+                way_out=_OUTSIDE,
+                allow=self.allow,
             )
-            path = url if "://" in url else os.path.join(folder, url)
+            path = trust.named_path(url, folder)
             if any(mark in url for mark in _PATTERN_MARKS) and not os.path.isfile(path):
                 self._refuse(f"it names {url!r}, and a list names files and no patterns of names")
             shards.append(path)
