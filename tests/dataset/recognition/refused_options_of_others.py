@@ -96,8 +96,7 @@ OF_TAR: list[Case] = [
              "3)", format=FORMATS.Tar(suffix=3)),
     siblings("InvalidArgument: decode has 'nope', and the fields of 'a.tar' are 'txt', 'jpg'",
              decode={"nope": "text"}),
-    siblings("InvalidArgument: a dict is for sibling archives, tar files of samples, and 'x' is <Dataset, 1 "
-             "record: open('a.tar')>: sk.join(a, b, on=...) and sk.zip(a, b) put other data together",
+    siblings("UnsupportedFormat: 'DIR/a.tar' is a tar file, not lines of text; its name misleads",
              format="jsonl"),
     siblings("InvalidArgument: Index(sampled=True) opens some files of a folder, a glob or a list, and the "
              "files of {'x': 'a.tar', 'y': 'b.tar'} belong together: leave it out, or name the files",
