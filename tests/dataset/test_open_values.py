@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import io
+import itertools
 import pickle
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import seekable as sk
 from seekable import kaldi
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 SECRET = "wJalrXUtnFEMI"
@@ -228,3 +229,23 @@ def test_values_refuse_wrong_options_when_they_are_made(
 ) -> None:
     with pytest.raises(error, match=f"^{option} must be "):
         kind(**{option: value})
+
+
+@pytest.mark.parametrize("put", [lambda source: source, lambda source: {"x": source}])
+@pytest.mark.parametrize(
+    "source",
+    [
+        itertools.count(),
+        itertools.repeat("a.jsonl"),
+        iter(["a.jsonl"]),
+        (f"{number}.jsonl" for number in itertools.count()),
+        range(1 << 60),
+        [None] * 3,
+        b"a.jsonl",
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_a_source_that_is_no_list_of_paths_is_told_at_once(source: Any, put: Callable[[Any], Any]) -> None:
+    """Also one that never ends, and a huge one: nothing is read of the first, and one item of the other."""
+    with pytest.raises(sk.WrongType, match=r"data is given as|a list of data holds"):
+        sk.open(put(source))
