@@ -20,7 +20,7 @@ import seekable as sk
 from seekable import kaldi
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 SECRET = "wJalrXUtnFEMI"
@@ -231,7 +231,7 @@ def test_values_refuse_wrong_options_when_they_are_made(
         kind(**{option: value})
 
 
-@pytest.mark.parametrize("put", [lambda source: source, lambda source: {"x": source}])
+@pytest.mark.parametrize("is_side", [False, True])
 @pytest.mark.parametrize(
     "source",
     [
@@ -245,7 +245,7 @@ def test_values_refuse_wrong_options_when_they_are_made(
     ],
     ids=lambda source: type(source).__name__,
 )
-def test_a_source_that_is_no_list_of_paths_is_told_at_once(source: Any, put: Callable[[Any], Any]) -> None:
+def test_a_source_that_is_no_list_of_paths_is_told_at_once(source: Any, *, is_side: bool) -> None:
     """Also one that never ends, and a huge one: nothing is read of the first, and one item of the other."""
     with pytest.raises(sk.WrongType, match=r"data is given as|a list of data holds"):
-        sk.open(put(source))
+        sk.open({"x": source} if is_side else source)
