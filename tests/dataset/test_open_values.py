@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import io
+import itertools
 import pickle
 import subprocess
 import sys
@@ -228,3 +229,23 @@ def test_values_refuse_wrong_options_when_they_are_made(
 ) -> None:
     with pytest.raises(error, match=f"^{option} must be "):
         kind(**{option: value})
+
+
+@pytest.mark.parametrize("is_side", [False, True])
+@pytest.mark.parametrize(
+    "source",
+    [
+        itertools.count(),
+        itertools.repeat("a.jsonl"),
+        iter(["a.jsonl"]),
+        (f"{number}.jsonl" for number in itertools.count()),
+        range(1 << 60),
+        [None] * 3,
+        b"a.jsonl",
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_a_source_that_is_no_list_of_paths_is_told_at_once(source: Any, *, is_side: bool) -> None:
+    """Also one that never ends, and a huge one: nothing is read of the first, and one item of the other."""
+    with pytest.raises(sk.WrongType, match=r"data is given as|a list of data holds"):
+        sk.open({"x": source} if is_side else source)

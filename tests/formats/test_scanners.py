@@ -24,7 +24,7 @@ BOTH = [JsonlScanner(), TextScanner()]
         (b"\x28\xb5\x2f\xfd\x00", "zstd.*zstd -dc"),
         (b"BZh91AY", "bzip2.*bunzip2 -c"),
         (b"\xfd7zXZ\x00\x00", "xz.*xz -dc"),
-        (b"PK\x03\x04\x14", "zip archive.*unzip"),
+        (b"PK\x03\x04\x14", "compressed by zip.*unzip"),
         (b"PAR1\x15\x04", "Parquet, not lines of text"),
         (b"ARROW1\x00\x00", "Arrow"),
         (ENGLISH.encode("utf-16"), "UTF-16LE.*iconv -f UTF-16LE -t UTF-8"),

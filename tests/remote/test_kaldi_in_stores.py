@@ -109,11 +109,11 @@ def test_a_script_of_a_store_names_nothing_elsewhere(
     monkeypatch.chdir(tmp_path)
     store.objects["away.scp"] = f"utt00 {line}\n".replace("LOCAL", str(tmp_path)).encode()
     spec = f"scp:{store.mount}/away.scp"
-    with pytest.raises(CorruptRecord, match=r"Copy the script to this machine"):
+    with pytest.raises(CorruptRecord, match=r"opy the script to this machine"):
         sk.open(spec, format=sk.formats.Kaldi(holder="matrix"))[0]
     with (
         kaldi.RandomAccessReader(spec, "matrix") as table,
-        pytest.raises(UnsupportedFormat, match="Copy the script"),
+        pytest.raises(UnsupportedFormat, match="opy the script"),
     ):
         table["utt00"]
 

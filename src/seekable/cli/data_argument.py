@@ -50,6 +50,9 @@ class Opening:
     format: str | None = field(kw_only=True)
     index_dir: str | None = field(kw_only=True)
     jobs: int | None = field(kw_only=True)
+    allow: list[str] | None = field(default=None, kw_only=True)
+    """The folders whose files lists may name besides those below their own."""
+
     progress: bool = field(kw_only=True)
     """True if a progress bar may be drawn."""
 
@@ -88,8 +91,13 @@ class Opening:
         arguments = [f"format=sk.formats.Tokens({', '.join(options)})"] if options else []
         if self.format is not None and not options:
             arguments.append(f"format={self.format!r}")
+        index: list[str] = []
         if self.index_dir is not None:
-            arguments.append(f"index=sk.Index(folder={self.index_dir!r})")
+            index.append(f"folder={self.index_dir!r}")
+        if self.allow:
+            index.append(f"allow={self.allow!r}")
+        if index:
+            arguments.append(f"index=sk.Index({', '.join(index)})")
         return f"sk.open({', '.join([repr(self.path), *arguments])})"
 
     def open(self) -> Node:
@@ -145,6 +153,7 @@ class Opening:
                 index_dir=self.index_dir,
                 progress=self.watch,
                 order_only=order_only,
+                allow=self.allow,
             )
         finally:
             self.watch.close()
@@ -199,6 +208,7 @@ class Opening:
                 executor=self.executor,
                 publish=self.publish,
                 most_bytes=self.most_bytes,
+                allow=self.allow,
             ),
             storage=Storage(refresh=self.refresh, max_open_files=self.max_open_files),
             progress=self.watch,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    AllowOption,
     BosIdOption,
     EosIdOption,
     ExecutorOption,
@@ -123,6 +124,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    allow: AllowOption = None,
     refresh: RefreshOption = True,
     partitions: PartitionsOption = None,
     jobs: WriteJobsOption = None,
@@ -149,6 +151,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
             source,
             format=format_name,
             index_dir=index_dir,
+            allow=allow,
             partitions=partitions,  # type: ignore[arg-type]  # open() checks it
             jobs=jobs,
             executor=cluster,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    AllowOption,
     BosIdOption,
     EosIdOption,
     FormatOption,
@@ -92,6 +93,7 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    allow: AllowOption = None,
     refresh: RefreshOption = True,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
@@ -121,6 +123,7 @@ def get(  # noqa: PLR0913 - an argument for each of its options
         path,
         format=format_name,
         index_dir=index_dir,
+        allow=allow,
         jobs=jobs,
         progress=not no_progress,
         quiet=quiet,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    AllowOption,
     BosIdOption,
     EosIdOption,
     ExecutorOption,
@@ -97,6 +98,7 @@ def index(  # noqa: PLR0913 - an argument for each option
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    allow: AllowOption = None,
     jobs: JobsOption = None,
     executor: ExecutorOption = None,
     key: KeyOption = None,
@@ -126,6 +128,7 @@ def index(  # noqa: PLR0913 - an argument for each option
             {
                 "--format": format_name,
                 "--index-dir": index_dir,
+                "--allow": allow,
                 "--jobs": jobs,
                 "--executor": executor,
                 "--key": key,
@@ -149,6 +152,7 @@ def index(  # noqa: PLR0913 - an argument for each option
                 path,
                 format=format_name,
                 index_dir=index_dir,
+                allow=allow,
                 jobs=jobs,
                 executor=cluster,
                 key=key,

@@ -31,6 +31,16 @@ IndexDirOption = Annotated[
     ),
 ]
 
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="FOLDER",
+        help="Lists of files may also name files below it; may be given several times.",
+        show_default=False,
+    ),
+]
+
 JobsOption = Annotated[
     int | None,
     typer.Option(

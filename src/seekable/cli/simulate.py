@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    AllowOption,
     FormatOption,
     IndexDirOption,
     JsonOption,
@@ -74,6 +75,7 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
     byte_price: Annotated[float, _number("--byte-price", "X", "Of a byte; 0 within a region.")] = 0.0,
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
+    allow: AllowOption = None,
     refresh: RefreshOption = True,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -94,6 +96,7 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
         target,
         format=format_name,
         index_dir=index_dir,
+        allow=allow,
         jobs=None,
         progress=not quiet,
         quiet=quiet,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    AllowOption,
     ExecutorOption,
     FormatOption,
     IndexDirOption,
@@ -130,6 +131,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     executor: ExecutorOption = None,
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
+    allow: AllowOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -155,7 +157,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
             source: Dataset = open_dataset(
                 sources[0] if len(sources) == 1 else sources,
                 format=format_name,
-                index=Index(folder=index_dir, jobs=workers, executor=cluster),
+                index=Index(folder=index_dir, jobs=workers, executor=cluster, allow=allow),
                 progress=watch,
             )
             before, begun = 0 if overwrite else tokens_in(to), time.perf_counter()

@@ -8,6 +8,7 @@ import typer
 
 from seekable.cli.exits import ExitCode
 from seekable.cli.options import (
+    AllowOption,
     BosIdOption,
     EosIdOption,
     ExecutorOption,
@@ -54,6 +55,7 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     eos: EosIdOption = None,
     bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
+    allow: AllowOption = None,
     jobs: JobsOption = None,
     executor: ExecutorOption = None,
     no_progress: NoProgressOption = False,
@@ -86,11 +88,11 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
             place: dict[str, Any] = {"index_dir": index_dir, "jobs": jobs, "executor": cluster}
             if is_pipeline_file(path):
                 shown: dict[str, Any] = {"progress": not no_progress, "quiet": quiet}
-                opening = Opening(path, format=format_name, **place, **shown, **types)
+                opening = Opening(path, format=format_name, allow=allow, **place, **shown, **types)
                 opening.refuse_options()
                 found = verify_sources(opening.order(), **depth, **place)
             else:
-                found = verify_data(path, format=format_name, **depth, **place, **types)
+                found = verify_data(path, format=format_name, allow=allow, **depth, **place, **types)
     finally:
         watch.close()
     if as_json:

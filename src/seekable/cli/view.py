@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.options import FormatOption, IndexDirOption, JobsOption, JsonOption, QuietOption, examples
+from seekable.cli.options import (
+    AllowOption,
+    FormatOption,
+    IndexDirOption,
+    JobsOption,
+    JsonOption,
+    QuietOption,
+    examples,
+)
 from seekable.cli.plan import (
     BatchSizeOption,
     End,
@@ -109,6 +117,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     sample: Annotated[int, typer.Option("--sample", metavar="N", min=1, help="Rows of a sample.")] = 1000,
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
+    allow: AllowOption = None,
     jobs: JobsOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -146,6 +155,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     opening: dict[str, Any] = {
         "format": format_name,
         "index_dir": index_dir,
+        "allow": allow,
         "jobs": jobs,
         "quiet": quiet,
         "key": key,

@@ -34,6 +34,7 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
     pipes: Pipes = "refuse",
     storage_options: Mapping[str, Any] | None = None,
     storage: Any = None,
+    allow: Path | Sequence[Path] | None = None,
 ) -> Dataset:
     """Return the dataset that ``ds.save`` wrote to a pipeline file.
 
@@ -57,6 +58,8 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
         pipes: ``"allow"`` runs the commands in Kaldi's scripts, as in ``sk.open``; the file does not say it.
         storage_options: how the stores of addresses are reached, as in ``sk.open``; the file does not say it.
         storage: a file system of fsspec that reads the addresses, as in ``sk.open``.
+        allow: folders, as in ``sk.Index``: addresses below them are read where the file, or a script of Kaldi
+            in a store, names them. Of themselves they name only what lies below their own folder.
 
     Raises:
         InvalidArgument: functions or sequences are missing; the message lists all of them.
@@ -85,5 +88,6 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
                 progress=shown,
                 pipes=pipes,
                 stores=Stores(storage_options, storage),
+                allow=allow,
             )
         )

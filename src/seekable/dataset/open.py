@@ -14,6 +14,7 @@ from seekable.index.opening import Indexing
 from seekable.storage.access import Storage
 from seekable.storage.asked import checked_asked, has_addresses
 from seekable.storage.far import far
+from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ _OF_FORMATS = {
     **dict.fromkeys(("holder", "pipes"), "Kaldi"),
     "strict": "Tables",
 }
-_OF_INDEX = {"index_dir": "folder", **dict.fromkeys(("jobs", "executor", "publish", "most_bytes"))}
+_OF_INDEX = {"index_dir": "folder", **dict.fromkeys(("jobs", "executor", "publish", "most_bytes", "allow"))}
 _OF_STORAGE = {"storage_options": "options", **dict.fromkeys(("cache", "pin", "refresh", "max_open_files"))}
 _ELSEWHERE = {
     **{name: f"format=sk.formats.{kind}({name}=...)" for name, kind in _OF_FORMATS.items()},
@@ -157,6 +158,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         columns=columns,
         errors=errors,
         version=version,
+        allow=checked_allow(how.allow),
         most_open_files=reach.max_open_files,
     )
     indexing = Indexing(

@@ -111,6 +111,7 @@ class Opening:
             self._given,
             shown=self.reading.shown,
             columns=self.reading.columns,
+            allow=self.reading.allow,
             index_dir=self._indexing.index_dir,
         )
         if self._is_sampled:

@@ -23,6 +23,7 @@ from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found
+from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,6 +78,7 @@ def verify(  # noqa: PLR0913 - keywords
     dtype: Any = None,
     eos: int | None = None,
     bos: int | None = None,
+    allow: object = None,
 ) -> Verification:
     r"""Return the problems of files and of their index; nothing is written, and no problem raises an error.
 
@@ -98,6 +100,7 @@ def verify(  # noqa: PLR0913 - keywords
         dtype: as of ``open``.
         eos: as of ``open``.
         bos: as of ``open``.
+        allow: as of ``sk.Index``.
 
     Raises:
         DataNotFound: a file does not exist.
@@ -118,11 +121,12 @@ def verify(  # noqa: PLR0913 - keywords
     given: str | Format | None = format
     if any(option is not None for option in (dtype, eos, bos)):
         given = _with_options(format, dtype=dtype, eos=eos, bos=bos)
-    claim = classify(source, given, shown=shown_source(source), index_dir=index_dir)
+    allowed = checked_allow(allow)
+    claim = classify(source, given, shown=shown_source(source), allow=allowed, index_dir=index_dir)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {_as_root(os.fsdecode(path)) for path in asked if paths.is_folder(os.fsdecode(path))}
     how = _Run(jobs, executor, progress)
-    return claim.format.verified(claim, _Checking(how, deep, decode, index_dir, frozenset(folders)))
+    return claim.format.verified(claim, _Checking(how, deep, decode, index_dir, allowed, frozenset(folders)))
 
 
 def _with_options(given: str | Format | None, **options: Any) -> Format:
@@ -148,6 +152,7 @@ class _Checking:
     deep: bool
     decode: bool
     index_dir: str | os.PathLike[str] | None
+    allow: tuple[str, ...]
     folders: frozenset[str]
     """The folders that the user named, whose other indexed files are looked for too."""
 
@@ -188,7 +193,11 @@ class _Checking:
 
     def decoded(self, verified: Verification, source: Callable[[Reading], Any]) -> Verification:
         """Return a verification with the records that cannot be decoded, if those are asked for."""
-        return _decoded(verified, source(Reading(shown="")), self.how) if self.decode else verified
+        return (
+            _decoded(verified, source(Reading(shown="", allow=self.allow)), self.how)
+            if self.decode
+            else verified
+        )
 
 
 def _as_root(path: str) -> str:

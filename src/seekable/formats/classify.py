@@ -71,6 +71,7 @@ def classify(
     *,
     shown: str = "",
     columns: Sequence[str] | None = None,
+    allow: tuple[str, ...] = (),
     index_dir: str | os.PathLike[str] | None = None,
 ) -> Claim:
     """Return the format and the files of a source.
@@ -80,6 +81,7 @@ def classify(
         given: the format that the user gave, as a name or a value; None to find it.
         shown: the source as the user named it, for messages.
         columns: the columns that the user named.
+        allow: the folders and files, besides the folder of a list, that lists of files may name.
         index_dir: the user's folder for indexes.
 
     Raises:
@@ -92,7 +94,9 @@ def classify(
     """
     value = given if isinstance(given, Format) else None
     name = given if isinstance(given, str) else None
-    look = Look(source, name=name, value=value, shown=shown, columns=columns, index_dir=index_dir)
+    look = Look(
+        source, name=name, value=value, shown=shown, columns=columns, allow=allow, index_dir=index_dir
+    )
     if value is not None and not look.spec and not look.path.endswith(_LISTS):
         look.name = _name_for(value, source)
     if not look.path and not isinstance(source, Mapping):

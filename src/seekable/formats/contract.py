@@ -74,6 +74,9 @@ class Reading:
     version: str | int | None = None
     """Stands for the code of functions in the fingerprint."""
 
+    allow: tuple[str, ...] = ()
+    """The folders and files, besides the folder of a list, that lists of files may name."""
+
     most_open_files: int = MOST_OPEN_FILES
     """The most files that are open at once."""
 

@@ -42,6 +42,7 @@ class Look:
         value: Any,
         shown: str = "",
         columns: Sequence[str] | None = None,
+        allow: tuple[str, ...] = (),
         index_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         """Look at a source; nothing is read before it is asked for.
@@ -52,11 +53,12 @@ class Look:
             value: the format that the user gave as a value, if any.
             shown: the source as the user named it, for messages.
             columns: the columns that the user named, if any.
+            allow: the folders and files, besides the folder of a list, that lists of files may name.
             index_dir: the user's folder for indexes, if any.
         """
         self.source = source
         self.name, self.value = name, value
-        self.shown, self.columns, self.index_dir = shown, columns, index_dir
+        self.shown, self.columns, self.allow, self.index_dir = shown, columns, allow, index_dir
         self.path = os.fsdecode(source) if isinstance(source, str | os.PathLike) else ""
         """The source as a text; empty for a list and a dict."""
         colon = self._spec_end()

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_count, checked_flag
+from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
     from concurrent.futures import Executor
 
 __all__ = ["Index"]
@@ -29,9 +31,13 @@ class Index:
             machines find it.
         most_bytes: of addresses, the most bytes that may be transferred to index the data; more are refused
             before the first one. By default all are permitted, and more than 1 GiB are announced.
+        allow: a folder, the address of one, a file, or a list of those. Lists that come with data (shards of
+            Energon and wids, scripts of Kaldi and packs of Lhotse in stores) name files below their own
+            folder; with this also files that lie below these folders. Whoever made the list chooses which of
+            those files are read: name the smallest folder that has them.
 
     Raises:
-        InvalidArgument: ``most_bytes`` is negative.
+        InvalidArgument: ``most_bytes`` is negative, or ``allow`` names all files of a machine.
         WrongType: a value has a wrong type.
 
     Example:
@@ -48,6 +54,7 @@ class Index:
     sampled: bool = False
     publish: bool = False
     most_bytes: int | None = None
+    allow: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
 
     def __post_init__(self) -> None:
         """Check what needs no files."""
@@ -55,3 +62,4 @@ class Index:
         checked_flag("publish", self.publish)
         if self.most_bytes is not None:
             checked_count("most_bytes", self.most_bytes, least=0)
+        checked_allow(self.allow)

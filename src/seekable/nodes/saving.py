@@ -50,6 +50,9 @@ class Loading(Protocol):
     pipes: str
     """``"allow"`` if commands in scripts may be run."""
 
+    allow: tuple[str, ...]
+    """The folders and files that lists may name besides what lies below them."""
+
     def format(self, where: str) -> str:
         """Return the name of the format of the node.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from seekable.errors import WrongType
@@ -21,20 +21,22 @@ Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def checked_asked(asked: object) -> Asked:
-    """Return a source of a user, checked; of an iterator of paths, a list.
+    """Return a source of a user, checked; of any collection that has a length and an order, a list.
 
     Raises:
-        WrongType: the source is neither a path nor a list of paths.
+        WrongType: the source is neither a path nor a list of paths. Iterators are none: some never end.
     """
     if isinstance(asked, (str, os.PathLike)):
         return asked
     # A set has no order, and the items of a dict and of bytes are no paths.
-    if not isinstance(asked, Iterable) or isinstance(asked, (bytes, bytearray, AbstractSet, Mapping)):
-        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}")
-    items = list(asked)
-    for item in items:
-        if not isinstance(item, (str, os.PathLike)):
+    if not isinstance(asked, Collection) or isinstance(asked, bytes | bytearray | AbstractSet | Mapping):
+        hint = ": make a list of it, list(...)" if isinstance(asked, Iterator) else ""
+        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}{hint}")
+    items: list[str | os.PathLike[str]] = []
+    for item in asked:
+        if not isinstance(item, str | os.PathLike):
             raise WrongType(f"a list of data holds strings and paths; got {item!r:.200}")
+        items.append(item)
     return items
 
 

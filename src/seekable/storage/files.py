@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING, BinaryIO
 
 from seekable._lazy import lazy
-from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
+from seekable.errors import AccessDenied, DataNotFound
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ __all__ = [
     "make_private_folder",
     "put_in_place",
     "read_or_map",
-    "refuse_lfs_pointer",
     "regular_only",
     "shell_path",
     "stat_file",
@@ -45,9 +44,6 @@ __all__ = [
 
 PLACEHOLDER_HEAD = b'{"seekable_hub":1,'
 """The first bytes of a placeholder, a small file that stands for a file that lies elsewhere."""
-
-_LFS_POINTERS = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/spec/")
-"""The first bytes of what Git LFS leaves in the place of files that were not fetched, lately and at first."""
 
 TEMPORARY_SUFFIX = ".tmp"
 """The end of the name of an unfinished file; a killed writer leaves such a file behind."""
@@ -363,24 +359,3 @@ def _rights(path: str) -> str:
     except OSError:
         return "a folder above it may not be searched"
     return f"it has mode {stat.filemode(status.st_mode)} and belongs to uid {status.st_uid}"
-
-
-def refuse_lfs_pointer(head: bytes, path: str) -> None:
-    """Refuse a file that is a pointer of Git LFS.
-
-    Args:
-        head: the first bytes of the file.
-        path: the name of the file in error messages.
-
-    Raises:
-        UnsupportedFormat: it is one.
-
-    Example:
-        >>> refuse_lfs_pointer(b'{"id": 1}', "a.jsonl")
-    """
-    if head.startswith(_LFS_POINTERS):
-        message = (
-            f"{path!r} is a pointer of Git LFS, and not the data: fetch the data with `git lfs pull` in the "
-            f"repository, or download the file from where the repository came from"
-        )
-        raise UnsupportedFormat(message)

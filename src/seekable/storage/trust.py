@@ -5,8 +5,9 @@
   folder of the data. A folder that the user names is used as it is.
 - *A list* of files that comes with the data (shards of Energon and of wids, a script of Kaldi in a store)
   names files of its own folder or below, in the same store. What lies elsewhere is read where the call says
-  so: where it names these files itself, or with ``root=`` of ``load_dataset``. Scripts of Kaldi and pipeline
-  files on this machine name any file of this machine, as they always did; a pipeline file no other address.
+  so: where it names these files itself, allows their folder (`checked_allow`), or with ``root=`` of
+  ``load_dataset``. Scripts of Kaldi, packs of Lhotse and pipeline files on this machine name any file of this
+  machine, as they always did; a pipeline file no other address.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import posixpath
 import stat
 from typing import TYPE_CHECKING
 
-from seekable.errors import AccessDenied, UnsupportedFormat
+from seekable.errors import AccessDenied, InvalidArgument, UnsupportedFormat, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-__all__ = ["check_below", "check_no_link", "is_below", "untrusted_owner"]
+__all__ = ["check_below", "check_no_link", "checked_allow", "is_below", "named_path", "untrusted_owner"]
 
 
 def check_no_link(path: str) -> None:
@@ -78,14 +79,68 @@ def is_below(path: str, folder: str) -> bool:
     return _plain(path).startswith(f"{_plain(folder).rstrip('/')}/")
 
 
-def check_below(name: str, folders: Iterable[str], *, by: str, way_out: str) -> None:
-    """Check that a file that a list names lies below the folder of the list.
+def checked_allow(allow: object) -> tuple[str, ...]:
+    """Return the folders and files of an argument ``allow``, as absolute paths and addresses.
+
+    Raises:
+        WrongType: it is no path, and no list of paths.
+        InvalidArgument: a path is empty, a pattern, or has all files of this machine or of a kind of store
+            below it.
+
+    Example:
+        >>> checked_allow(["/data/../shards", "s3://bucket/shards/"]), checked_allow(None)
+        (('/shards', 's3://bucket/shards'), ())
+    """
+    given = [allow] if isinstance(allow, str | os.PathLike) else [] if allow is None else allow
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in given):
+        message = f"allow must be a folder, an address, or a list of those (got {allow!r:.200})"
+        raise WrongType(message)
+    return tuple(map(_checked_place, map(os.fsdecode, given)))
+
+
+def _checked_place(given: str) -> str:
+    path = given.rstrip("/") if "://" in given else os.path.abspath(os.path.expanduser(given))
+    bucket = path.partition("://")[2]
+    if not given or "*" in given or path == "/" or ("://" in given and bucket.strip("/.") == ""):
+        message = (
+            f"allow takes folders and files that lists may name, or addresses of those, and neither all "
+            f"files of a machine nor a pattern (got {given!r})"
+        )
+        raise InvalidArgument(message)
+    return path
+
+
+def named_path(name: str, folder: str) -> str:
+    """Return the path or the address of a file that a list names.
+
+    Dots are resolved by name, as `check_below` does, and not by the links that folders may be.
+
+    Args:
+        name: the name in the list: relative to the folder, absolute, or an address.
+        folder: the folder of the list, or its address.
+
+    Example:
+        >>> named_path("../b.tar", "/data/set"), named_path("../b.tar", "s3://bucket/set")
+        ('/data/b.tar', 's3://bucket/b.tar')
+    """
+    path = name if "://" in name else os.path.join(folder, name)
+    scheme, mark, rest = path.partition("://")
+    if not mark:
+        return os.path.abspath(path)
+    return path if path is name else f"{scheme}://{posixpath.normpath(rest)}"
+
+
+def check_below(
+    name: str, folders: Iterable[str], *, by: str, way_out: str, allow: Collection[str] = ()
+) -> None:
+    """Check that a file that a list names lies below the folder of the list, or where the call allows it.
 
     Args:
         name: the name in the list: relative to the folder, absolute, or an address.
         folders: the folder of the list, or its address; several, where lists of several folders are read.
         by: the list, for messages.
-        way_out: what the user can do to have the file read, for messages.
+        way_out: what the user can do besides to have the file read, for messages.
+        allow: the folders and files that the call allows, of `checked_allow`.
 
     Raises:
         UnsupportedFormat: the file is not below a folder, in the same store.
@@ -95,11 +150,13 @@ def check_below(name: str, folders: Iterable[str], *, by: str, way_out: str) -> 
     """
     for folder in folders:
         path = name if "://" in name else os.path.join(folder, name)
-        if "\0" not in name and is_below(path, folder):
+        places = (folder, *allow)
+        if "\0" not in name and (_plain(path) in allow or any(is_below(path, each) for each in places)):
             return
     raise UnsupportedFormat(
         f"{by} names {name!r}, which is not below {' or '.join(map(repr, folders))}: a list names only files "
-        f"that lie below its own folder, in the same store. {way_out}"
+        f"that lie below its own folder, in the same store. If you know who made it, "
+        f"index=sk.Index(allow=FOLDER) permits files below another one, too. {way_out}"
     )
 
 

@@ -235,8 +235,9 @@ HEADS = [
          'UnsupportedFormat: DIR/a.tar: byte 0: no header stands there: its checksum is b\': 1}\\n{"a\'; '
          "no good member is before it. The archive is damaged, or was cut: put a whole copy of it there"),
     case("lines as gzip", {"a.jsonl.gz": LINE}, "a.jsonl.gz",
-         "UnsupportedFormat: 'DIR/a.jsonl.gz' cannot be decompressed as gzip at about byte 0, behind 0 "
-         "bytes of content: ..."),
+         "UnsupportedFormat: 'DIR/a.jsonl.gz' is not compressed by gzip, as its name says: it begins with "
+         "b'{\"a\": 1}\\n'. If it is damaged, get it again; if it is not compressed, rename it to "
+         "'DIR/a.jsonl'"),
 ]  # fmt: skip
 
 FOLDERS = [

@@ -520,15 +520,45 @@ def test_a_profile_of_the_aws_tools_is_read_by_boto3(monkeypatch: pytest.MonkeyP
             )
 
 
-def test_a_key_that_hides_those_beside_it_from_a_listing_is_named() -> None:
-    keys = "".join(
+@pytest.mark.parametrize(
+    ("folder", "keys", "prefixes", "message"),
+    [
+        (
+            "corpus",
+            ("corpus//b.jsonl", "corpus/a.jsonl"),
+            (),
+            r"the key .corpus//b\.jsonl. has a part .*rename it",
+        ),
+        ("corpus", ("corpus/b\x7f.jsonl", "corpus/a.jsonl"), (), r"has a part .* control characters"),
+        ("", ("a.jsonl",), ("/",), "there are keys that begin with '/'.*rename it"),
+        (
+            "corpus",
+            ("corpus/", "corpus/a.jsonl"),
+            (),
+            "the key 'corpus/', which ends with '/' and is not empty",
+        ),
+    ],
+)
+def test_a_key_that_hides_those_beside_it_from_a_listing_is_named(
+    folder: str, keys: tuple[str, ...], prefixes: tuple[str, ...], message: str
+) -> None:
+    listed = "".join(
         f"<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>3</Size></Contents>"
-        for key in ("corpus//b.jsonl", "corpus/a.jsonl")
+        for key in keys
     )
-    page = f"<ListBucketResult>{keys}<IsTruncated>false</IsTruncated></ListBucketResult>".encode()
+    listed += "".join(f"<CommonPrefixes><Prefix>{each}</Prefix></CommonPrefixes>" for each in prefixes)
+    page = f"<ListBucketResult>{listed}<IsTruncated>false</IsTruncated></ListBucketResult>".encode()
+
+    async def list_all(store: Any) -> None:
+        async for _ in store.list(prefix):
+            pass
+
     # The stub has a page for any status but 200.
     with stub_server(lambda _: (203, page)) as address:
         options = {"access_key_id": "key-id", "secret_access_key": PLANTED, "endpoint": f"http://{address}"}
-        store, prefix = store_of(mount("s3://odd-keys/corpus", options))
-        with pytest.raises(InvalidArgument, match=r"the key .corpus//b\.jsonl. has a part .*rename it"):
+        store, prefix = store_of(mount(f"s3://odd-keys/{folder}", options))
+        with pytest.raises(InvalidArgument, match=message):
             asyncio.run(store.list_folder(prefix))
+        if not folder:
+            with pytest.raises(InvalidArgument, match=message):
+                asyncio.run(list_all(store))

@@ -213,6 +213,9 @@ class Resources:
     pipes: str
     """``"allow"`` runs the commands in Kaldi's scripts."""
 
+    allow: tuple[str, ...]
+    """The folders and files that lists may name besides what lies below them."""
+
 
 class NodeReader:
     """Makes the nodes of one pipeline file."""
@@ -309,6 +312,11 @@ class NodeReader:
     def pipes(self) -> str:
         """``"allow"`` if commands in scripts may be run."""
         return self._resources.pipes
+
+    @property
+    def allow(self) -> tuple[str, ...]:
+        """The folders and files that lists may name besides what lies below them."""
+        return self._resources.allow
 
     def format(self, where: str) -> str:
         """Return the name of the format of the node.

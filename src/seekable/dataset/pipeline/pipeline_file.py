@@ -35,6 +35,7 @@ from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
 from seekable.storage.local import output_of, output_path
 from seekable.storage.paths import open_file
+from seekable.storage.trust import checked_allow
 from seekable.writing.pipeline_code import paths_of
 
 if TYPE_CHECKING:
@@ -126,13 +127,14 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
     order_only: bool = False,
     pipes: str = "refuse",
     stores: Stores | None = None,
+    allow: object = None,
 ) -> Node:
     """Return the node of a dataset that was saved; see ``seekable.load_dataset``.
 
     With ``order_only`` no function needs to be given, and no record can be read through one. ``pipes`` is the
-    argument of ``sk.open``. ``stores`` says how addresses are reached.
+    argument of ``sk.open``. ``stores`` says how addresses are reached, ``allow`` which of them may be named.
     """
-    stores = stores or Stores()
+    stores, allowed = stores or Stores(), checked_allow(allow)
     place, document = _document(path, stores)
     given = Given("functions", functions), Given("sequences", sequences)
     try:
@@ -141,8 +143,9 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
         sequence_types = checked(document.get("sequences"), dict[str, dict[str, Any]], "sequences")
         fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
         _check_given(document, given, ([] if order_only else list(described), list(sequence_types)))
-        roots = Roots.of(os.path.dirname(place), root, index_dir, stores)
-        reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only, pipes))
+        roots = Roots.of(os.path.dirname(place), root, index_dir, stores, allowed)
+        resources = (roots, *given, described, sequence_types, progress, order_only, pipes, allowed)
+        reader = NodeReader(Resources(*resources))
         nodes = _read(reader, document.get("nodes"))
         _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)
     except (CorruptState, DataNotFound, InvalidArgument, MissingDependency, StateMismatch) as error:

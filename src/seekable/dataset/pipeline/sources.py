@@ -89,8 +89,18 @@ class Roots:
 
     stores: Stores
 
+    allow: tuple[str, ...]
+    """The folders at which data is also looked for where it was, of addresses."""
+
     @classmethod
-    def of(cls, beside: str, root: object, index_dir: str | os.PathLike[str] | None, stores: Stores) -> Roots:
+    def of(
+        cls,
+        beside: str,
+        root: object,
+        index_dir: str | os.PathLike[str] | None,
+        stores: Stores,
+        allow: tuple[str, ...],
+    ) -> Roots:
         """Return the folders that the argument ``root`` of ``load_dataset`` names.
 
         Raises:
@@ -105,7 +115,7 @@ class Roots:
             )
             raise WrongType(message)
         moved = tuple((_absolute(old) if old else "", _absolute(new)) for old, new in pairs)
-        return cls(beside, moved, index_dir, stores)
+        return cls(beside, moved, index_dir, stores, allow)
 
     def candidates(self, folder: _Folder) -> Iterator[str]:
         """Yield the folders in which some files may be, the most likely one first."""
@@ -113,7 +123,8 @@ class Roots:
 
     def is_followed(self, saved: str) -> bool:
         """Return True if files are looked for where they were: not in a store that the call does not name."""
-        return "://" not in saved or is_below(f"{saved}/file", self.beside)
+        places = (self.beside, *self.allow)
+        return "://" not in saved or any(is_below(f"{saved}/file", place) for place in places)
 
     def _folders(self, folder: _Folder) -> Iterator[str]:
         saved = folder.folder or ""
@@ -211,7 +222,7 @@ def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
     if saved and not roots.is_followed(saved):
         lacking.append(
             f"{shown_path(saved)!r}, which the file names, is not followed: a pipeline file names addresses "
-            f"only below its own. root={shown_path(saved)!r} follows it, if you know who made the file"
+            f"only below its own. allow={shown_path(saved)!r} follows it, if you know who made the file"
         )
     message = f"{where}: {'; '.join(lacking) or 'no folder is named'}. Say where the files are now with root="
     raise DataNotFound(message)

@@ -17,6 +17,7 @@ from seekable.formats.kaldi.holders.objects import ObjectHolder
 from seekable.formats.kaldi.holders.registry import is_own
 from seekable.formats.kaldi.objects.cursor import END_OF_FILE, MemoryCursor
 from seekable.formats.kaldi.objects.tokens import TOKEN
+from seekable.storage.first_bytes import check_compression, refuse_foreign
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,10 +70,12 @@ class ArchiveScanner:
             InvalidArgument: the archive has no holder.
             UnsupportedFormat: the first entry is not one of the holder.
         """
+        check_compression(head, path)
         holder = self._holder()
         start = len(head) - len(head.lstrip(_SPACES))
         key = ENTRY.match(head, start)
         if key is None:
+            refuse_foreign(head, path, what="an archive of Kaldi")
             if start < len(head) and not _TORN_KEY.fullmatch(head, start):
                 shown = head[start : start + _SHOWN_BYTES]
                 message = (

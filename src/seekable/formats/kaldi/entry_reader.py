@@ -21,6 +21,7 @@ from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.storage.memory import DiskActivity, disk_reads
+from seekable.storage.trust import named_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +81,9 @@ class EntryReader:
     """The addresses of the folders of scripts in stores, whose lines name only files below these; empty for
     scripts of this machine, whose lines name any file."""
 
+    allow: tuple[str, ...] = ()
+    """The folders and files that lines of scripts in stores may name besides."""
+
     folder: str | None = None
     """The folder of the script, or its address in a store, in which files are looked for that the current
     folder lacks; None if it is not known."""
@@ -137,7 +141,7 @@ class EntryReader:
             message = "the line names standard input, which cannot be read again: name a file"
             raise InvalidArgument(message)
         if self.pipes != "allow":
-            check_named(line.rxfilename, self.below)
+            check_named(line.rxfilename, self.below, self.allow)
         return line.key, self._of_stream(line, line.rxfilename)
 
     def path_of(self, line: ScriptLine) -> str:
@@ -150,11 +154,11 @@ class EntryReader:
             UnsupportedFormat: the script is in a store, and the file is not below its folder.
         """
         path = line.path
-        check_named(path, self.below)
+        check_named(path, self.below, self.allow)
         if path.startswith("/") or "://" in path:
             return path
         if self.below and self.folder is not None:
-            return os.path.join(self.folder, path)
+            return named_path(path, self.folder)
         here = os.path.join(os.getcwd(), path)
         if self.folder is None or os.path.exists(here):
             return here

@@ -16,7 +16,7 @@ from seekable.formats.kaldi.objects.header import BINARY_HEADER
 from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE
 from seekable.formats.kaldi.script_lines import parse_line
 from seekable.storage import paths
-from seekable.storage.files import refuse_lfs_pointer
+from seekable.storage.first_bytes import check_compression, refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -93,7 +93,9 @@ def _has_bytes(path: str) -> bool:
 def _objects(base: str, path: str, pipes: Pipes) -> Iterator[tuple[str, bytes]]:
     """Yield where the first objects of a file are, and the first bytes of each."""
     head = _first_bytes(path)
-    refuse_lfs_pointer(head, path)
+    check_compression(head, path)
+    what = "an archive of Kaldi" if base == "ark" else "a script of Kaldi"
+    refuse_foreign(head, path, what=what, own=base)
     if base == "ark":
         end = 0
         for _ in range(_MOST_OBJECTS):

@@ -26,7 +26,6 @@ from seekable.formats.table import card_named
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.keys.key import entry_key
 from seekable.storage.listing import Found
-from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -210,7 +209,7 @@ class Kaldi(Format):
             pipes = pipes_inside(self.pipes)
             main, decoder = utterance_source.utterances_in(files, reading, pipes=pipes)
             return source_of(main, decoder, self.name, reading)
-        return source_of(files, self.decoder_of(files, reading.most_open_files), self.name, reading)
+        return source_of(files, self.decoder_of(files, reading), self.name, reading)
 
     def key(self, asked: KeyOf | None, reading: Reading) -> KeyOf | None:
         """Return the key of an entry, or that of an utterance unless the user names another one.
@@ -252,9 +251,9 @@ class Kaldi(Format):
         except InvalidArgument as error:
             message = f"{where}.holder: {error}"
             raise CorruptState(message) from None
-        return form.decoder_of(given.arguments["files"], MOST_OPEN_FILES)
+        return form.decoder_of(given.arguments["files"], Reading(shown="", allow=given.allow))
 
-    def decoder_of(self, files: FileSet, most_open_files: int) -> EntryDecoder:
+    def decoder_of(self, files: FileSet, reading: Reading) -> EntryDecoder:
         """Return the decoder of the entries of indexed archives or scripts."""
         assert self._holder is not None
         is_script, store = self.kind == "scp", _store_of(files)
@@ -264,9 +263,10 @@ class Kaldi(Format):
                 self._holder,
                 pipes=pipes_inside(self.pipes),
                 permissive=self.permissive,
-                files=ObjectFiles(most_open_files, store),
+                files=ObjectFiles(reading.most_open_files, store),
                 script_ns=int(files.mtimes_ns.max()) if is_script and not store else None,
                 below=_folders(files) if is_script and store else (),
+                allow=reading.allow,
                 folder=_folder_in_store(files) if is_script else None,
             )
         )

@@ -117,8 +117,9 @@ def utterances_in(files: FileSet, reading: Reading, *, pipes: Pipes) -> tuple[Fi
     _check_tables(files)
     check_directory(files)
     main, *others = files.apart()
-    most = reading.most_open_files
-    return main, UtteranceDecoder(utterances_of(main, others, columns, pipes=pipes, most_open_files=most))
+    most, allow = reading.most_open_files, reading.allow
+    utterances = utterances_of(main, others, columns, pipes=pipes, most_open_files=most, allow=allow)
+    return main, UtteranceDecoder(utterances)
 
 
 def utterances_of(
@@ -128,6 +129,7 @@ def utterances_of(
     *,
     pipes: Pipes,
     most_open_files: int,
+    allow: tuple[str, ...],
 ) -> Utterances:
     """Return the reader of the utterances of a directory.
 
@@ -137,6 +139,7 @@ def utterances_of(
         columns: the columns of records, in their order; None for all that there are.
         pipes: ``"allow"`` if commands in scripts may be run.
         most_open_files: the most files of audio and other objects that are open at once.
+        allow: the folders and files that lines of scripts in stores may name besides.
 
     Raises:
         InvalidArgument: the directory has no table for a column.
@@ -165,6 +168,7 @@ def utterances_of(
             permissive=False,
             files=files,
             below=script_folders(f"{folder}/"),
+            allow=allow,
             folder=folder,
         ),
         {
@@ -187,7 +191,9 @@ def decoder_from_json(said: Mapping[str, Any], given: Loading, where: str) -> Ut
     others = given.beside(said.get("tables"), "tables", f"{where}.tables")
     pipes = checked_pipes(given.pipes)
     try:
-        utterances = utterances_of(main, others, columns, pipes=pipes, most_open_files=main.most_open)
+        utterances = utterances_of(
+            main, others, columns, pipes=pipes, most_open_files=main.most_open, allow=given.allow
+        )
     except InvalidArgument as error:
         message = f"{where}: {error}"
         raise CorruptState(message) from None

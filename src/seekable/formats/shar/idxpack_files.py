@@ -12,6 +12,8 @@ from seekable.formats.contract import Claim
 from seekable.formats.lines.jsonl import Jsonl
 from seekable.formats.refusals import refuse_unopened
 from seekable.formats.shar.idxpack import SUFFIX, read_pack
+from seekable.storage.addresses import shown
+from seekable.storage.trust import check_below
 
 if TYPE_CHECKING:
     from seekable.formats.look import Look
@@ -23,6 +25,7 @@ __all__ = ["SUFFIX", "pack_claim"]
 _SCHEME = SUFFIX[1:]
 _FORM = "idxpack:PATH:NUMBER"
 _MOST_LISTED = 20
+_OUTSIDE = "Or copy the pack to this machine, where it may name any file"
 
 
 def pack_claim(look: Look) -> Claim:
@@ -44,7 +47,7 @@ def pack_claim(look: Look) -> Claim:
         if not path:
             message = f"{look.path!r} is not complete: the form is {_FORM}, or {_SCHEME}:PATH"
             raise InvalidArgument(message)
-    files = _PackFiles(look.path, os.path.expanduser(path), int(number) if number else None)
+    files = _PackFiles(look.path, os.path.expanduser(path), int(number) if number else None, look.allow)
     found = files.found(look.name)
     form = format_for(look, card_of_all(found).name if look.name is None else look.name)
     if isinstance(form, Jsonl):
@@ -65,6 +68,9 @@ class _PackFiles:
     number: int | None
     """The number of the collection; None for the only one whose files can be opened."""
 
+    allow: tuple[str, ...] = ()
+    """Of a pack in a store: the folders and files, besides its own folder, that it may name."""
+
     def found(self, format_name: str | None) -> tuple[Found, ...]:
         """Return the files of the collection in its order.
 
@@ -83,6 +89,9 @@ class _PackFiles:
             raise DataNotFound(message)
         for path in collection.paths:
             refuse_unopened(path)
+            if "://" in self.path:
+                folder = shown(os.path.dirname(self.path))
+                check_below(shown(path), [folder], by=repr(self.path), way_out=_OUTSIDE, allow=self.allow)
         try:
             return find_data([pack.located(path) for path in collection.paths], format_name=format_name)
         except DataNotFound as error:

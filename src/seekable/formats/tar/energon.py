@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from seekable._optional import optional
 from seekable.errors import DataNotFound, MissingDependency, UnsupportedFormat
 from seekable.storage import paths
+from seekable.storage.addresses import shown
 from seekable.storage.braces import expanded
 from seekable.storage.trust import check_below
 
@@ -35,7 +36,7 @@ NOT_READ = "dataset.yaml"
 
 _COUNTS = (".info.json", ".info.yaml")
 _SPLITS = "split.yaml"
-_OUTSIDE = "Move the tar file there, or open the tar files themselves, as a list of their paths"
+_OUTSIDE = "Or move the tar file there, or open the tar files themselves, as a list of their paths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,8 @@ class EnergonDataset:
     exclude: tuple[str, ...]
     """What is left out of all splits: shards, and samples as ``shard/key``."""
 
-    def split(self, name: str) -> EnergonSplit:
-        """Return the shards of a split.
+    def split(self, name: str, allow: tuple[str, ...] = ()) -> EnergonSplit:
+        """Return the shards of a split; ``allow`` has other folders that they may lie in.
 
         Raises:
             DataNotFound: there is no such split, or it has no shard.
@@ -81,7 +82,7 @@ class EnergonDataset:
             _refuse(path, f"the split {name!r} has the shard {unknown[0]!r}, of which there is no count")
         shards, keys = self._exclusions(path)
         for shard in wanted:
-            check_below(shard, [self.folder], by=repr(path), way_out=_OUTSIDE)
+            check_below(shard, [shown(self.folder)], by=repr(path), way_out=_OUTSIDE, allow=allow)
         chosen = set(wanted) - shards
         if not chosen:
             message = f"the split {name!r} of {self.folder!r} has no shard that is not excluded"

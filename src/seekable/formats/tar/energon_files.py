@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.select import Select
 from seekable.storage import paths
 from seekable.storage.listing import Found
+from seekable.storage.trust import named_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +46,9 @@ class EnergonSplitFiles:
     split: str | None
     """The name of the split; None for the only one."""
 
+    allow: tuple[str, ...] = ()
+    """The folders and files, besides the folder of the dataset, that its list may name."""
+
     def found(self) -> tuple[Found, ...]:
         """Return the shards of the split, in the order of the dataset.
 
@@ -57,7 +62,14 @@ class EnergonSplitFiles:
                 f"{path!r} is not read: it says in Python how Energon makes samples. Records have the fields "
                 f"of the tar files"
             )
-        return (Found(self.folder, tuple(self._split().counts)),)
+        shards = self._split().counts
+        paths_of = [named_path(shard, self.folder) for shard in shards]
+        if all(path.startswith(os.path.join(self.folder, "")) for path in paths_of):
+            return (Found(self.folder, tuple(shards)),)
+        return tuple(
+            Found(folder, tuple(map(os.path.basename, files)))
+            for folder, files in itertools.groupby(paths_of, os.path.dirname)
+        )
 
     def kept(self, source: Node) -> Node:
         """Return the samples of the split, without the excluded ones.
@@ -110,10 +122,10 @@ class EnergonSplitFiles:
         """
         dataset = read_energon(self.folder)
         if self.split is not None:
-            return dataset.split(self.split)
+            return dataset.split(self.split, self.allow)
         named = [name for name, shards in dataset.splits.items() if shards]
         if len(named) == 1:
-            return dataset.split(named[0])
+            return dataset.split(named[0], self.allow)
         message = (
             f"{self.text!r} names no split, and there is {splits_in_words(dataset)}: write "
             f"{f'{_SCHEME}{self.folder}:SPLIT'!r}"
@@ -129,11 +141,12 @@ def energon_claim(look: Look) -> Claim:
         InvalidArgument: the spec has no folder, or the user gave another format.
         UnsupportedFormat: the description of the dataset is damaged.
     """
-    split = _split_files(look.path, look.rest)
+    split = _split_files(look)
     return Claim(format=format_of_spec(look, "tar"), found=split.found(), detail=split)
 
 
-def _split_files(text: str, rest: str) -> EnergonSplitFiles:
+def _split_files(look: Look) -> EnergonSplitFiles:
+    text, rest = look.path, look.rest
     if not rest or rest.startswith(":"):
         message = f"{text!r} is not complete: the form is {_SCHEME}DIR:SPLIT"
         raise InvalidArgument(message)
@@ -144,6 +157,6 @@ def _split_files(text: str, rest: str) -> EnergonSplitFiles:
             if name == "":
                 message = f"{text!r} is not complete: the form is {_SCHEME}DIR:SPLIT"
                 raise InvalidArgument(message)
-            return EnergonSplitFiles(text, located, name)
+            return EnergonSplitFiles(text, located, name, look.allow)
     message = f"{text!r} names no folder that is there: {(folder or rest)!r}. The form is {_SCHEME}DIR:SPLIT"
     raise DataNotFound(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +11,7 @@ from seekable.formats.tar.layout import encode_samples
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.samples import group_samples
 from seekable.index.surveyor import Survey
-from seekable.storage.compression import compression_of
+from seekable.storage.first_bytes import check_compression
 
 if TYPE_CHECKING:
     from seekable.formats.tar import walk as archive
@@ -25,10 +24,6 @@ __all__ = ["OPTIONS", "TarSurveyor", "sample_rule_of", "tar_name"]
 _LAST, _KEY, _PAIRS, _CONCATENATED = "last", "key", "pairs", "concatenated"
 OPTIONS = (_LAST, _KEY, _PAIRS, _CONCATENATED)
 """The options that decide where samples start, in the order in which a name has them."""
-
-_MAGICS = ((b"\x1f\x8b", "gzip", ".tar.gz"), (b"\x28\xb5\x2f\xfd", "zstd", ".tar.zst"),
-           (b"BZh", "bzip2", ""), (b"\xfd7zXZ\0", "xz", ""))  # fmt: skip
-"""The first bytes of compressed files, the names of the compressions, and the suffixes that are read."""
 
 
 def tar_name(
@@ -77,9 +72,7 @@ class TarSurveyor:
         if not head:
             message = f"{path!r} has no byte, and a tar file without members has 1,024 zeros: write it again"
             raise UnsupportedFormat(message)
-        for magic, kind, suffix in _MAGICS:
-            if head.startswith(magic):
-                raise UnsupportedFormat(_compressed(path, kind, suffix))
+        check_compression(head, path)
 
     def survey(self, source: ForwardBytes) -> Survey:
         """Return the samples of a file.
@@ -93,13 +86,3 @@ class TarSurveyor:
         words, schema = encode_samples(samples, source.path)
         digest = samples.header_digest.to_bytes(8, "little")
         return Survey(words, len(samples.key_hashes), schema, digest)
-
-
-def _compressed(path: str, kind: str, suffix: str) -> str:
-    what = f"{path!r} begins as a file compressed by {kind}"
-    if compression_of(path):
-        return f"{what} inside of the compression that its name says: decompress it once"
-    if not suffix:
-        return f"{what}, which has no cheap way to its middle: decompress it once, or compress it as .tar.zst"
-    stem = os.path.splitext(path)[0]
-    return f"{what}, and its name does not say so: rename it to {stem + suffix!r}"

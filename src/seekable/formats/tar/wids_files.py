@@ -30,7 +30,7 @@ _KIND = "wids-shard-index-v1"
 _PATTERN_MARKS = "*[{"
 """What makes a pattern of a name, which could match other files, also outside of the folder."""
 
-_OUTSIDE = "Open the tar files themselves, as a list of their paths, if you know who made the list"
+_OUTSIDE = "Or open the tar files themselves, as a list of their paths"
 
 
 class _Shard(msgspec.Struct, frozen=True):
@@ -53,6 +53,9 @@ class WidsFiles:
     path: str
     """The absolute path of the list."""
 
+    allow: tuple[str, ...] = ()
+    """The folders and files, besides the folder of the list, that it may name."""
+
     def found(self) -> tuple[Found, ...]:
         """Return the shards in the order of the list.
 
@@ -66,9 +69,13 @@ class WidsFiles:
             url = f"{found.base.rstrip('/')}/{shard.url}" if found.base else shard.url
             refuse_unopened(url)
             trust.check_below(
-                addresses.shown(url), [addresses.shown(folder)], by=repr(self.path), way_out=_OUTSIDE
+                addresses.shown(url),
+                [addresses.shown(folder)],
+                by=repr(self.path),
+                way_out=_OUTSIDE,
+                allow=self.allow,
             )
-            path = url if "://" in url else os.path.join(folder, url)
+            path = trust.named_path(url, folder)
             if any(mark in url for mark in _PATTERN_MARKS) and not os.path.isfile(path):
                 self._refuse(f"it names {url!r}, and a list names files and no patterns of names")
             shards.append(path)
@@ -121,6 +128,6 @@ def wids_claim(look: Look) -> Claim:
     if not look.rest:
         message = f"{look.path!r} is not complete: the form is {_SCHEME}PATH, as in 'wids:shards/index.json'"
         raise InvalidArgument(message)
-    listed = WidsFiles(paths.absolute(os.path.expanduser(look.rest)))
+    listed = WidsFiles(paths.absolute(os.path.expanduser(look.rest)), look.allow)
     form = format_of_spec(look, "tar")
     return Claim(format=form, found=listed.found(), detail=listed)

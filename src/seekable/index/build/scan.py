@@ -21,14 +21,13 @@ from seekable.index.build.decompressing import (
     needs_points,
 )
 from seekable.index.build.forward import ForwardContent, ForwardFile
-from seekable.index.digest import END_BYTES
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.object_digests import UnitDigests, has_digests
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
-from seekable.storage.files import refuse_lfs_pointer
+from seekable.storage.first_bytes import HEAD_BYTES, check_compression, refuse_foreign, refuse_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.index.build.data_bytes import Data
     from seekable.index.build.data_file import DataFile
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Finder, Surveyor
+    from seekable.index.surveyor import Finder, ForwardBytes, Survey, Surveyor
     from seekable.index.table_indexer import TableIndexer
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
@@ -212,7 +211,9 @@ def _indexed_table(file: DataFile, indexer: TableIndexer, begun_ns: int) -> Part
     try:
         found = indexer.read_layout(source)
     except UnsupportedFormat:
-        refuse_lfs_pointer(bytes(source.range(0, min(source.size, END_BYTES))), source.path)
+        head = bytes(source.range(0, min(source.size, HEAD_BYTES)))
+        check_compression(head, source.path, renames=False)
+        _refuse_foreign(head, source.path, indexer)
         raise
     if found.records > _MOST_ROWS:
         message = (
@@ -239,7 +240,7 @@ def _scanned(
     on_bytes: Callable[[int], None] | None,
 ) -> PartScan:
     kind = data.compression
-    refuse_lfs_pointer(data.head, data.name)
+    check_compression(data.head, data.name, kind)
     units = _units(job)
     source = _content(data, kind, on_bytes, units) if kind else _part(data, job, on_bytes, units)
     if not job.start:
@@ -270,6 +271,20 @@ def _surveyed(
         points=found.points,
         schema=found.schema,
     )
+
+
+def _found_in(content: ForwardBytes, surveyor: Surveyor, head: bytes) -> Survey:
+    """Return what a surveyor finds; of a file of another format, the error says of which."""
+    try:
+        return surveyor.survey(content)
+    except UnsupportedFormat:
+        _refuse_foreign(head, content.path, surveyor)
+        raise
+
+
+def _refuse_foreign(head: bytes, path: str, finder: Surveyor | TableIndexer) -> None:
+    name = finder.name.partition("-")[0]
+    refuse_foreign(head, path, what=f"a file of {name}", own=name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,14 +329,15 @@ def survey(
     if not data.compression:
         surveyor.check_head(data.head, data.name)
         forward = ForwardFile(data.file, data.name, size=data.size, on_bytes=on_bytes)
-        found = surveyor.survey(forward)
+        found = _found_in(forward, surveyor, data.head)
         forward.finish()
         pieces = found.digest + head_tail.to_bytes(8, "little")
         return SurveyedFile(found.words, found.records, found.schema, pieces, b"")
+    check_compression(data.head, data.name, data.compression)
     source = _content(data, data.compression, on_bytes)
     surveyor.check_head(source.head, data.name)
     content = ForwardContent(source, data.name)
-    found = surveyor.survey(content)
+    found = _found_in(content, surveyor, source.head)
     content.finish()
     return SurveyedFile(
         found.words, found.records, found.schema, source.piece_digests(), _points(data, source)

@@ -231,7 +231,8 @@ def _of_web(text: str, *, failed: str, said: str) -> Exception | None:
 def _without_status(error: Exception, text: str, *, failed: str, said: str) -> Exception:
     odd = _ODD_KEY.search(said)
     if odd is not None:
-        reason = f"the key {odd[1]!r} has a part that is empty or of dots, and obstore lists none beside it"
+        kinds = "a part that is empty, of dots, or with control characters"
+        reason = f"the key {odd[1]!r} has {kinds}, and obstore lists none beside it"
         way = "delete or rename it, or give sk.Storage(filesystem=...), of fsspec, which lists such keys"
         return InvalidArgument(f"{failed}: {reason}; {way}")
     if type(error) is ValueError or "invalid path" in said:

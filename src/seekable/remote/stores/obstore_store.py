@@ -188,6 +188,8 @@ class ObstoreStore(Store):
     async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
         """Yield the objects below a folder in pages, in the order of the store."""
         folder = prefix.strip("/")
+        if not folder and not after:
+            await self.list_folder("")  # It finds the keys from which obstore takes a slash away.
         last = after
         async for raw in self._pages(folder, after):
             page = list(map(self._stat, raw))
@@ -231,8 +233,20 @@ class ObstoreStore(Store):
         )
         folders = [self._key(name).rstrip("/") for name in found["common_prefixes"]]
         stats = [self._stat(meta) for meta in found["objects"]]
-        markers = {prefix.strip("/"), *folders}
+        own = prefix.strip("/")
+        if "" in folders:
+            raise self._slashed(own, "there are keys that begin with '/'")
+        if any(stat.size and stat.key == own for stat in stats):
+            raise self._slashed(own, f"there is the key {f'{own}/'!r}, which ends with '/' and is not empty")
+        markers = {own, *folders}
         return folders, [stat for stat in stats if stat.size or stat.key not in markers]
+
+    def _slashed(self, folder: str, what: str) -> InvalidArgument:
+        """Return the error for keys whose objects obstore cannot read, because it takes a slash away."""
+        return InvalidArgument(
+            f"{self.shown(folder)} cannot be listed: {what}, and obstore reads no such object; delete "
+            f"or rename it, or read it by sk.Storage(filesystem=...), of fsspec"
+        )
 
     async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
         """Write a whole object and return its description."""

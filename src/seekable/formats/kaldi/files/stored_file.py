@@ -47,9 +47,7 @@ _FIRST_BYTES: Final = 256 << 10
 
 _MOST_BYTES: Final = 8 << 20
 
-_OUTSIDE: Final = (
-    "Copy the script to this machine, where its lines may name any file, if you know who made it"
-)
+_OUTSIDE: Final = "Or copy the script to this machine, where its lines may name any file"
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _WEB: Final = frozenset({"http", "https"})
@@ -70,12 +68,13 @@ def is_stored(path: str) -> bool:
     return found[1].lower() not in _WEB or far().has_options(path)
 
 
-def check_named(rxfilename: str, folders: Sequence[str]) -> None:
+def check_named(rxfilename: str, folders: Sequence[str], allow: tuple[str, ...] = ()) -> None:
     """Check that a line of a script in a store names a file below the folder of the script, or no command.
 
     Args:
         rxfilename: the file that the line names, or its command.
         folders: the addresses of the folders of the scripts; none for scripts of this machine.
+        allow: other folders and files that the call allows.
 
     Raises:
         UnsupportedFormat: the file lies elsewhere, or it is a command.
@@ -88,7 +87,8 @@ def check_named(rxfilename: str, folders: Sequence[str]) -> None:
         raise UnsupportedFormat(message)
     if folders:
         below = [addresses.shown(folder) for folder in folders]
-        trust.check_below(addresses.shown(rxfilename), below, by="a line of the script", way_out=_OUTSIDE)
+        named, by = addresses.shown(rxfilename), "a line of the script"
+        trust.check_below(named, below, by=by, way_out=_OUTSIDE, allow=allow)
 
 
 def script_folders(name: str) -> tuple[str, ...]:

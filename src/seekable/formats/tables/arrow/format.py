@@ -27,8 +27,6 @@ _OTHERS: Final = {
     b"FEA1": "Feather V1, which few can read; write it anew: pyarrow.feather.write_feather("
     "pyarrow.feather.read_table(OLD), NEW)",
     b"PAR1": "Parquet; its name should end with .parquet",
-    b"\x28\xb5\x2f\xfd": "compressed as a whole (zstd); decompress it, Arrow compresses inside of its files",
-    b"\x1f\x8b": "compressed as a whole (gzip); decompress it, Arrow compresses inside of its files",
 }
 
 

@@ -13,10 +13,11 @@ from seekable.formats.tokens.families.olmo import survey_olmo
 from seekable.formats.tokens.families.plain import LLM_C, LLM_C_EVALUATION, survey_headerless, survey_llm_c
 from seekable.formats.tokens.families.store import is_part, survey_part
 from seekable.formats.tokens.options import token_options
-from seekable.formats.tokens.token_file import MAGIC_BYTES, TokenFile, head_of
+from seekable.formats.tokens.token_file import TokenFile, head_of
 from seekable.formats.tokens.token_folders import survey_listed
 from seekable.formats.tokens.words import TokenSchema
 from seekable.storage import paths
+from seekable.storage.first_bytes import HEAD_BYTES, check_compression, refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,12 +77,14 @@ def _survey_of_family(file: TokenFile) -> Survey:
         raise UnsupportedFormat(message)
     if (found := _by_files_beside(file)) is not None:
         return found
-    head = file.source.read(0, MAGIC_BYTES)
+    head = bytes(file.source.read(0, HEAD_BYTES))
     if head.startswith(NUMPY_MAGIC):
         return survey_numpy(file)
     magic = int.from_bytes(head[:4], "little")
     if name.endswith(".bin") and (magic in LLM_C or magic == LLM_C_EVALUATION):
         return survey_llm_c(file, magic)
+    check_compression(head, file.path, renames=False)
+    refuse_foreign(head, file.path, what="a file of tokens")
     return survey_olmo(file) if name.endswith(".npy") else survey_headerless(file)
 
 
