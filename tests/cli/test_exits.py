@@ -131,14 +131,6 @@ def test_messages_name_the_options_of_the_command_that_runs() -> None:
     assert found == "replace it with --overwrite; check_code=False, --index-dir or other= (x.overwrite=True)"
     assert "overwrite=True" in in_options(message, command, ["info", "export"])
     assert in_options("a=1 index_dir=x", command, ["info"]) == "a=1 index_dir=x"
-
-
-def test_a_part_of_seekable_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    missing = ModuleNotFoundError("No module named 'seekable.viewer'", name="seekable.viewer")
-    with pytest.raises(typer.Exit) as raised, errors_told(["view"], built_command(app)):
-        raise missing
-    assert raised.value.exit_code == 1
-    assert "needs seekable.viewer, which is not installed" in capsys.readouterr().err
     for told, arguments, options in (
         ("say format=sk.formats.Kaldi(holder='token'), or", ["kaldi", "head"], "say --holder token, or"),
         ("only with pipes='allow': a", ["kaldi", "copy"], "only with --pipes allow: a"),
@@ -149,6 +141,14 @@ def test_a_part_of_seekable_that_is_not_installed_is_named(capsys: pytest.Captur
         ("sk.formats.Tar(group='key')", ["get"], "sk.formats.Tar(group='key')"),
     ):
         assert in_options(told, command, arguments) == options
+
+
+def test_a_part_of_seekable_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = ModuleNotFoundError("No module named 'seekable.viewer'", name="seekable.viewer")
+    with pytest.raises(typer.Exit) as raised, errors_told(["view"], built_command(app)):
+        raise missing
+    assert raised.value.exit_code == 1
+    assert "needs seekable.viewer, which is not installed" in capsys.readouterr().err
 
 
 def test_a_corrupt_record_names_nothing_that_only_a_program_can_do(tmp_path: Path) -> None:
