@@ -103,12 +103,10 @@ def test_it_is_verified_saved_loaded_and_resumed(
     resumed = sk.Loader(again, batch_size=1)
     resumed.load_state_dict(loader.state_dict())
     assert sorted([*first, *(each for batch in resumed for each in batch)]) == ["one", "three", "two"]
-    with (
-        monkeypatch.context() as without,
-        pytest.raises(sk.CorruptState, match=r"got 'log'\); one of another package is read where"),
-    ):
+    with monkeypatch.context() as without:
         without.setattr(plugins, "_points", dict)
-        sk.load_dataset(tmp_path / "p.json")
+        with pytest.raises(sk.CorruptState, match=r"got 'log'\); one of another package is read where"):
+            sk.load_dataset(tmp_path / "p.json")
 
 
 @pytest.mark.usefixtures("package")
