@@ -151,6 +151,16 @@ def test_a_folder_of_compressed_files_with_no_way_in_is_refused_by_name(tmp_path
         sk.open(tmp_path)
 
 
+def test_a_file_with_no_way_in_beside_data_is_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a.jsonl", "b.jsonl.xz", "c.csv.bz2", "notes.xz"):
+        (tmp_path / name).write_bytes(LINE)
+    assert len(sk.open(tmp_path)) == 1
+    (record,) = caplog.records
+    assert re.search(r"'[bc]\.\w+\.\w+' in '.*' and 1 more cannot be opened and is left out", record.message)
+
+
 def test_suffixes_of_data_are_not_among_them() -> None:
     assert [suffix for suffix in SUFFIXES if unopened_suffix(f"a{suffix}")] == []
 

@@ -154,6 +154,9 @@ def _by_files(look: Look) -> Claim:
     found = find_data(look.asked, format_name=name, value=value)
     if name is None:
         name = card_of_all(found).name
+        names_no_file = look.is_folder or any(not _WILD.isdisjoint(item) for item in look.items)
+        if name == "parquet" and value is None and names_no_file:
+            refusals.refuse_parts_of_tables(found)
     return Claim(format=format_for(look, name), found=found, together=False)
 
 

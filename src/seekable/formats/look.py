@@ -155,6 +155,9 @@ class OtherTool:
     planned: bool = False
     """True if a later version is to read it."""
 
+    keeps_old_rows: bool = False
+    """True if its files may hold rows that are no longer in it, so that a part of them is refused too."""
+
     def refusal(self, folder: str, data: Sequence[str]) -> UnsupportedFormat:
         """Return the error that names the folder.
 
@@ -166,6 +169,10 @@ class OtherTool:
             f"{folder!r} is {self.name}, which cannot be opened{' yet' if self.planned else ''}: "
             f"{self.way_out.replace('DIR', folder)}"
         )
-        if data:
+        if data and self.keeps_old_rows:
+            message += (
+                "; to read its files as they are, old rows too, name them in a list, or say format='parquet'"
+            )
+        elif data:
             message += "; to open some of its files for themselves, name them by a glob or a list"
         return UnsupportedFormat(message)

@@ -19,16 +19,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.errors import UnsupportedFormat
 from seekable.formats.look import Folder, OtherTool
 from seekable.formats.table import cards_at, format_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from seekable.formats.contract import Format
     from seekable.storage import paths
-    from seekable.storage.listing import Listing
+    from seekable.storage.listing import Found, Listing
 else:
     paths = lazy("seekable.storage.paths")
 
@@ -36,6 +37,7 @@ __all__ = [
     "NO_WAY_IN",
     "OTHER_TOOLS",
     "Unopened",
+    "refuse_parts_of_tables",
     "refuse_unopened",
     "unopened_suffix",
     "without_other_tools",
@@ -247,13 +249,14 @@ OTHER_TOOLS: tuple[tuple[OtherTool, Callable[[Folder], bool]], ...] = (
      _is_lance),
     (OtherTool("a table of Delta Lake",
                "its folder may also hold deleted rows. Open the files of its last version, "
-               "sk.open(deltalake.DeltaTable('DIR').file_uris())"),
+               "sk.open(deltalake.DeltaTable('DIR').file_uris())", keeps_old_rows=True),
      lambda folder: "_delta_log" in folder.inner),
     (OtherTool("a table of Iceberg",
                "its folder may also hold deleted rows. Open the files of its last version, which pyiceberg's "
-               "table.scan().plan_files() names"), _is_iceberg),
+               "table.scan().plan_files() names", keeps_old_rows=True), _is_iceberg),
     (OtherTool("a table of Hudi",
-               "its folder may also hold replaced rows. Open a list of the files of its last version"),
+               "its folder may also hold replaced rows. Open a list of the files of its last version",
+               keeps_old_rows=True),
      lambda folder: ".hoodie" in folder.inner),
     (OtherTool("a dataset of TensorFlow Datasets", _to_sequence("tensorflow_datasets.data_source")),
      lambda folder: folder.files.issuperset(("features.json", "dataset_info.json"))),
@@ -279,7 +282,58 @@ def without_other_tools(listing: Listing) -> frozenset[str]:
             raise tool.refusal(os.path.join(listing.root, folder) if folder else listing.root, inside)
     if not data:
         _refuse_files(listing, own)
+    _tell_of_left_out(listing)
     return own
+
+
+def _tell_of_left_out(listing: Listing) -> None:
+    """Log the files of a folder that would be data if they were not compressed in a way without a middle."""
+    left = [
+        name
+        for name in (listing.names if listing.whole else ())
+        if name.endswith(NO_WAY_IN) and os.path.splitext(name)[0].lower().endswith(listing.suffixes)
+    ]
+    if left:
+        more = f" and {len(left) - 1:,} more" if len(left) > 1 else ""
+        LOG.warning(
+            "%r in %r%s cannot be opened and is left out, because such compression has no cheap way to its "
+            "middle: compress it with gzip or zstd",
+            left[0],
+            listing.root,
+            more,
+        )
+
+
+def refuse_parts_of_tables(found: Sequence[Found]) -> None:
+    """Refuse files of a glob or a folder that lie in a table whose files may hold rows that it lost.
+
+    Args:
+        found: the files; the folders of the first one of each run are looked at, those of this machine alone.
+
+    Raises:
+        UnsupportedFormat: they are a part of such a table.
+    """
+    for run in found:
+        path = os.path.join(run.root, run.names[0])
+        while "://" not in path and os.path.dirname(path) != path:
+            path = os.path.dirname(path)
+            if tool := _table_at(path):
+                raise tool.refusal(path, run.names)
+
+
+def _table_at(path: str) -> OtherTool | None:
+    """Return the table with old rows that a folder is; its files need not be listed to see it."""
+    marks = ("_delta_log", ".hoodie", "data", "metadata")
+    inner = frozenset(name for name in marks if os.path.isdir(os.path.join(path, name)))
+
+    def below(name: str) -> Collection[str]:
+        with suppress(OSError):
+            return os.listdir(os.path.join(path, name))
+        return ()
+
+    folder = Folder(path, frozenset(), inner, frozenset(), below)
+    tools = (tool for tool, is_one in OTHER_TOOLS if inner and tool.keeps_old_rows and is_one(folder))
+    return next(tools, None)
 
 
 def without_their_files(listing: Listing) -> frozenset[str]:

@@ -46,10 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OPENED"]
 
-DELTA = {"_delta_log/0.json": b"", "day=1/a.parquet": PARQUET}
-ICEBERG = {"metadata/v1.metadata.json": b"{}", "data/a.parquet": PARQUET}
-HUDI = {".hoodie/x": b"", "day=1/a.parquet": PARQUET}
-
 BY_SUFFIX: list[Case] = [
     *alone("a.jsonl", "files('jsonl', 'json'): 1 | a.jsonl: 1 -> {'a': 1} of a.jsonl"),
     *alone("a.jsonl.gz", "files('jsonl', 'json'): 1 | a.jsonl.gz: 1 -> {'a': 1} of a.jsonl.gz"),
@@ -218,27 +214,13 @@ FOLDERS = [
          format="tar"),
     case("a glob of Energon", energon("train"), "*.tar",
          "samples('tar', None): 1 | train.tar: 1 -> {'__key__': 'train', 'txt': 'x'} of train.tar"),
+    case("lines in a folder of lines and text", {"a.jsonl": LINE, "b.txt": b"x\n"}, ".",
+         "files('jsonl', 'json'): 1 | a.jsonl: 1 -> {'a': 1} of a.jsonl", format=sk.formats.Jsonl()),
+    case("text in a folder of tar files, lines and text",
+         {"a.tar": TAR, "a.jsonl": LINE, "b.txt": b"x\n"}, ".",
+         "files('text', 'text'): 1 | b.txt: 1 -> 'x' of b.txt", format=sk.formats.Text()),
     case("a Delta table as Parquet", {"_delta_log/0.json": b"", "a.parquet": PARQUET}, ".",
          "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of a.parquet", format="parquet"),
-    case("a glob in a Hudi table", {".hoodie/x": b"", "a.parquet": PARQUET}, "*.parquet",
-         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of a.parquet"),
-    case("a glob in a Delta table", {"_delta_log/0.json": b"", "a.parquet": PARQUET}, "*.parquet",
-         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of a.parquet"),
-    case("a glob in an Iceberg table", {"metadata/v1.metadata.json": b"{}", "data/a.parquet": PARQUET},
-         "data/*.parquet",
-         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of data/a.parquet"),
-    case("a glob of stars in a Delta table", DELTA, "**/*.parquet",
-         "table('parquet', 'python'): 1 | day=1/a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
-    case("a folder of a Delta table", DELTA, "day=1",
-         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
-    case("a glob of all of a folder of a Delta table", DELTA, "day=1/*",
-         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
-    case("the data of an Iceberg table", ICEBERG, "data",
-         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of data/a.parquet"),
-    case("a glob of all data of an Iceberg table", ICEBERG, "data/*",
-         "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of data/a.parquet"),
-    case("a glob of stars in a Hudi table", HUDI, "**/*.parquet",
-         "table('parquet', 'python'): 1 | day=1/a.parquet: 1 -> {'a': 1, 'b': 'x'} of day=1/a.parquet"),
     case("a list in a Delta table", {"_delta_log/0.json": b"", "a.parquet": PARQUET}, ["a.parquet"],
          "table('parquet', 'python'): 1 | a.parquet: 1 -> {'a': 1, 'b': 'x'} of a.parquet"),
     case("a dataset of datasets that was saved", SAVED, ".",

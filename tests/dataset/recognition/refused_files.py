@@ -45,6 +45,26 @@ BUILT = {
     "dataset_info.json": described({"splits": {"train": {}, "test": {}}}),
 }
 
+DELTA = {"_delta_log/0.json": b"", "day=1/a.parquet": PARQUET}
+ICEBERG = {"metadata/v1.metadata.json": b"{}", "data/a.parquet": PARQUET}
+HUDI = {".hoodie/x": b"", "day=1/a.parquet": PARQUET}
+
+OF_DELTA = (
+    "UnsupportedFormat: 'DIR' is a table of Delta Lake, which cannot be opened: its folder may also hold "
+    "deleted rows. Open the files of its last version, sk.open(deltalake.DeltaTable('DIR').file_uris()); to "
+    "read its files as they are, old rows too, name them in a list, or say format='parquet'"
+)
+OF_ICEBERG = (
+    "UnsupportedFormat: 'DIR' is a table of Iceberg, which cannot be opened: its folder may also hold "
+    "deleted rows. Open the files of its last version, which pyiceberg's table.scan().plan_files() names; to "
+    "read its files as they are, old rows too, name them in a list, or say format='parquet'"
+)
+OF_HUDI = (
+    "UnsupportedFormat: 'DIR' is a table of Hudi, which cannot be opened: its folder may also hold replaced "
+    "rows. Open a list of the files of its last version; to read its files as they are, old rows too, name "
+    "them in a list, or say format='parquet'"
+)
+
 SUFFIXES: list[Case] = [
     case("no suffix", {"a": LINE}, "a",
          "UnsupportedFormat: 'a' has the suffix of no known format; known suffixes are SUFFIXES. Say what "
@@ -322,24 +342,19 @@ FOLDERS = [
     case("a list of wids as a file", {"index.json": wids(("a.tar", 1)), "a.tar": TAR}, "index.json",
          "UnsupportedFormat: 'DIR/index.json' is a list of shards of wids: open them as "
          "'wids:DIR/index.json'"),
-    case("Delta", {"_delta_log/0.json": b"{}", "a.parquet": PARQUET}, ".",
-         "UnsupportedFormat: 'DIR' is a table of Delta Lake, which cannot be opened: its folder may also "
-         "hold deleted rows. Open the files of its last version, "
-         "sk.open(deltalake.DeltaTable('DIR').file_uris()); to open some of its files for themselves, name "
-         "them by a glob or a list"),
-    case("a glob of all of Delta", {"_delta_log/0.json": b"{}", "a.parquet": PARQUET}, "*",
-         "UnsupportedFormat: 'DIR' is a table of Delta Lake, which cannot be opened: its folder may also "
-         "hold deleted rows. Open the files of its last version, "
-         "sk.open(deltalake.DeltaTable('DIR').file_uris()); to open some of its files for themselves, name "
-         "them by a glob or a list"),
-    case("Iceberg", {"metadata/v1.metadata.json": b"{}", "data/a.parquet": PARQUET}, ".",
-         "UnsupportedFormat: 'DIR' is a table of Iceberg, which cannot be opened: its folder may also hold "
-         "deleted rows. Open the files of its last version, which pyiceberg's table.scan().plan_files() "
-         "names; to open some of its files for themselves, name them by a glob or a list"),
-    case("Hudi", {".hoodie/x": b"", "a.parquet": PARQUET}, ".",
-         "UnsupportedFormat: 'DIR' is a table of Hudi, which cannot be opened: its folder may also hold "
-         "replaced rows. Open a list of the files of its last version; to open some of its files for "
-         "themselves, name them by a glob or a list"),
+    case("Delta", {"_delta_log/0.json": b"{}", "a.parquet": PARQUET}, ".", OF_DELTA),
+    case("a glob of all of Delta", {"_delta_log/0.json": b"{}", "a.parquet": PARQUET}, "*", OF_DELTA),
+    case("Iceberg", {"metadata/v1.metadata.json": b"{}", "data/a.parquet": PARQUET}, ".", OF_ICEBERG),
+    case("Hudi", {".hoodie/x": b"", "a.parquet": PARQUET}, ".", OF_HUDI),
+    case("a glob in a Hudi table", HUDI, "day=1/*.parquet", OF_HUDI),
+    case("a glob in a Delta table", DELTA, "day=1/*.parquet", OF_DELTA),
+    case("a glob in an Iceberg table", ICEBERG, "data/*.parquet", OF_ICEBERG),
+    case("a glob of stars in a Delta table", DELTA, "**/*.parquet", OF_DELTA),
+    case("a folder of a Delta table", DELTA, "day=1", OF_DELTA),
+    case("a glob of all of a folder of a Delta table", DELTA, "day=1/*", OF_DELTA),
+    case("the data of an Iceberg table", ICEBERG, "data", OF_ICEBERG),
+    case("a glob of all data of an Iceberg table", ICEBERG, "data/*", OF_ICEBERG),
+    case("a glob of stars in a Hudi table", HUDI, "**/*.parquet", OF_HUDI),
     case("Lance", {"t.lance/_versions/1.manifest": b"", "t.lance/data/0.lance": b""}, "t.lance",
          "UnsupportedFormat: 'DIR/t.lance' is a table of Lance, which cannot be opened yet: write it once "
          "as Parquet; lance.dataset('DIR/t.lance').to_batches() gives the rows"),
