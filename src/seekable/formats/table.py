@@ -59,15 +59,15 @@ NODE_HOMES = MappingProxyType(
 
 _INDEX_FINDERS = MappingProxyType(
     {
+        "idxpack": ("seekable.formats.shar.idxpack:pack_over",),
         "jsonl": (
-            "seekable.formats.shar.idxpack:pack_over",
             "seekable.formats.lines.forager:index_over",
             "seekable.formats.shar.lhotse_index:indexes_over",
-        )
+        ),
     }
 )
 """By the name of a format, the `FindIndex` of each other tool with indexes of its files, ``module:name``, in
-order of trust."""
+order of trust; and that of the indexes that users name."""
 
 _HOMES = MappingProxyType({"packing": "seekable.packing.methods"})
 """By the name of a subject, the module with the code of methods that the core only names."""
@@ -105,7 +105,7 @@ def writer(name: str) -> Callable[..., FileFormat]:
 
 
 def index_finders(name: str) -> list[FindIndex]:
-    """Return what finds indexes of other tools over files of a format, in order of trust.
+    """Return what finds indexes of other tools over files of a format, or those that users name, best first.
 
     The tools of subjects that are not installed are left out: without an index a file is scanned.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -65,7 +66,9 @@ class JsonlScanner:
 
     def other_indexes(self, folder: str, names: Sequence[str]) -> Sequence[OtherIndex]:
         """Return the indexes of other tools over files below a folder: the pack, Forager's, Lhotse's."""
-        found = (find(folder, names, self.pack) for find in table.index_finders("jsonl"))
+        kinds = ("idxpack", "jsonl") if self.pack else ("jsonl",)
+        finders = itertools.chain(*map(table.index_finders, kinds))
+        found = (find(folder, names, self.pack) for find in finders)
         return [index for index in found if index is not None]
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
