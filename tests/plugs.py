@@ -16,17 +16,21 @@ import importlib
 import itertools
 import json
 import os
+import re
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import pytest
 from tests.rooms import CORE, IN_FORMATS, SUBJECTS, known_edges, room_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     Work = Callable[[Any, str], object]
     """A check: it is given the package and the folder."""
+
+Report = TypeVar("Report", pytest.CollectReport, pytest.TestReport)
 
 HIDDEN = ("audio", "tables", "tar", "shar", "kaldi", "tokens", "packing", "remote", "viewer", "integrations")
 """The subjects that are hidden. Lines are not: the core's own tests open JSON lines."""
@@ -54,13 +58,6 @@ class Hiding:
 
     def _is_hidden(self, name: str) -> bool:
         return any(name == part or name.startswith(f"{part}.") for part in self._parts)
-
-
-def pytest_configure() -> None:
-    """Hide all subjects from the tests of this process, of which this module is a plugin (SEEKABLE_ALONE)."""
-    hiding = Hiding()
-    sys.meta_path.insert(0, hiding)
-    hiding.hide({*HIDDEN} - STILL)
 
 
 def parts_of(subject: str) -> tuple[str, ...]:
@@ -228,6 +225,53 @@ def opened(sk: Any, folder: str, name: str) -> Any:
     """Return the dataset of a format."""
     with open(f"{folder}/asked.json", encoding="utf-8") as file:
         return sk.open(json.load(file)[name])
+
+
+# -- the core's own tests without subjects: this module as a plugin of pytest, with SEEKABLE_ALONE --
+
+WITH_SUBJECTS = (
+    "tests/index/test_compressed.py",
+    "tests/index/test_readonly.py",
+    "tests/index/test_strangers.py",
+    "tests/loader/streams/test_every_stage.py",
+    "tests/loader/test_collate.py",
+    "tests/loader/test_varlen",
+    "tests/nodes/",
+    "tests/order/packing/",
+    "tests/storage/test_compression.py",
+    "tests/stream/test_closed_world.py",
+    "tests/stream/test_write",
+)
+"""The beginnings of the names of test files of the core that use subjects too: there cases are skipped."""
+
+_LACKING = re.compile(
+    r"MissingDependency: .*needs seekable\.|ModuleNotFoundError: No module named 'seekable\."
+)
+
+
+def pytest_configure() -> None:
+    """Hide all subjects from the tests of this process."""
+    hiding = Hiding()
+    sys.meta_path.insert(0, hiding)
+    hiding.hide({*HIDDEN} - STILL)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a file that imports a subject."""
+    return _skipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skip a case that needs a subject."""
+    return _skipped((yield))
+
+
+def _skipped(report: Report) -> Report:
+    if report.failed and report.nodeid.startswith(WITH_SUBJECTS) and _LACKING.search(report.longreprtext):
+        report.outcome, report.longrepr = "skipped", (report.nodeid, 0, "Skipped: it needs a subject")
+    return report
 
 
 # -- all checks --

@@ -26,23 +26,6 @@ STILL_BARE: set[str] = set()
 """What is asked for through ``_imported`` of formats/registry.py, which has Python's own error. What passes
 is taken off this list: else its case fails."""
 
-OF_SUBJECTS = (
-    "order/packing",
-    "index/test_readonly.py",
-    "nodes/test_megatron_blend.py",
-    "nodes/test_pack.py",
-    "nodes/test_packing_columns.py",
-    "nodes/test_row_lengths.py",
-    "nodes/test_table_plan.py",
-    "nodes/test_windows_of_tokens.py",
-    "stream/test_write_shar.py",
-    "loader/test_varlen_of_packed.py",
-)
-"""What lies among the tests of the core and is about a subject."""
-
-CASES_OF_SUBJECTS = ()
-"""Cases in other files that use a subject."""
-
 NAMES = [
     *OF_THE_CORE,
     *(f"{subject}: {name}" for subject, asking in ASKED.items() for name in asking),
@@ -93,8 +76,7 @@ def test_nothing_but_the_hidden_subject_is_lacking(found: dict[str, str], name: 
 def test_the_core_passes_its_own_tests_without_subjects() -> None:
     rooms = ("order", "state", "storage", "index", "nodes", "stream", "loader")
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not frameworks and not exhaustive"]
-    command += [f"tests/{room}" for room in rooms] + [f"--ignore=tests/{path}" for path in OF_SUBJECTS]
-    command += [f"--deselect=tests/{case}" for case in CASES_OF_SUBJECTS]
+    command += [f"tests/{room}" for room in rooms]
     environment = {name: value for name, value in os.environ.items() if name != "SEEKABLE_TESTS"}
     environment["SEEKABLE_ALONE"] = "1"
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -136,7 +136,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """The kinds of nodes that it brings, each with its class, ``module:class``."""
 
     indexes: tuple[str, ...] = ()
-    """What finds indexes of other tools over its files, ``module:function`` each, in order of trust."""
+    """What finds indexes of other tools over its files, ``module:function`` each, in order of trust; of Shar,
+    over files of JSON lines that a pack names."""
 
     writer: str = ""
     """The function that makes what writes the format, ``module:function``; empty if none does."""

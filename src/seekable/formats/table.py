@@ -48,7 +48,7 @@ __all__ = [
 CARDS = (
     Card(name="jsonl", home="seekable.formats.lines.jsonl:Jsonl", suffixes=(".jsonl", ".ndjson", ".json"),
          compressible=True, marks=("file_location.txt",),
-         indexes=("seekable.formats.shar.idxpack:pack_over", "seekable.formats.lines.forager:index_over",
+         indexes=("seekable.formats.lines.forager:index_over",
                   "seekable.formats.shar.lhotse_index:indexes_over"),
          writer="seekable.formats.lines.jsonl_writer:json_lines"),
     Card(name="text", home="seekable.formats.lines.text:Text", suffixes=(".txt",), compressible=True,
@@ -74,7 +74,7 @@ CARDS = (
                 ("siblings", "seekable.formats.tar.siblings:Siblings")),
          writer="seekable.formats.tar.tar_writer:tar"),
     Card(name="shar", home="seekable.formats.shar.shar:Shar", by_name=False, specs=("shar", "idxpack"),
-         lists=(".idxpack",), fields=("cuts",), marks=("cuts.*",),
+         lists=(".idxpack",), indexes=("seekable.formats.shar.idxpack:pack_over",), fields=("cuts",), marks=("cuts.*",),
          kinds=(("shar", "seekable.formats.shar.shar_source:SharSource"),),
          writer="seekable.formats.shar.shar_format:shar"),
     Card(name="tokens", home="seekable.formats.tokens.tokens:Tokens", variants=True,
@@ -251,12 +251,12 @@ class FindIndex(Protocol):
 
 
 def index_finders(name: str) -> list[FindIndex]:
-    """Return what finds indexes of other tools over files of a format, in order of trust.
+    """Return what finds indexes of other tools over files of a format, or those that users name, best first.
 
     The tools of subjects that are not installed are left out: without an index a file is scanned.
     """
     found: list[FindIndex] = []
-    for home in card_named(name).indexes:
+    for home in plugged_card(name).indexes:
         with suppress(MissingDependency):
             found.append(imported(home))
     return found

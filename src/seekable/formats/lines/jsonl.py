@@ -150,7 +150,8 @@ class JsonlScanner:
 
     def other_indexes(self, folder: str, names: Sequence[str]) -> Sequence[OtherIndex]:
         """Return the indexes of other tools over files below a folder: the pack, Forager's, Lhotse's."""
-        found = (find(folder, names, self.pack) for find in index_finders("jsonl"))
+        packs = index_finders("shar") if self.pack else []
+        found = (find(folder, names, self.pack) for find in (*packs, *index_finders("jsonl")))
         return [index for index in found if index is not None]
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:

@@ -109,14 +109,14 @@ class PackedOffsets:
         return OtherOffsets(self.pack.made_ns, iter([consecutive_ranges(self.pack.offsets(segment))]))
 
 
-def pack_over(folder: str, _names: Sequence[str], named: str) -> PackedOffsets | None:
-    """Return the offsets that a pack has of the files below a folder, if the user named it; a `FindIndex`.
+def pack_over(folder: str, _names: Sequence[str], named: str) -> PackedOffsets:
+    """Return the offsets that a pack has of the files below a folder; a `FindIndex`.
 
     Raises:
         DataNotFound: the pack is not there.
         UnsupportedFormat: it is damaged.
     """
-    return PackedOffsets(read_pack(named), folder) if named else None
+    return PackedOffsets(read_pack(named), folder)
 
 
 def read_pack(path: str) -> Pack:
