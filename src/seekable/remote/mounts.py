@@ -82,7 +82,7 @@ class _Mount:
     def is_cut_off(self) -> bool:
         """True if it cannot be used, because the environment cannot have what is missing."""
         by_fsspec = "file_system" in self.missing or self.address.scheme not in _OBSTORE
-        return bool(self.fault or (self.missing and by_fsspec))
+        return bool(self.missing and (self.fault or by_fsspec))
 
     @property
     def lacks(self) -> str:
