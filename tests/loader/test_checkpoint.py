@@ -178,7 +178,7 @@ def test_where_one_rank_alone_saved_all_ranks_load_its_state(
     for loader in (*ranks_of(4), loader_of()):
         assert sk.load_state(tmp_path, loader)
         assert (loader.step, loader.state_dict()["position"]) == (5, 20)
-    assert "of its 4 ranks 0 is there, 1, 2 and 3 are missing; step 5 is loaded" in caplog.text
+    assert "of its 4 ranks 0 is there, 1, 2 and 3 are missing; step 5 was loaded" in caplog.text
 
 
 def test_where_one_rank_alone_saves_as_many_states_stay_as_are_to_be_kept(tmp_path: Path) -> None:
@@ -407,3 +407,20 @@ def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -
     paths.mkdir()
     with pytest.raises(AccessDenied, match=f"{paths.name}' is a folder"):
         sk.save_state(tmp_path, loader_of())
+
+
+def test_nothing_is_said_of_a_state_that_could_not_be_loaded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stream needs the files of all ranks; that some are missing is said by the error alone."""
+
+    def loader() -> sk.Loader:
+        stream = sk.from_sequence(range(8), version=1).stream(lanes=2)
+        return sk.Loader(stream, global_batch_size=2, steps=3, rank=0, world_size=2)
+
+    saved = loader()
+    next(iter(saved))
+    sk.save_state(tmp_path, saved)
+    with pytest.raises(sk.errors.CorruptState, match="is not whole"):
+        sk.load_state(tmp_path, loader())
+    assert not caplog.text

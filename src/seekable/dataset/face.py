@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from seekable._html import preformatted
 from seekable.nodes.display import explained
+from seekable.nodes.graph import check_depth
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
@@ -34,7 +35,12 @@ class Face:
     """True if records are read from object stores; None before that was asked."""
 
     def __init__(self, node: Node) -> None:
-        """Make a dataset over a node."""
+        """Make a dataset over a node.
+
+        Raises:
+            InvalidArgument: the pipeline is deeper than Python can follow.
+        """
+        check_depth(node)
         self._node = node
         self._lookup = None
         self._fetches = None

@@ -9,8 +9,8 @@ import numpy as np
 
 from seekable._html import preformatted
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
+from seekable.nodes.bases import leaves_of
 from seekable.nodes.columns.schema import LOOKED_AT, schema_of
-from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.display import data_size
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
@@ -136,7 +136,7 @@ def _files(dataset: Node, size: int) -> Iterator[FileInfo]:
                 visible[name] = visible.get(name, 0) + count
     except InvalidArgument:
         return
-    for leaf in _leaves(dataset):
+    for leaf in leaves_of(dataset):
         for number, file in enumerate(leaf.arguments(None).get("files", ())):
             size_of_file = data_size(leaf, number) or 0
             yield FileInfo(file["name"], file["records"], visible.pop(file["name"], 0), size_of_file)
@@ -164,17 +164,6 @@ def _columns(dataset: Node, records: list[Any]) -> Iterator[ColumnInfo]:
         types = {}
     for name in dict.fromkeys([*types, *present]):
         yield ColumnInfo(name, types.get(name, "?"), present.get(name, 0))
-
-
-def _leaves(dataset: Node) -> list[Leaf]:
-    found: dict[int, Leaf] = {}
-    pending = [dataset]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Leaf):
-            found.setdefault(id(node), node)
-        pending.extend(reversed(node.children))
-    return list(found.values())
 
 
 def _size(count: float) -> str:

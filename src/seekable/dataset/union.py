@@ -23,7 +23,7 @@ from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.contract import OrderNode
 from seekable.nodes.display import describe_place
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.nodes.graph import with_children
+from seekable.nodes.graph import each_once, with_children
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
@@ -242,7 +242,7 @@ def _by_file(node: Node) -> list[_Columns] | None:
         declared = node.declared_by_file()
         return None if declared is None else [_Columns(*of_file) for of_file in declared]
     if isinstance(node, OrderNode):
-        each = [_by_file(child) for child in node.children]
+        each = [_by_file(child) for child in each_once(node.children)]
         return None if None in each else [columns for some in each for columns in some or ()]
     below = _by_file(node.child) if isinstance(node, ColumnNode) else None
     if not isinstance(node, ColumnNode) or below is None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable._lazy import lazy
-from seekable._log import LOG
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
@@ -39,7 +38,6 @@ __all__ = [
     "generations",
     "generations_in",
     "has_other_description",
-    "has_state",
     "is_unfinished",
     "read_generation",
     "read_json",
@@ -48,6 +46,7 @@ __all__ = [
     "resumable",
     "source_paths_name",
     "state_name",
+    "unfinished_in_words",
     "whole_description",
     "with_files_beside",
 ]
@@ -271,21 +270,19 @@ def read_generation(folder: str, generation: Generation) -> State:
     return _parsed(states[first], os.path.join(folder, first))
 
 
-def has_state(folder: str) -> bool:
-    """Return True if a folder has a state; log states that are not whole."""
+def unfinished_in_words(folder: str) -> list[str] | None:
+    """Return a text for each newer state of a folder that is not whole; None if no state can be loaded."""
     found = generations_in(folder)
     usable = resumable(found)
-    for generation in found:
-        if not generation.complete and generation.step >= usable[-1].step:
-            LOG.warning(
-                "the state of step %d in %s is not whole: %s; step %d is loaded. All ranks are to call "
-                "sk.save_state",
-                generation.step,
-                shown(folder),
-                generation.ranks_there,
-                usable[-1].step,
-            )
-    return bool(usable)
+    if not usable:
+        return None
+    last = usable[-1].step
+    return [
+        f"the state of step {generation.step} in {shown(folder)} is not whole: {generation.ranks_there}; "
+        f"step {last} was loaded. All ranks are to call sk.save_state"
+        for generation in found
+        if not generation.complete and generation.step >= last
+    ]
 
 
 def _in_words(ranks: Sequence[int]) -> str:

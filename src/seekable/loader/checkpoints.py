@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
+from seekable._log import LOG
 from seekable.dataset.dataset import Dataset
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.arguments import checked_resume, no_loader
@@ -22,12 +23,12 @@ from seekable.loader.checkpoint_files import (
     each_at_once,
     generations,
     has_other_description,
-    has_state,
     is_unfinished,
     read_json,
     read_state,
     source_paths_name,
     state_name,
+    unfinished_in_words,
     whole_description,
     with_files_beside,
 )
@@ -204,7 +205,8 @@ def load_state(
     _check_loader(loader)
     folder = output_path(folder, storage_options)
     is_file = output_of(folder).size(folder) is not None and not os.path.isdir(folder)
-    if not is_file and not has_state(folder):
+    unfinished = [] if is_file else unfinished_in_words(folder)
+    if unfinished is None:
         log_anew(f"no saved state in {shown(folder)}")
         return False
     document = read_json(folder) if is_file else {}
@@ -212,6 +214,8 @@ def load_state(
         loader.load_state_dict(document, resume=resume)
     else:
         _load(read_state(folder), loader, resume)
+    for text in unfinished:
+        LOG.warning("%s", text)
     resumed = loader.resumed
     assert resumed is not None
     return resumed

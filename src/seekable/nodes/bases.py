@@ -392,7 +392,7 @@ def replaced(node: Node, change: Callable[[Node], Node | None], *, past_records:
     elif not isinstance(node, OrderNode):
         return None
     below: dict[int, Node] = {}
-    for child in node.children:
+    for child in each_once(node.children):
         if (made := replaced(child, change, past_records=past_records)) is None:
             return None
         below[id(child)] = made

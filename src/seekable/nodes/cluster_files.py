@@ -12,6 +12,7 @@ from seekable.index.catalog import CATALOG
 from seekable.index.fileset import FileSet
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
+from seekable.nodes.graph import nodes_of
 from seekable.nodes.saved_rows import KeptRows
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ def _ends(files: FileSet) -> Iterator[str]:
 
 
 def _kept(node: Node) -> Iterator[str]:
-    if is_dataclass(node):
-        values = (getattr(node, field.name) for field in fields(node))
+    for each in filter(is_dataclass, nodes_of(node)):
+        values = (getattr(each, field.name) for field in fields(each))
         yield from (value.path for value in values if isinstance(value, KeptRows) and value.count)
-    for child in node.children:
-        yield from _kept(child)

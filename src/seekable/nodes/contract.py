@@ -25,7 +25,7 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.graph import Graph, Read, Routed, described, each_once, with_children
+from seekable.nodes.graph import Graph, Read, Routed, described, each_once, nodes_of, with_children
 from seekable.nodes.keys.key import source_of_keys
 from seekable.nodes.search import SearchRange
 from seekable.state.canonical import fingerprint_of
@@ -63,6 +63,12 @@ BatchForm = Literal["python", "numpy", "arrow"]
 """The form of a batch of records: a list, a dict of arrays, or a ``pyarrow.RecordBatch``."""
 
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
+
+_MOST_FOUND = 1 << 23
+"""The most positions that a search returns: 64 MiB."""
+
+_MOST_CHARACTERS = 20_000
+"""The most characters of the expression of a pipeline."""
 
 
 class Reading(Graph):
@@ -276,8 +282,16 @@ class Node(Reading, Description, Locality, Search, Columns):
         return None
 
     def expression(self) -> str:
-        """Return the expression that makes the node, with the expressions of its children."""
-        return self.shown([child.expression() for child in self.children])
+        """Return the expression that makes the node, with the expressions of its children.
+
+        Of a child's expression that is very long, the middle is left out.
+        """
+        texts: dict[int, str] = {}
+        for node in nodes_of(self):
+            text = node.shown([texts[id(child)] for child in node.children])
+            half = _MOST_CHARACTERS // 2
+            texts[id(node)] = text if len(text) <= _MOST_CHARACTERS else f"{text[:half]}...{text[-half:]}"
+        return texts[id(self)]
 
     def in_words(self) -> str:
         """Return the number of records and the expression that makes the node."""
@@ -326,12 +340,21 @@ class InnerNode(Node):
     def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
         """Search the children and convert the found positions to positions of this node."""
         found = [np.empty(0, dtype=np.int64)]
+        searched: dict[tuple[int, int, int | None], Int64s] = {}  # One child may stand in many slots.
         for slot, child in enumerate(self.children):
             start, stop = self.child_range(slot, within.start, within.stop)
-            below = child.find_within(rows_of, SearchRange(start, stop, within.epochs))
-            if below.size:
-                found.append(self.inverse(slot, below, within))
-        positions = np.unique(np.concatenate(found))
+            if (place := (id(child), start, stop)) not in searched:
+                searched[place] = child.find_within(rows_of, SearchRange(start, stop, within.epochs))
+            if searched[place].size:
+                found.append(self.inverse(slot, searched[place], within))
+        positions = np.sort(np.concatenate(found), kind="stable")  # np.unique takes ten times as long.
+        positions = positions[np.diff(positions, prepend=-1) > 0]
+        if positions.size > _MOST_FOUND:
+            message = (
+                f"the record stands at more than {_MOST_FOUND:,} positions of {self.in_words()[:200]}: "
+                f"search in the dataset that is repeated there"
+            )
+            raise InvalidArgument(message)
         return positions[within.holds(positions)]
 
     def describe(self, upto: int | None) -> dict[str, Any]:

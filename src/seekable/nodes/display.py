@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from seekable.errors import SeekableError
 from seekable.index.location import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from seekable.nodes.contract import Node
 
@@ -21,28 +22,34 @@ _MOST_FILES = 3
 _MOST_LISTED = 4
 _MOST_CHILDREN = 10
 _MOST_CHARACTERS = 60
+_MOST_LINES = 1000
 
 
-def explained(node: Node, *, indent: str = "") -> list[str]:
-    """Return the lines of a dataset's tree: each node with its arguments, number of records, and files."""
+def explained(node: Node) -> list[str]:
+    """Return the lines of a dataset's tree: each node with its arguments, number of records, and files.
+
+    There are at most 1,000: one node may stand at millions of places.
+    """
+    lines = list(islice(_tree(node, ""), _MOST_LINES + 1))
+    return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "... and so on"]
+
+
+def _tree(node: Node, indent: str) -> Iterator[str]:
     arguments = node.arguments(None)
     files = arguments.pop("files", [])
     given = ", ".join(f"{key}={_short(value)}" for key, value in arguments.items())
     records = "endless" if node.size is None else f"{node.size:,} records"
     order = "" if node.steady else ", another order each epoch"
-    lines = [f"{indent}{node.kind}({given}): {records}{order}{node.remark()}"]
+    yield f"{indent}{node.kind}({given}): {records}{order}{node.remark()}"
     below = indent + "  "
-    lines += [
-        f"{below}{file['name']}: {file['records']:,} records{_in_bytes(data_size(node, number))}"
-        for number, file in enumerate(files[:_MOST_FILES])
-    ]
+    for number, file in enumerate(files[:_MOST_FILES]):
+        yield f"{below}{file['name']}: {file['records']:,} records{_in_bytes(data_size(node, number))}"
     if len(files) > _MOST_FILES:
-        lines.append(f"{below}and {len(files) - _MOST_FILES:,} more files")
+        yield f"{below}and {len(files) - _MOST_FILES:,} more files"
     for child in node.children[:_MOST_CHILDREN]:
-        lines += explained(child, indent=below)
+        yield from _tree(child, below)
     if len(node.children) > _MOST_CHILDREN:
-        lines.append(f"{below}and {len(node.children) - _MOST_CHILDREN:,} more sources")
-    return lines
+        yield f"{below}and {len(node.children) - _MOST_CHILDREN:,} more sources"
 
 
 def data_size(leaf: Any, file: int) -> int | None:

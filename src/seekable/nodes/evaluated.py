@@ -10,7 +10,7 @@ from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.nodes.bases import UnaryNode
-from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.graph import known_size, must_be_steady, nodes_of
 from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
 from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.progress import watched
@@ -129,7 +129,5 @@ def _checked_path(save: object) -> str:
 
 def row_files_of(node: Node) -> dict[str, str]:
     """Return the paths of the files that ``save=`` named for a graph, by the digest of their rows."""
-    found = {node.rows.digest: node.rows.path} if isinstance(node, Evaluated) and node.rows.named else {}
-    for child in node.children:
-        found |= row_files_of(child)
-    return found
+    found = (each.rows for each in nodes_of(node) if isinstance(each, Evaluated))
+    return {rows.digest: rows.path for rows in found if rows.named}

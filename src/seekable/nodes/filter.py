@@ -13,7 +13,7 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
 from seekable.nodes.filter_rows import Choice, kept_rows
 from seekable.nodes.flatten import Flatten
-from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.graph import known_size, must_be_steady, nodes_of
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 
 if TYPE_CHECKING:
@@ -117,14 +117,12 @@ def merged(one: Node, other: Node) -> Node:
 
 
 def _must_not_flatten(node: Node) -> None:
-    if isinstance(node, Flatten):
+    if any(isinstance(each, Flatten) for each in nodes_of(node)):
         message = (
             f"merge() compares the rows of files, and {node!r} makes several records of one row: merge "
             f"first, then flatten()"
         )
         raise InvalidArgument(message)
-    for child in node.children:
-        _must_not_flatten(child)
 
 
 def _with_rows(side: Node, rows: Int64s) -> Node:

@@ -19,6 +19,7 @@ from contextlib import nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from seekable._cached import cached
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.nodes.provenance import of_places
 from seekable.storage.far import far
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "MOST_DEEP",
     "ColumnarPlan",
     "Graph",
     "Plan",
@@ -44,16 +46,19 @@ __all__ = [
     "Routed",
     "Router",
     "SlicedPlan",
+    "check_depth",
     "described",
     "each_once",
     "held",
     "known_size",
     "must_be_steady",
+    "nodes_of",
     "part_of",
     "with_children",
 ]
 
 T = TypeVar("T")
+G = TypeVar("G", bound="Graph")
 
 
 def part_of(which: Int64s, start: int, stop: int) -> Int64s:
@@ -220,6 +225,12 @@ class Graph(ABC):
     def children(self) -> tuple[Graph, ...]:
         """The nodes that this one takes records from."""
 
+    @cached
+    def depth(self) -> int:
+        """The number of nodes one above the other down to a source; one that makes records counts twice."""
+        own = 2 if isinstance(self, Read) else 1
+        return own + max((child.depth for child in self.children), default=0)
+
     @property
     @abstractmethod
     def size(self) -> int | None:
@@ -278,6 +289,20 @@ def each_once(nodes: Iterable[T]) -> list[T]:
     return list({id(node): node for node in nodes}.values())
 
 
+def nodes_of(node: G) -> list[G]:
+    """Return a node and all nodes below it, each once, and those below before those above."""
+    found: dict[int, G] = {}
+    pending: list[tuple[Any, bool]] = [(node, False)]
+    while pending:
+        each, is_passed = pending.pop()
+        if is_passed:
+            found[id(each)] = each
+        elif id(each) not in found:
+            pending.append((each, True))
+            pending.extend((child, False) for child in reversed(each.children))
+    return list(found.values())
+
+
 _MOST_DESCRIBED = 1 << 22
 """The nodes of a description, each counted as often as it stands there: some 500 MB of text."""
 
@@ -329,6 +354,26 @@ def described(node: Any, upto: int | None) -> dict[str, Any]:
     finally:
         if is_outermost:
             known.made = None
+
+
+MOST_DEEP = 160
+"""The greatest depth of a pipeline. Python follows calls 1,000 deep, those of the caller among them, and
+a node takes up to ten of these where records are read, or the pipeline goes to a worker process."""
+
+
+def check_depth(node: Graph) -> None:
+    """Check that a pipeline is not deeper than Python can follow, wherever it is used.
+
+    Raises:
+        InvalidArgument: it is.
+    """
+    if node.depth > MOST_DEEP:
+        message = (
+            f"this pipeline is {node.depth} steps deep, and {MOST_DEEP} are the most; those that make "
+            f"records of others, such as map and zip, count twice. Let one function do what several do, and "
+            f"give sk.concat or sk.mix all datasets at once"
+        )
+        raise InvalidArgument(message)
 
 
 def must_be_steady(node: Graph, needed_by: str) -> None:

@@ -67,12 +67,15 @@ def matched(olds: Sequence[tuple[Source, Remainder]], news: Sequence[Source]) ->
             if _has_name(old):
                 raise
             unmatched.append((old, remainder))
+    left_out: list[tuple[Source, Remainder]] = []
     for old, remainder in unmatched:
         failure = _match_any(old, remainder, news, matches)
         if failure is None:
             continue
         if not matches or (len(matches) < len(news) and not _has_name(old)):
             raise failure
+        left_out.append((old, remainder))
+    for old, remainder in left_out:
         _warn_of_rows_left_out(old, remainder)
     return matches
 

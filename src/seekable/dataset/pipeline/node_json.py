@@ -23,6 +23,7 @@ from seekable.index.fileset import FileSet
 from seekable.index.opening import open_files
 from seekable.index.table_indexer import TableIndexer, is_table_indexer
 from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.graph import check_depth
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import Keys, entry_key
 from seekable.nodes.kinds import KINDS, node_class
@@ -261,6 +262,7 @@ class NodeReader:
         for number, document in enumerate(documents):
             try:
                 self.nodes.append(self._read_node(number, document))
+                check_depth(self.nodes[-1])
             except RecursionError:
                 message = f"nodes[{number}]: more nodes stand one above the other than Python can follow"
                 raise CorruptState(message) from None

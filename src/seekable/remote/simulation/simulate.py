@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import AT_ONCE, checked_count
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.graph import known_size, with_children
+from seekable.nodes.graph import each_once, known_size, with_children
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.remote.simulation.figures import EpochTransfer, Simulation
@@ -161,7 +161,7 @@ def _replaced(node: Node, given: dict[str, int]) -> Node:
         return _windowed(node, now)
     if isinstance(node, Shuffle):
         return _windowed(node, {"window": DEFAULT_WINDOW, "lanes": 1, "block_rows": None, **given})
-    below = {id(child): _replaced(child, given) for child in node.children}
+    below = {id(child): _replaced(child, given) for child in each_once(node.children)}
     if all(id(made) == old for old, made in below.items()):
         return node
     return with_children(node, below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seekable.nodes.graph import nodes_of
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.remote.simulation.simulated_run import SimulatedRun, simulated
@@ -88,6 +89,7 @@ def _gain(before: Simulation, after: Simulation) -> str:
 
 def _shuffle_of(node: Node) -> Shuffle | WindowedShuffle | None:
     """Return the shuffle that is met first, None without one."""
-    if isinstance(node, Shuffle | WindowedShuffle):
-        return node
-    return next((found for child in node.children if (found := _shuffle_of(child)) is not None), None)
+    # The nodes above come last; of two side by side the first one is met.
+    return next(
+        (each for each in reversed(nodes_of(node)) if isinstance(each, Shuffle | WindowedShuffle)), None
+    )

@@ -18,6 +18,7 @@ from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.contract import OrderNode
 from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.graph import each_once
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.resume.placeholders import PlaceholderSource
 from seekable.viewer.facts.histogram import (
@@ -234,7 +235,7 @@ def _units(node: Node) -> set[IndexUnit | None]:
     if isinstance(node, FileSource | SampleSource):
         return {"bytes"}
     if isinstance(node, OrderNode) or _is_one_to_one(node):
-        return {unit for child in node.children for unit in _units(child)}
+        return {unit for child in each_once(node.children) for unit in _units(child)}
     return {None}
 
 

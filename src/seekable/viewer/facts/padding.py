@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
+from seekable.nodes.graph import nodes_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
 from seekable.viewer.facts.made_of import FROM_INDEX, ResultPace
@@ -196,7 +197,7 @@ def padding(
 
 
 def _is_packed(node: Node) -> bool:
-    return isinstance(node, PackedNode) or any(map(_is_packed, node.children))
+    return any(isinstance(each, PackedNode) for each in nodes_of(node))
 
 
 def _lengths(node: Node, positions: Int64s, measure: RecordMeasure | None) -> tuple[PositionLengths, int]:
