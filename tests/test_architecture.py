@@ -54,6 +54,7 @@ ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
     ("seekable.loader.workers.messages", "pickle"): "a socket between a process and its own children",
     ("seekable.parallel.processes", "pickle"): "pipes to and from its own child processes, never a file",
     ("seekable.remote.fetching.forks", "pickle"): "a socket between a process and its own child",
+    ("seekable.testing.formats", "cloudpickle"): "a pipe to its own child process, never a file",
     ("seekable.testing.holders", "cloudpickle"): "a copy of what it was given, in memory",
     ("seekable.testing.resume", "cloudpickle"): "a pipe to its own child process, never a file",
     ("seekable.testing.stages", "cloudpickle"): "a copy of what it was given, in memory",

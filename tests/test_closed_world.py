@@ -9,6 +9,7 @@ import gc
 import io
 import itertools
 import json
+import struct
 import tarfile
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.files.row_source import RowSource
 from seekable.nodes.filter import Filter
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.interleave import Interleave
@@ -206,6 +208,13 @@ def from_tables(n: int, folder: Path) -> sk.Dataset:
             del columns["text"]
         pq.write_table(pa.table(columns), folder / f"{name}.parquet", row_group_size=150)
     return sk.open(str(folder / "*.parquet"))
+
+
+def from_rows(n: int, folder: Path) -> sk.Dataset:
+    """Three files that a format of a package reads, the middle one empty."""
+    for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
+        (folder / f"{name}.fixed").write_bytes(struct.pack(f"<{len(rows)}q", *(-row for row in rows)))
+    return sk.open(str(folder / "*.fixed"), format=Fixed())
 
 
 def from_archives_of_samples(n: int, folder: Path, **options: Any) -> sk.Dataset:
@@ -390,6 +399,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, _: in_blocks(n).shuffle(5, window=3, lanes=7, fixed=True),
         lambda n, folder: from_files(n, folder).shuffle(5, window=1, lanes=2),
     ],
+    RowSource: [from_rows],
     TableSource: [from_tables],
     TokenSource: [from_tokens],
     UnifyColumns: [unified],

@@ -80,7 +80,7 @@ class Counter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed(RowFormat):
-    """Integers of 8 bytes, as dicts of the number and its sign."""
+    """Integers of 8 bytes, as dicts of the number and its sign; 13 cannot be read."""
 
     card: ClassVar[Card] = Card(name="fixed", home=f"{HOME}:Fixed", suffixes=(".fixed",))
 
@@ -92,7 +92,7 @@ class Fixed(RowFormat):
         return Counter()
 
     def read_rows(self, path: str, rows: Sequence[int], columns: Sequence[str] | None) -> Sequence[Any]:
-        """Return some numbers; 13 is unlucky."""
+        """Return some numbers."""
         sign = "<" if self.order == "little" else ">"
         with open(path, "rb") as file:
             data = [os.pread(file.fileno(), 8, 8 * row) for row in rows]

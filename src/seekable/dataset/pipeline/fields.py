@@ -21,7 +21,7 @@ import msgspec
 from seekable._optional import optional
 from seekable._typing import Int64s
 from seekable.errors import CorruptState, InvalidArgument
-from seekable.formats.contract import OnError
+from seekable.formats.contract import Format, OnError
 from seekable.index.fileset import FileSet
 from seekable.index.table_indexer import TableIndexer
 from seekable.nodes.columns.choose import Missing
@@ -99,8 +99,12 @@ def fields_of(kind: type[Node]) -> dict[str, NodeField]:
     resolved = typing.get_type_hints(kind, localns=_NAMES)
     declared = fields(kind)  # type: ignore[arg-type]  # every concrete node is a dataclass
     found = [NodeField(field, *_type_of(resolved[field.name])) for field in declared]
-    found.sort(key=lambda each: each.type is not str and each.field.name != "form")
+    found.sort(key=lambda each: not _is_format(each.type))
     return {each.field.name: each for each in found}
+
+
+def _is_format(kind: Any) -> bool:
+    return kind in (str, TableIndexer) or (isinstance(kind, type) and issubclass(kind, Format))
 
 
 def _type_of(annotated: Any) -> tuple[Any, bool]:
