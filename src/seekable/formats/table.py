@@ -179,7 +179,7 @@ def format_class(card: Card) -> type[Format]:
     Raises:
         MissingDependency: it cannot be imported.
     """
-    found: type[Format] = imported(card.home, f"data of the format {card.name!r}")
+    found: type[Format] = imported(card.home, f"files of the format {card.name!r}")
     return found
 
 
@@ -208,7 +208,7 @@ def plugged(subject: str) -> Any:
         >>> plugged("packing").pack.__name__
         'pack'
     """
-    return imported(plugged_card(subject).home, f"what {subject!r} does")
+    return imported(plugged_card(subject).home, f"methods of {subject!r}")
 
 
 def imported(home: str, what: str) -> Any:
@@ -228,8 +228,8 @@ def imported(home: str, what: str) -> Any:
         raise
     except ImportError as error:
         message = (
-            f"{what} is read by {module}, which cannot be imported here ({error}): install seekable whole, "
-            f"in the version that wrote it or a newer one"
+            f"{what} are read by {module}, which cannot be imported here ({error}): install seekable whole, "
+            f"in the version that wrote them or a newer one"
         )
         raise MissingDependency(message) from error
     return getattr(found, attribute) if attribute else found
@@ -248,7 +248,7 @@ def writer(name: str) -> Callable[..., FileFormat]:
     if name not in _WRITERS:
         message = f"format must be one of {', '.join(map(repr, _WRITERS))}, or a FileFormat (got {name!r})"
         raise InvalidArgument(message)
-    found: Callable[..., FileFormat] = imported(_WRITERS[name], f"data of the format {name!r}")
+    found: Callable[..., FileFormat] = imported(_WRITERS[name], f"files of the format {name!r}")
     return found
 
 

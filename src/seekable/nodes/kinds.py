@@ -76,5 +76,5 @@ def node_class(kind: str) -> type[Node]:
             f"package that is installed"
         )
         raise CorruptState(message)
-    found: type[Node] = imported(home, f"a node of the kind {kind!r}")
+    found: type[Node] = imported(home, f"nodes of the kind {kind!r}")
     return found

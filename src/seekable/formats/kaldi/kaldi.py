@@ -245,10 +245,9 @@ class Kaldi(Format):
             return utterance_source.decoder_from_json(said, given, where)
         holder = given.checked(said.get("holder"), str, f"{where}.holder")
         permissive = given.checked(said.get("permissive", False), bool, f"{where}.permissive")
+        pipes = checked_pipes(given.pipes)
         try:
-            form = replace(
-                self, holder=find_holder(holder), permissive=permissive, pipes=checked_pipes(given.pipes)
-            )
+            form = replace(self, holder=find_holder(holder), permissive=permissive, pipes=pipes)
         except InvalidArgument as error:
             message = f"{where}.holder: {error}"
             raise CorruptState(message) from None
