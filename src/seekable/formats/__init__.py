@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seekable.formats.contract import Card, Claim, Format, Reading
+    from seekable.formats.contract import Card, Checking, Claim, Format, Opening, Reading
     from seekable.formats.kaldi.kaldi import Kaldi
     from seekable.formats.lines.csv_format import Csv
     from seekable.formats.lines.jsonl import Jsonl
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Card",
+    "Checking",
     "Claim",
     "Csv",
     "FilesLeaf",
@@ -33,6 +34,7 @@ __all__ = [
     "Kaldi",
     "Lines",
     "Look",
+    "Opening",
     "OtherTool",
     "Reading",
     "RunsLeaf",
@@ -44,7 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Card", "Claim", "Format", "Reading"), "formats.contract"),
+    **dict.fromkeys(("Card", "Checking", "Claim", "Format", "Opening", "Reading"), "formats.contract"),
     **dict.fromkeys(("Folder", "Look", "OtherTool"), "formats.look"),
     **dict.fromkeys(("FilesLeaf", "RunsLeaf"), "nodes.files.leaf"),
     "Csv": "formats.lines.csv_format",

@@ -18,10 +18,24 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import Card
 
-__all__ = ["GROUP", "card_named", "formats", "node_homes"]
+__all__ = ["GROUP", "card_named", "class_of", "formats", "node_homes", "remember"]
 
 GROUP = "seekable.formats"
 """The group of entry points."""
+
+
+_GIVEN: dict[str, type[Format]] = {}
+"""The classes of values that users gave as ``format=``, by name, which sources of this process have."""
+
+
+def remember(form: type[Format]) -> None:
+    """Let a format be found by its name in this process, also without an entry point."""
+    _GIVEN[form.card.name] = form
+
+
+def class_of(card: Card) -> type[Format] | None:
+    """Return the class of a value that a user gave, by its card; None for other formats."""
+    return _GIVEN.get(card.name)
 
 
 def card_named(name: str) -> Card | None:
@@ -30,6 +44,8 @@ def card_named(name: str) -> Card | None:
     Raises:
         MissingDependency: its class cannot be imported.
     """
+    if given := _GIVEN.get(name) or _GIVEN.get(name.partition("-")[0]):
+        return given.card
     points = _points()
     point = points.get(name) or points.get(name.partition("-")[0])
     return None if point is None else _loaded(point).card
@@ -41,7 +57,8 @@ def formats() -> list[type[Format]]:
     Raises:
         MissingDependency: a class cannot be imported.
     """
-    return [_loaded(point) for _, point in sorted(_points().items())]
+    found = {name: _loaded(point) for name, point in sorted(_points().items())}
+    return [*(found | _GIVEN).values()]
 
 
 def node_homes() -> dict[str, str]:

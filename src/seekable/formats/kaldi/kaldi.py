@@ -55,6 +55,9 @@ __all__ = ["Kaldi"]
 _KEY = "key"
 """The column with the key of an utterance."""
 
+_NAMES = ("ark", "scp", "kaldi-directory")
+"""The names of the formats."""
+
 _KINDS = frozenset({"ark", "scp"})
 """The kinds of tables, as specifiers name them."""
 
@@ -77,7 +80,7 @@ class Kaldi(Format):
         permissive: True if entries that cannot be read become holes, with a warning, as in ``scp,p:PATH``.
 
     Raises:
-        InvalidArgument: ``pipes`` is another word.
+        InvalidArgument: ``pipes`` or ``kind`` is another word.
 
     Example:
         >>> import seekable as sk
@@ -95,6 +98,9 @@ class Kaldi(Format):
     def __post_init__(self) -> None:
         """Check the options that need no files."""
         checked_pipes(self.pipes)
+        if self.kind not in (None, *_NAMES):
+            message = f"kind must be one of {', '.join(map(repr, _NAMES))}, or left out (got {self.kind!r})"
+            raise InvalidArgument(message)
 
     @property
     def name(self) -> str:
