@@ -61,6 +61,7 @@ def forget() -> None:
     """Let entry points be read again."""
     plugins._points.cache_clear()
     plugins._loaded.cache_clear()
+    plugins._GIVEN.clear()
 
 
 def data(folder: Path) -> Path:
@@ -79,6 +80,19 @@ def test_files_of_its_suffix_are_opened_however_they_are_named(tmp_path: Path, p
     assert list(sk.open(folder, format=package.Log())) == ["one", "two", "three"]
     with pytest.raises(sk.DataNotFound, match=r"ends in \.log"):
         sk.open(tmp_path / "site" / "log_format-1.0.dist-info", format=package.Log())
+
+
+def test_a_value_needs_no_entry_point(tmp_path: Path, package: Any) -> None:
+    (tmp_path / "site" / "log_format-1.0.dist-info" / "entry_points.txt").write_text("")
+    forget()
+    folder = data(tmp_path / "d")
+    with pytest.raises(sk.DataNotFound):
+        sk.open(folder)
+    ds = sk.open(folder, format=package.Log())
+    assert repr(ds).startswith("<Dataset, 3 records: open(")
+    ds.save(tmp_path / "p.json")
+    assert list(sk.load_dataset(tmp_path / "p.json")) == ["one", "two", "three"]
+    assert verify(folder, format=package.Log()).problems == ()
 
 
 @pytest.mark.usefixtures("package")
@@ -105,6 +119,7 @@ def test_it_is_verified_saved_loaded_and_resumed(
     assert sorted([*first, *(each for batch in resumed for each in batch)]) == ["one", "three", "two"]
     with monkeypatch.context() as without:
         without.setattr(plugins, "_points", dict)
+        without.setattr(plugins, "_GIVEN", {})
         with pytest.raises(sk.CorruptState, match=r"got 'log'\); one of another package is read where"):
             sk.load_dataset(tmp_path / "p.json")
 

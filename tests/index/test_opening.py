@@ -307,6 +307,14 @@ def test_code_that_builds_or_verifies_is_not_loaded_for_files_that_are_indexed(t
         set(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split())
         for _ in range(2)
     )
-    late = ("index.build", "index.verify", "index.keys", "parallel.processes", "remote", "storage.compressed")
+    late = (
+        "index.build",
+        "index.verify",
+        "index.keys.hashes",
+        "index.keys.keyed",
+        "parallel.processes",
+        "remote",
+        "storage.compressed",
+    )
     assert "seekable.index.build.build_index" in built
     assert [name for name in opened if name.startswith(tuple(f"seekable.{some}" for some in late))] == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from seekable._lazy import public_names
 
 if TYPE_CHECKING:
-    from seekable.formats.contract import Card, Claim, Format, Reading
+    from seekable.formats.contract import Card, Checking, Claim, Format, Opening, Reading
     from seekable.formats.kaldi.kaldi import Kaldi
     from seekable.formats.lines.csv_format import Csv
     from seekable.formats.lines.jsonl import Jsonl
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Card",
+    "Checking",
     "Claim",
     "Csv",
     "FilesLeaf",
@@ -40,6 +41,7 @@ __all__ = [
     "Kaldi",
     "Lines",
     "Look",
+    "Opening",
     "OtherTool",
     "Reading",
     "RowFormat",
@@ -56,7 +58,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Card", "Claim", "Format", "Reading"), "formats.contract"),
+    **dict.fromkeys(("Card", "Checking", "Claim", "Format", "Opening", "Reading"), "formats.contract"),
     **dict.fromkeys(("Folder", "Look", "OtherTool"), "formats.look"),
     **dict.fromkeys(("FilesLeaf", "RunsLeaf"), "nodes.files.leaf"),
     **dict.fromkeys(("TableIndexer", "TableLayout"), "index.table_indexer"),

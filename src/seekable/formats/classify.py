@@ -163,7 +163,10 @@ def _by_files(look: Look) -> Claim:
 def _class_of_others(look: Look) -> type[Format] | None:
     """Return the class of another package that the user gave as a value or by its name; None for ours."""
     if look.value is not None:
-        return None if _is_ours(look.value) else type(look.value)
+        if _is_ours(look.value):
+            return None
+        plugins.remember(type(look.value))
+        return type(look.value)
     base = (look.name or "").partition("-")[0]
     if not base or base in {card.name for card in CARDS} or look.name in NAMES:
         return None

@@ -19,10 +19,24 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import Card
 
-__all__ = ["GROUP", "card_named", "forget", "formats", "node_homes"]
+__all__ = ["GROUP", "card_named", "class_of", "forget", "formats", "node_homes", "remember"]
 
 GROUP = "seekable.formats"
 """The group of entry points."""
+
+
+_GIVEN: dict[str, type[Format]] = {}
+"""The classes of values that users gave as ``format=``, by name, which sources of this process have."""
+
+
+def remember(form: type[Format]) -> None:
+    """Let a format be found by its name in this process, also without an entry point."""
+    _GIVEN[form.card.name] = form
+
+
+def class_of(card: Card) -> type[Format] | None:
+    """Return the class of a value that a user gave, by its card; None for other formats."""
+    return _GIVEN.get(card.name)
 
 
 def card_named(name: str) -> Card | None:
@@ -31,6 +45,8 @@ def card_named(name: str) -> Card | None:
     Raises:
         MissingDependency: its class cannot be imported.
     """
+    if given := _GIVEN.get(name) or _GIVEN.get(name.partition("-")[0]):
+        return given.card
     points = _points()
     point = points.get(name) or points.get(name.partition("-")[0])
     return None if point is None else _loaded(point).card
@@ -41,13 +57,13 @@ def formats() -> list[type[Format]]:
 
     One that cannot be imported is logged and left out: a broken package must not keep others from their data.
     """
-    found = []
-    for _, point in sorted(_points().items()):
+    found = {}
+    for name, point in sorted(_points().items()):
         try:
-            found.append(_loaded(point))
+            found[name] = _loaded(point)
         except (MissingDependency, UnsupportedFormat, WrongType) as error:
             LOG.warning("%s", error)
-    return found
+    return [*(found | _GIVEN).values()]
 
 
 def forget() -> None:

@@ -90,6 +90,8 @@ CARDS = (
 )  # fmt: skip
 """All subjects that the core asks something, in the order in which messages name them."""
 
+_HOMES = frozenset(card.home for card in CARDS)
+
 _BY_NAME = {card.name: card for card in CARDS if card.by_name}
 
 NAMES = tuple(_BY_NAME)
@@ -188,6 +190,8 @@ def format_class(card: Card) -> type[Format]:
     Raises:
         MissingDependency: it cannot be imported.
     """
+    if card.home not in _HOMES and (given := plugins.class_of(card)):
+        return given
     found: type[Format] = imported(card.home)
     return found
 

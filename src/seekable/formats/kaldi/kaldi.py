@@ -54,6 +54,9 @@ __all__ = ["Kaldi"]
 _KEY = "key"
 """The column with the key of an utterance."""
 
+_NAMES = ("ark", "scp", "kaldi-directory")
+"""The names of the formats."""
+
 _KINDS = frozenset({"ark", "scp"})
 """The kinds of tables, as specifiers name them."""
 
@@ -76,7 +79,7 @@ class Kaldi(Format):
         permissive: True if entries that cannot be read become holes, with a warning, as in ``scp,p:PATH``.
 
     Raises:
-        InvalidArgument: ``pipes`` is another word.
+        InvalidArgument: ``pipes`` or ``kind`` is another word.
 
     Example:
         >>> import seekable as sk
@@ -94,6 +97,9 @@ class Kaldi(Format):
     def __post_init__(self) -> None:
         """Check the options that need no files."""
         checked_pipes(self.pipes)
+        if self.kind not in (None, *_NAMES):
+            message = f"kind must be one of {', '.join(map(repr, _NAMES))}, or left out (got {self.kind!r})"
+            raise InvalidArgument(message)
 
     @property
     def name(self) -> str:
@@ -244,10 +250,9 @@ class Kaldi(Format):
             return utterance_source.decoder_from_json(said, given, where)
         holder = given.checked(said.get("holder"), str, f"{where}.holder")
         permissive = given.checked(said.get("permissive", False), bool, f"{where}.permissive")
+        pipes = checked_pipes(given.pipes)
         try:
-            form = replace(
-                self, holder=find_holder(holder), permissive=permissive, pipes=checked_pipes(given.pipes)
-            )
+            form = replace(self, holder=find_holder(holder), permissive=permissive, pipes=pipes)
         except InvalidArgument as error:
             message = f"{where}.holder: {error}"
             raise CorruptState(message) from None

@@ -268,7 +268,7 @@ class Tables(Format):
         kind: ``"parquet"`` or ``"arrow"``; by default what the names of the files say.
 
     Raises:
-        InvalidArgument: ``partitions`` is another word.
+        InvalidArgument: ``partitions`` or ``kind`` is another word.
 
     Example:
         >>> import seekable as sk
@@ -286,6 +286,9 @@ class Tables(Format):
     def __post_init__(self) -> None:
         """Check the options."""
         check_partitions(self.partitions)
+        if self.kind not in (None, *_KINDS):
+            message = f"kind must be one of {', '.join(map(repr, _KINDS))}, or left out (got {self.kind!r})"
+            raise InvalidArgument(message)
 
     @property
     def name(self) -> str:

@@ -20,10 +20,11 @@ from seekable.nodes.columns.names import checked_names
 from seekable.nodes.keys.key import SAMPLE_KEY
 
 if TYPE_CHECKING:
-    from seekable.formats.contract import Card, Hive, Opening, Reading
+    from seekable.formats.contract import Card, Checking, Hive, Opening, Reading
     from seekable.formats.look import Folder, Look
     from seekable.formats.tar import energon, energon_files, sibling_archives, wids_files
     from seekable.index.fileset import FileSet
+    from seekable.index.verify.verification import Verification
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import KeyOf
 else:
@@ -186,6 +187,19 @@ class Tar(Format):
     def key(self, asked: KeyOf | None, reading: Reading) -> KeyOf:
         """Return the key of a record: that of its sample, unless the user names another one."""
         return SAMPLE_KEY if asked is None else asked
+
+    def verified(self, claim: Claim, checking: Checking) -> Verification:
+        """Return what is wrong with the files of a claim.
+
+        Raises:
+            InvalidArgument: they are sibling archives, of which each is verified by itself.
+        """
+        if isinstance(claim.detail, _Sides):
+            message = (
+                f"sibling archives are verified one by one (got {', '.join(map(repr, claim.detail.sources))})"
+            )
+            raise InvalidArgument(message)
+        return super(Tar, self).verified(claim, checking)
 
     def open(self, claim: Claim, opening: Opening) -> Node:
         """Return the samples of a claim: of one source, of a split without what it leaves out, of siblings.

@@ -103,7 +103,8 @@ class RowFormat(Format):
         """
         try:
             form: Any = format_named(value["name"])
-            return replace(form, **msgspec.to_builtins(value["options"]))
+            made: Self = replace(form, **value["options"])
+            return made
         except (KeyError, TypeError, InvalidArgument) as error:
             message = f"{where} must be a format of a package that is installed, with its options: {error}"
             raise CorruptState(message) from None
