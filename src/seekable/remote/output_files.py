@@ -1,6 +1,7 @@
 """Files that this library writes into stores: each appears whole or not at all.
 
 What is read here is read anew each time, past all caches, because other processes write to the same place.
+What is not for readers lies in a local folder: locks, unfinished files, states, copies of small objects.
 """
 
 from __future__ import annotations
@@ -9,27 +10,34 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
+import time
 from functools import partial
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, Final, cast, final
+
+import xxhash
 
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, Unreachable
-from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import parse
-from seekable.storage.files import create_new
+from seekable.storage.files import cache_folder, create_new, make_private_folder
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import filelock
     from typing_extensions import Buffer
 
+    from seekable.remote import mounts
     from seekable.remote.fetching import fetcher
     from seekable.remote.stores import store
     from seekable.remote.stores.store import FolderListing, Pin, Stat, Store
 else:
     fetcher = lazy("seekable.remote.fetching.fetcher")
     store = lazy("seekable.remote.stores.store")
+    filelock = lazy("filelock")
+    mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["StoredFiles"]
 
@@ -38,6 +46,16 @@ _NO_CONDITIONS = re.compile(r"\b501\b|NotImplemented")
 
 _COPY_BYTES = 8 << 20
 """The bytes of an object that are copied at a time."""
+
+_ABANDONED_SECONDS: Final = 60 * 24 * 3600.0
+"""A folder that was not used for so long is removed."""
+
+_LOCK: Final = ".seekable-write.lock"
+"""A part of the names of lock files."""
+
+_REMOVED: Final = ".removed-"
+
+_swept: set[str] = set()
 
 
 @final
@@ -133,7 +151,7 @@ class StoredFiles:
         try:
             for path in paths:
                 folder, name = os.path.split(path)
-                made.append(os.path.join(scratch_folder(folder), f".{secrets.token_hex(8)}.{name}"))
+                made.append(os.path.join(_scratch_folder(folder), f".{secrets.token_hex(8)}.{name}"))
                 _download(path, made[-1])
             yield made
         finally:
@@ -144,7 +162,7 @@ class StoredFiles:
     def kept_local(self, path: str, size: int) -> str:
         """Return the path of a copy of an object in the cache folder, whose name stands for its content."""
         folder, name = os.path.split(path)
-        kept = os.path.join(scratch_folder(folder), name)
+        kept = os.path.join(_scratch_folder(folder), name)
         if not os.path.isfile(kept) or os.path.getsize(kept) != size:
             with self.local([path]) as (copy,):
                 os.replace(copy, kept)
@@ -157,7 +175,7 @@ class StoredFiles:
 
     def scratch(self, folder: str) -> str:
         """Return the folder in the cache folder for what is not for readers of an address."""
-        return scratch_folder(folder)
+        return _scratch_folder(folder)
 
 
 def _download(path: str, local: str) -> None:
@@ -178,3 +196,60 @@ def _listing(folder: str) -> FolderListing:
     key = parse(folder).key
     found: FolderListing = fetcher.fetcher().run(lambda of: of.list_folder(key), path=folder)
     return found
+
+
+def _scratch_folder(folder: str) -> str:
+    """Return the local folder for what is not for readers: locks, unfinished files, states.
+
+    It is in the cache folder of this user, and is made if it does not exist. The first call of a process
+    removes those that were not used for 60 days and whose locks are free: no call has continued what was
+    written there.
+
+    Args:
+        folder: the address of a folder.
+    """
+    place = f"{folder} {mounts.options_of(folder).place(parse(folder).scheme)}"
+    root = os.path.join(cache_folder(), "writing")
+    made = os.path.join(root, xxhash.xxh3_128_hexdigest(place.encode()))
+    make_private_folder(made)
+    with contextlib.suppress(OSError):
+        os.utime(made)
+    if root not in _swept:
+        _swept.add(root)
+        _remove_abandoned(root)
+    return made
+
+
+def _remove_abandoned(root: str) -> None:
+    """Remove the folders that were not used for long; other processes may do so at the same time."""
+    oldest = time.time() - _ABANDONED_SECONDS
+    for name in os.listdir(root):
+        path = os.path.join(root, name)
+        with contextlib.suppress(OSError, filelock.Timeout):
+            if name.startswith(_REMOVED):  # A process was killed while it removed this folder.
+                shutil.rmtree(path, ignore_errors=True)
+            elif _last_use(path) < oldest:
+                _remove(path, os.path.join(root, f"{_REMOVED}{secrets.token_hex(8)}"))
+
+
+def _last_use(folder: str) -> float:
+    """Return the latest modification time of a folder and of what is in it, in seconds."""
+    times = [os.stat(folder).st_mtime]
+    for above, folders, files in os.walk(folder):
+        times += [os.lstat(os.path.join(above, name)).st_mtime for name in (*folders, *files)]
+    return max(times)
+
+
+def _remove(folder: str, renamed: str) -> None:
+    """Remove a folder of which no lock is held.
+
+    Raises:
+        Timeout: a lock is held.
+        OSError: the folder cannot be removed, or is gone.
+    """
+    with contextlib.ExitStack() as locks:
+        for name in os.listdir(folder):
+            if _LOCK in name:
+                locks.enter_context(filelock.FileLock(os.path.join(folder, name), timeout=0))
+        os.rename(folder, renamed)
+        shutil.rmtree(renamed, ignore_errors=True)

@@ -17,7 +17,7 @@ from tests.remote.stores.stub_server import CONTENT
 
 import seekable as sk
 from seekable.errors import AccessDenied
-from seekable.remote import scratch_folders
+from seekable.remote import output_files
 from seekable.remote.mounts import mount, store_of
 from seekable.storage.local import output_of
 from seekable.writing.manifest import Identity, ManifestFile, new_manifest
@@ -180,7 +180,7 @@ def test_of_two_machines_that_begin_at_once_one_begins(bucket: Bucket) -> None:
 def test_what_writes_left_on_this_machine_is_removed_when_it_is_old_and_not_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scratch_folders, "_swept", set())
+    monkeypatch.setattr(output_files, "_swept", set())
     root = tmp_path / "cache" / "seekable" / "writing"
     long_ago = time.time() - 61 * 24 * 3600
     for name in ("old", "held", "used", ".removed-0"):
