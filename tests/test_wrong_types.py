@@ -12,6 +12,7 @@ import seekable as sk
 from seekable import kaldi
 from seekable.errors import SeekableError
 from seekable.loader.checkpoint_files import read_saved
+from seekable.testing import assert_holder, assert_resumes_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,19 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
     "write_token": (lambda value: kaldi.write_token(value, "a"), [None, 5]),
     "kind": (lambda value: kaldi.read_basic_type(io.BytesIO(b"1 "), value, binary=False), CHOICES),
     "SparseVector": (lambda value: kaldi.SparseVector(value, [0], [1.0]), NUMBERS),  # type: ignore[arg-type]
+    "assert_resumes_exactly(runs=)": (
+        lambda value: assert_resumes_exactly(lambda: loader, runs=value, new_process=False),
+        [*NUMBERS, 0],
+    ),
+    "assert_resumes_exactly(cuts=)": (
+        lambda value: assert_resumes_exactly(lambda: loader, cuts=value, new_process=False),
+        [5, "ab", [], [None], [99], {}, [1.5]],
+    ),
+    "assert_resumes_exactly(factory)": (
+        lambda value: assert_resumes_exactly(value, new_process=False),
+        FUNCTIONS,
+    ),
+    "assert_holder(values)": (lambda value: assert_holder("int32", value), LISTS),
     "SparseMatrix": (kaldi.SparseMatrix, [*LISTS, "rows"]),
 }
 """Calls of one argument, and values that each refuses."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -16,7 +17,7 @@ from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.formats.kaldi.objects.header import BINARY_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["assert_holder"]
 
@@ -51,6 +52,8 @@ def assert_holder(holder: str | Holder | type, values: Iterable[Any], *, lossles
         >>> assert_holder("int32-vector", [[1, 2], []])
     """
     found, count = find_holder(holder), 0
+    if not isinstance(values, Iterable):
+        raise WrongType(f"values must be a list of values that the holder writes (got {values!r})")
     for value in values:
         count += 1
         binary = _written(found, value, binary=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from seekable._arguments import AT_ONCE, checked_count, checked_flag, checked_function, row_array
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.loader.loader import Loader
@@ -48,7 +49,7 @@ def assert_resumes_exactly(
 
     Raises:
         AssertionError: an item differs; the message names the cut and the item.
-        WrongType: the factory returns something else.
+        WrongType: an argument is of another type, or the factory returns something else.
         InvalidArgument: a cut is beyond the last batch.
 
     Example:
@@ -57,8 +58,10 @@ def assert_resumes_exactly(
         >>> ds = sk.from_sequence(range(10)).shuffle(seed=1)
         >>> assert_resumes_exactly(lambda: sk.Loader(ds, batch_size=4), new_process=False)
     """
-    items, states = _uninterrupted(factory, runs)
-    chosen = range(len(items) + 1) if cuts is None else cuts
+    runs = checked_count("runs", runs, least=1, below=AT_ONCE)
+    checked_flag("new_process", new_process)
+    items, states = _uninterrupted(checked_function("factory", factory), runs)
+    chosen = list(range(len(items) + 1)) if cuts is None else _checked_cuts(cuts)
     for cut in chosen:
         if not 0 <= cut < len(states):
             message = f"cuts must be from 0 to {len(items)}, the number of batches (got {cut})"
@@ -67,6 +70,15 @@ def assert_resumes_exactly(
     compare_cuts(factory, items, saved, runs=runs)
     if new_process:
         _in_new_process(factory, items, saved, runs)
+
+
+def _checked_cuts(cuts: object) -> list[int]:
+    numbers = row_array(cuts)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not numbers.size:
+        message = f"cuts must be a list of numbers of batches, at least one (got {cuts!r})"
+        raise WrongType(message)
+    found: list[int] = numbers.tolist()
+    return found
 
 
 def compare_cuts(
