@@ -104,10 +104,10 @@ class RowFormat(Format):
         try:
             form: Any = format_named(value["name"])
             made: Self = replace(form, **value["options"])
-            return made
         except (KeyError, TypeError, InvalidArgument) as error:
             message = f"{where} must be a format of a package that is installed, with its options: {error}"
             raise CorruptState(message) from None
+        return made
 
 
 @final
