@@ -22,7 +22,7 @@ def private():
     with open("/proc/self/smaps_rollup") as file:
         return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
 before = private()
-ds = opener(sys.argv[1], holder="matrix")
+ds = opener(sys.argv[1], format=sk.formats.Kaldi(holder="matrix"))
 keys = ds.keys()
 assert keys[len(ds) // 2] in keys and "none" not in keys
 print(private() - before)

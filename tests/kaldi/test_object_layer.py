@@ -23,13 +23,14 @@ from seekable.formats.kaldi.objects.basic_types import (
 )
 from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.header import read_header, write_header
 from seekable.formats.kaldi.objects.tokens import (
     expect_pretty,
     expect_token,
     is_token,
     peek_token,
+    read_header,
     read_token,
+    write_header,
     write_pretty,
     write_token,
 )

@@ -18,8 +18,7 @@ from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, plain
 from tests.thrift import turns
 
 import seekable as sk
-from seekable.formats.kaldi.tables.script_keys import hash_of_key, keys_of_block
-from seekable.formats.kaldi.tables.script_table import load_script
+from seekable.formats.kaldi.tables.key_tables import hash_of_key, keys_of_block, load_script
 from seekable.kaldi import RandomAccessReader, Writer
 
 if TYPE_CHECKING:
@@ -284,8 +283,8 @@ def test_a_long_script_stays_on_disk(here: Path, monkeypatch: pytest.MonkeyPatch
     (here / "a.scp").write_bytes(text)
     lines = dict(line.split(" ") for line in text.decode().splitlines())
     kept = load_script("a.scp", is_sorted=False, pipes="refuse")
-    monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._KEPT_BYTES", 0)
-    monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._KEPT_BYTES", 0)
+    monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._BLOCK_BYTES", 10_000)
     on_disk = load_script("a.scp", is_sorted=False, pipes="refuse")
     for table in (kept, on_disk):
         assert {key: table.find(key) for key in lines} == lines
@@ -308,7 +307,7 @@ def test_keys_of_a_block_are_hashed_and_ordered_as_one_by_one(keys: list[bytes])
 
 
 def test_option_s_of_a_script_looks_at_all_lines(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._BLOCK_BYTES", 64)
+    monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._BLOCK_BYTES", 64)
     keys = [f"utterance-{n:05d}" for n in range(200)]
     for at in (0, 1, 100, 198, None):
         order = list(keys)
@@ -474,7 +473,7 @@ def test_a_table_with_an_index_is_not_read(here: Path, monkeypatch: pytest.Monke
             writer.write(f"u{number}", np.full((3, 2), number, "f4"))
     sk.open("ark:a.ark", format=sk.formats.Kaldi(holder="matrix")).key("u0")
     sk.open("scp:a.scp", format=sk.formats.Kaldi(holder="matrix")).key("u0")
-    for name in ("load_script", "ArchiveLookup"):
+    for name in ("load_script", "_ArchiveLookup"):
         monkeypatch.delattr(f"seekable.formats.kaldi.tables.random_access.{name}")
     for spec in ("ark:a.ark", "scp:a.scp", "scp,p:a.scp", "scp,cs:a.scp"):
         with RandomAccessReader(spec, "matrix") as reader:
@@ -496,7 +495,7 @@ def test_a_script_behind_an_offset_is_read_by_key(here: Path, monkeypatch: pytes
     first, *others = (here / "a.scp").read_bytes().splitlines(keepends=True)
     (here / "b.scp").write_bytes(bytes(len(first)) + b"".join(others))
     for kept_bytes in (1 << 20, 0):
-        monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._KEPT_BYTES", kept_bytes)
+        monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._KEPT_BYTES", kept_bytes)
         with RandomAccessReader(f"scp:b.scp:{len(first)}", "int32") as reader:
             assert ("a" in reader, reader["b"], reader["c"]) == (False, 1, 2)
 

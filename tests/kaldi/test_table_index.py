@@ -9,7 +9,7 @@ import pytest
 from tests.kaldi.test_dataset import matrices, write_table
 
 import seekable as sk
-from seekable.formats.kaldi.tables.table_index import find_table_index
+from seekable.formats.kaldi.tables.key_tables import find_table_index
 
 if TYPE_CHECKING:
     from pathlib import Path

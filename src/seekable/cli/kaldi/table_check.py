@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import xxhash
 
-from seekable.cli.kaldi.shape_holder import ShapeHolder
+from seekable.cli.kaldi.values import ShapeHolder
 from seekable.errors import CorruptTable, InvalidArgument, PipeFailed, PipeRefused, UnsupportedFormat
 from seekable.kaldi import SequentialReader, classify_rxfilename, parse_rspecifier
 
 if TYPE_CHECKING:
-    from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.source_options import Pipes
     from seekable.kaldi import Holder
-
-__all__ = ["MOST_PROBLEMS", "TableCheck", "TableProblem", "check_table"]
 
 MOST_PROBLEMS = 1000
 """The most problems that are kept; all are counted."""
@@ -29,7 +27,7 @@ class TableProblem:
     """A problem of a table."""
 
     kind: str
-    """"torn" (nothing behind it can be read), "unreadable", "unsorted" or "twice"."""
+    """"torn" (nothing after it can be read), "unreadable", "unsorted" or "twice"."""
 
     key: str | None
     """The key of the entry; None if it is not known."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import (
     CorruptObject,
     CorruptRecord,
@@ -20,7 +19,7 @@ from seekable.errors import (
     MissingDependency,
     PipeRefused,
 )
-from seekable.formats.kaldi.entry_reader import entry_keys
+from seekable.formats.kaldi.entry_reader import entry_keys, fetch_named
 from seekable.formats.lines.line_source import line_span
 from seekable.formats.registry import format_named
 from seekable.index.keys.key_hash import text_key_hashes
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.source_options import OnError
     from seekable.index.surveyor import Finder
@@ -48,10 +46,6 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import FilesLeaf, Shapes
     from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.saving import Saving
-else:
-    named_objects = lazy("seekable.formats.kaldi.named_objects")
-
-__all__ = ["EntryDecoder"]
 
 _PREVIEW_BYTES = 80
 
@@ -83,7 +77,7 @@ class EntryDecoder(Decoder):
         return EntryDecoder, (self.entries,)
 
     def wanting(self, wanted: Any) -> EntryDecoder:
-        """Return the decoder of a part of each entry: the key, the shape of the object, or the object."""
+        """Return a decoder of the key, the shape or the object of each entry."""
         return EntryDecoder(replace(self.entries, wanted=wanted))
 
     @property
@@ -102,7 +96,7 @@ class EntryDecoder(Decoder):
         return self.entries.kind == "scp"
 
     def span(self, view: memoryview) -> int:
-        """Return the length of the entry, or of the line of a script."""
+        """Return the length of an entry or line."""
         return len(view) if self.entries.kind == "ark" else line_span(view)
 
     def as_json(self, into: Saving) -> dict[str, Any]:
@@ -119,9 +113,7 @@ class EntryDecoder(Decoder):
 
     def fetch_named(self, views: Iterable[memoryview]) -> list[object]:
         """Fetch the objects of stores that lines name, unless their keys alone are read."""
-        return (
-            [] if self.entries.wanted == "key" else named_objects.fetch_named(self.entries, map(bytes, views))
-        )
+        return [] if self.entries.wanted == "key" else fetch_named(self.entries, map(bytes, views))
 
     def close(self) -> None:
         """Close the files that lines name."""
@@ -132,7 +124,7 @@ class EntryDecoder(Decoder):
         return _EntryKeys(source, self)
 
     def shapes_of(self, node: Node) -> Shapes:
-        """Return the shapes of the objects of a dataset of entries; only their headers are read."""
+        """Return the shapes of objects in a dataset of entries; only headers are read."""
         return _shapes_of(node)
 
     def recovered(
@@ -217,7 +209,7 @@ class _EntryKeys(OwnKeys):
 
 
 def _shapes_of(node: Node) -> Shapes:
-    """Return the shapes of the objects of epoch 0 of a dataset of Kaldi's tables.
+    """Return the shapes of objects in epoch 0 of a dataset of entries.
 
     Returns:
         An int64 array of shape (records, dimensions); a list of tuples if objects have different numbers of

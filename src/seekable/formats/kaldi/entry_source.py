@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.formats.kaldi.entry_decoder import EntryDecoder
-from seekable.formats.kaldi.entry_reader import EntryReader
+from seekable.formats.kaldi.entry_reader import EntryReader, ObjectFiles
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
-from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.formats.lines.line_source import refuse_options_of_tables, source_of
 from seekable.formats.source_options import SourceOptions
 

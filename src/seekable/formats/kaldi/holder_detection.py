@@ -15,8 +15,7 @@ from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.streams import StandardInput
 from seekable.formats.kaldi.holders.candidates import candidates_of
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.header import BINARY_HEADER
-from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, TOKEN_AND_SPACE
 from seekable.formats.kaldi.script_lines import parse_line
 from seekable.storage import paths
 from seekable.storage.files import refuse_lfs_pointer
@@ -24,8 +23,8 @@ from seekable.storage.files import refuse_lfs_pointer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
+    from seekable.formats.source_options import Pipes
     from seekable.storage.listing import Found
 
 __all__ = ["detect_holder", "with_holder"]

@@ -20,18 +20,6 @@ from typing import Final, Literal
 from seekable.errors import InvalidArgument
 from seekable.formats.kaldi.files.specifiers import SPACE, checked_text, is_specifier
 
-__all__ = [
-    "RxKind",
-    "WxKind",
-    "check_rxfilename",
-    "check_wxfilename",
-    "classify_rxfilename",
-    "classify_wxfilename",
-    "command_of",
-    "split_offset",
-    "split_range",
-]
-
 RxKind = Literal["stdin", "pipe", "offset", "file"]
 """The kinds of valid rxfilenames."""
 

@@ -9,25 +9,13 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_size
-from seekable.formats.kaldi.objects.header import BINARY_HEADER, read_header
-from seekable.formats.kaldi.objects.tokens import decoded, token_bytes
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, decoded, read_header, token_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.kaldi.holders.ranges import Range
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
-
-__all__ = [
-    "SparseMatrix",
-    "SparseMatrixHolder",
-    "SparseVector",
-    "SparseVectorHolder",
-    "read_sparse_matrix",
-    "skip_sparse_matrix",
-    "sparse_matrix_bytes",
-    "sparse_matrix_text",
-]
 
 _FLOAT, _INT32 = BASIC_TYPES["float"], BASIC_TYPES["int32"]
 _ELEMENTS = {
@@ -175,7 +163,7 @@ class SparseMatrixHolder:
 
 
 def read_sparse_matrix(cursor: Cursor, *, binary: bool) -> SparseMatrix:
-    """Return the matrix behind the binary header, or in text."""
+    """Return the matrix after the binary header, or in text."""
     if not binary:
         return _read_matrix_text(cursor)
     size, start = _matrix_size(cursor), cursor.position
@@ -183,7 +171,7 @@ def read_sparse_matrix(cursor: Cursor, *, binary: bool) -> SparseMatrix:
 
 
 def skip_sparse_matrix(cursor: Cursor, *, binary: bool) -> tuple[int, int]:
-    """Move past the matrix behind the binary header, or in text; return its rows and columns."""
+    """Move past the matrix after the binary header, or in text; return its rows and columns."""
     if not binary:
         return _read_matrix_text(cursor).shape
     rows, dim = _matrix_size(cursor), 0
@@ -310,7 +298,7 @@ def _read_matrix_text(cursor: Cursor) -> SparseMatrix:
 
 
 def _read_field(cursor: Cursor, name: bytes) -> int:
-    """Return the integer behind a name such as ``dim=``."""
+    """Return the integer after a name such as ``dim=``."""
     cursor.skip_spaces()
     start = cursor.position
     word = token_bytes(cursor, f"{decoded(name)} of a sparse object")

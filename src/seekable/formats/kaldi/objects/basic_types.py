@@ -18,31 +18,12 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.kaldi.objects.file_cursor import borrowed
-from seekable.formats.kaldi.objects.header import is_binary
-from seekable.formats.kaldi.objects.tokens import decoded
+from seekable.formats.kaldi.objects.tokens import decoded, is_binary
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
-
-__all__ = [
-    "BASIC_TYPES",
-    "DIGITS",
-    "BasicType",
-    "checked_items",
-    "find_type",
-    "parse_bool",
-    "parse_number",
-    "read_basic_type",
-    "read_binary",
-    "read_integer_pairs",
-    "read_integer_vector",
-    "read_size",
-    "write_basic_type",
-    "write_integer_pairs",
-    "write_integer_vector",
-]
 
 DIGITS = 7
 """Kaldi writes floating-point numbers in text with so many significant digits, also doubles."""
@@ -324,7 +305,7 @@ def read_integer_vector(file: Any, kind: str, *, binary: bool | None = None) -> 
 
 
 def read_integer_pairs(file: Any, kind: str, *, binary: bool | None = None) -> NDArray[Any]:
-    r"""Return the next vector of pairs of integers, as Kaldi classes store it, as an array of shape (n, 2).
+    r"""Read integer pairs as Kaldi classes store them; return an array, shape (n, 2).
 
     Raises:
         CorruptObject: the file ends, or something else is there.
@@ -382,7 +363,7 @@ def write_integer_vector(file: Output, values: ArrayLike, kind: str, *, binary: 
 
 
 def write_integer_pairs(file: Output, values: ArrayLike, kind: str, *, binary: bool | None = None) -> None:
-    """Write a vector of pairs of integers, of shape (n, 2), as Kaldi classes store it.
+    """Write integer pairs, shape (n, 2), as Kaldi classes store them.
 
     Raises:
         WrongType: the values are no integers.

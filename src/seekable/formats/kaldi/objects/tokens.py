@@ -1,4 +1,4 @@
-"""Tokens: words without whitespace, such as ``<Nnet>``; and pretty text between them."""
+"""Tokens, such as ``<Nnet>``, pretty text between them, and the binary header before an object."""
 
 from __future__ import annotations
 
@@ -6,37 +6,73 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.kaldi.objects.cursor import Cursor
 from seekable.formats.kaldi.objects.file_cursor import borrowed
-from seekable.formats.kaldi.objects.header import is_binary
 
 if TYPE_CHECKING:
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.objects.cursor import Output
 
-__all__ = [
-    "TOKEN",
-    "TOKEN_AND_SPACE",
-    "check_token",
-    "checked_token",
-    "decoded",
-    "expect_pretty",
-    "expect_token",
-    "is_token",
-    "peek_token",
-    "read_token",
-    "write_pretty",
-    "write_token",
-]
-
+BINARY_HEADER = b"\0B"
 TOKEN: Final = rb"[\x21-\x7e\x80-\xfe]++"
 """The expression for the bytes of a token or a key: no white space, no control characters, no byte 255."""
 
 TOKEN_AND_SPACE: Final = rb"(" + TOKEN + rb")(?:[ \t]|(?=[\r\n]))"
-"""The expression for a key and the space behind it. A line end behind a key belongs to the object."""
+"""The expression for a key and the space after it. A line end after a key belongs to the object."""
 
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x20\\x7f\\ud800-\\udc7f\\udcff-\\udfff]+")
 """A token as text. Surrogates of single bytes stand for bytes that are no UTF-8; others are no characters."""
 
 _SPACES: Final = b" \t\n\r\f\v"
+
+
+def read_header(file: Any) -> bool:
+    r"""Return True, and move past the header, if a binary object begins here; return False for text.
+
+    Args:
+        file: a binary file, or a cursor.
+
+    Raises:
+        CorruptObject: a null byte is there without the ``B`` that must follow it.
+
+    Example:
+        >>> import io
+        >>> read_header(io.BytesIO(b"\0BFM ")), read_header(io.BytesIO(b"text"))
+        (True, False)
+    """
+    if isinstance(file, Cursor):
+        return _read_header(file)
+    with borrowed(file) as cursor:
+        return _read_header(cursor)
+
+
+def _read_header(cursor: Cursor) -> bool:
+    if cursor.peek() != 0:
+        return False
+    header = cursor.take(2, "the binary header")
+    if header != BINARY_HEADER:
+        at = cursor.position - len(header)
+        raise cursor.error(f"the binary header {BINARY_HEADER!r}", repr(bytes(header)), at=at)
+    return True
+
+
+def write_header(file: Output, *, binary: bool) -> None:
+    """Write the header of a binary object; write nothing for text."""
+    if binary:
+        file.write(BINARY_HEADER)
+
+
+def is_binary(file: Any, binary: bool | None) -> bool:  # noqa: FBT001 - the value that is decided here
+    """Return `binary`, or the attribute ``binary`` of an opened Kaldi file if it is None.
+
+    Raises:
+        WrongType: it is None, and the file has no such attribute.
+    """
+    if binary is None:
+        binary = getattr(file, "binary", None)
+    if not isinstance(binary, bool):
+        kind = type(file).__name__
+        raise WrongType(f"binary must be True or False (got {binary!r}); a {kind} does not say it itself")
+    return binary
 
 
 def decoded(raw: bytes) -> str:
@@ -57,7 +93,7 @@ def is_token(text: str) -> bool:
 
 
 def check_token(name: str, value: object) -> None:
-    """Raise an error for an argument that is no token, and so cannot be a key either.
+    """Raise an error for an argument that is not a token, and so cannot be a key either.
 
     Raises:
         WrongType: it is no str.
@@ -72,7 +108,7 @@ def check_token(name: str, value: object) -> None:
 
 
 def checked_token(name: str, value: object) -> bytes:
-    """Return the bytes of a token; errors as of `check_token`."""
+    """Return the bytes of a token; errors as in `check_token`."""
     check_token(name, value)
     assert isinstance(value, str)
     return value.encode("utf-8", "surrogateescape")

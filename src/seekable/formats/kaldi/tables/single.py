@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import CorruptObject, InvalidArgument
 from seekable.formats.kaldi.files.filenames import split_range
 from seekable.formats.kaldi.files.opening import open_rx, open_wx
-from seekable.formats.kaldi.files.stored_file import StoredFile
+from seekable.formats.kaldi.files.stored_file import StoredRawFile
 from seekable.formats.kaldi.holders.ranges import parse_range
 from seekable.formats.kaldi.holders.registry import find_holder
 from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
@@ -20,13 +20,10 @@ from seekable.formats.kaldi.tables.archive import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.files.rx_file import RxFile
-    from seekable.formats.kaldi.files.wx_file import WxFile
-    from seekable.formats.kaldi.holders.holder import Holder
+    from seekable.formats.kaldi.files.streams import RxFile, WxFile
+    from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.kaldi.objects.cursor import Cursor
-
-__all__ = ["read", "write", "write_object"]
+    from seekable.formats.source_options import Pipes
 
 
 def read(
@@ -39,7 +36,7 @@ def read(
 ) -> Any:
     r"""Return the object that an extended filename names, or a part of it.
 
-    Bytes behind the object are left alone, as Kaldi does. With a range, only the bytes of its rows are read
+    Bytes after the object are left alone, as Kaldi does. With a range, only the bytes of its rows are read
     from a file that is not compressed, where the holder can skip the others.
 
     Args:
@@ -84,7 +81,7 @@ def _cursor_over(file: RxFile) -> Cursor:
     if isinstance(raw, io.FileIO):
         size = os.fstat(raw.fileno()).st_size
         return BufferedCursor(raw, name=str(raw.name), position=file.tell(), size=size)
-    if isinstance(raw, StoredFile):
+    if isinstance(raw, StoredRawFile):
         return BufferedCursor(raw.ranges, name=raw.name, position=file.tell(), size=raw.size)
     return FileCursor(file)
 
