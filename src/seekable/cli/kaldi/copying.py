@@ -18,6 +18,7 @@ from seekable.cli.kaldi.values import converted, plain
 from seekable.errors import CorruptTable, InvalidArgument, KeyNotFound
 from seekable.formats.kaldi.directory.utterances import parse_segment
 from seekable.formats.kaldi.files.opening import open_rx
+from seekable.formats.kaldi.objects.tokens import decoded
 from seekable.formats.kaldi.script_lines import iter_script
 from seekable.kaldi import (
     RandomAccessReader,
@@ -38,52 +39,30 @@ if TYPE_CHECKING:
 _WORDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyFilter:
-    """A condition on the keys of entries.
-
-    Example:
-        >>> keys = _KeyFilter(frozenset({"a", "b"}), frozenset({"b"}))
-        >>> [keys.passes(key) for key in "abc"]
-        [True, False, False]
-    """
-
-    include: frozenset[str] | None
-    """The keys that pass; None for all."""
-
-    exclude: frozenset[str]
-    """The keys that do not pass, also if they are in ``include``."""
-
-    def passes(self, key: str) -> bool:
-        """Return True if a key passes."""
-        return (self.include is None or key in self.include) and key not in self.exclude
-
-
-def _key_filter(include: str | None, exclude: str | None, *, pipes: Pipes) -> _KeyFilter:
-    """Return the condition that two files of keys describe.
+def _key_filter(include: str | None, exclude: str | None, *, pipes: Pipes) -> Callable[[str], bool]:
+    """Return a condition on keys, which two files of keys describe.
 
     The key is the first word of a line, so that a script file and ``utt2spk`` are files of keys too. Empty
     lines count as no key. Lines may end with CR LF.
 
     Args:
         include: the rxfilename of the keys that pass; None for all.
-        exclude: the rxfilename of the keys that do not pass; None for none.
+        exclude: the rxfilename of the keys that do not pass, also if they are included; None for none.
         pipes: the commands that may run.
 
     Raises:
         SeekableError: a file cannot be read; see `open_rx`.
     """
-    return _KeyFilter(
-        None if include is None else frozenset(_keys_in(include, pipes)),
-        frozenset() if exclude is None else frozenset(_keys_in(exclude, pipes)),
-    )
+    wanted = None if include is None else frozenset(_keys_in(include, pipes))
+    unwanted = frozenset() if exclude is None else frozenset(_keys_in(exclude, pipes))
+    return lambda key: (wanted is None or key in wanted) and key not in unwanted
 
 
 def _keys_in(rxfilename: str, pipes: Pipes) -> Iterator[str]:
     with open_rx(rxfilename, header=False, pipes=pipes) as file:
         for line in file:
             if words := line.split(None, 1):
-                yield words[0].decode("utf-8", "surrogateescape")
+                yield decoded(words[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +120,7 @@ def _of_wave(line: bytes) -> _SegmentPart:
 
 
 def _of_rows(line: bytes, *, frame_shift: float | None) -> _SegmentPart:
-    words = line.decode("utf-8", "surrogateescape").split()
+    words = decoded(line).split()
     bounds = _bounds(words, frame_shift)
     if bounds is None:
         message = f"expected KEY OLD-KEY START END, with 0 <= START < END, found {line[:80]!r}"
@@ -268,7 +247,7 @@ def copy_table(
     """
     on_stdout = is_on_stdout(job.target)
     _refuse_to_overwrite(job, **files)
-    passes = _key_filter(include, exclude, pipes=job.pipes).passes
+    passes = _key_filter(include, exclude, pipes=job.pipes)
     parts = None if segments is None else _read_parts(segments, job.holder, frame_shift, pipes=job.pipes)
     with (
         counted("Copied", shown=shown, on_stdout=on_stdout) as entries,

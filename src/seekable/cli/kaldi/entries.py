@@ -73,11 +73,12 @@ def head(
 def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
     from seekable.cli.kaldi.values import to_json
     from seekable.cli.output import write, write_document
+    from seekable.formats.kaldi.objects.tokens import encoded
 
     if as_json:
         write_document({"key": key, "value": to_json(value)})
     else:
-        write(key.encode("utf-8", "surrogateescape") + b" " + _text(value, holder))
+        write(encoded(key) + b" " + _text(value, holder))
 
 
 def _text(value: Any, holder: Any) -> bytes:

@@ -12,6 +12,7 @@ import xxhash
 
 from seekable.cli.kaldi.values import ShapeHolder
 from seekable.errors import CorruptTable, InvalidArgument, PipeFailed, PipeRefused, UnsupportedFormat
+from seekable.formats.kaldi.objects.tokens import encoded
 from seekable.kaldi import SequentialReader, classify_rxfilename, parse_rspecifier
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class _Keys:
 
     def add(self, key: str) -> None:
         """Compare a key with the one before it."""
-        raw = key.encode("utf-8", "surrogateescape")
+        raw = encoded(key)
         if self._found.entries and raw <= self._last:
             if raw == self._last:
                 self._found.add("twice", key, f"the key {key!r} occurs twice in a row")
@@ -154,7 +155,7 @@ def _named(rspecifier: str, holder: Holder, repeated: set[int], *, pipes: Pipes)
             while not reader.done:
                 key = reader.key
                 number += 1
-                if xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogateescape")) in repeated:
+                if xxhash.xxh3_64_intdigest(encoded(key)) in repeated:
                     first = entries.setdefault(key, number)
                     if first < number and key != last:
                         message = f"the key {key!r} of entry {number:,} is that of entry {first:,} too"

@@ -135,7 +135,7 @@ _FORMS: dict[type, Callable[[Any], Any]] = {
     },
     SparseMatrix: lambda value: {"rows": _list(value.rows)},
 }
-"""The functions for the types that are no arrays and not of JSON already."""
+"""The functions for the types that are not arrays and not of JSON already."""
 
 
 def from_json(document: Any, holder: str) -> Any:
@@ -212,7 +212,7 @@ class _TableColumns:
         """Yield entries as record batches of about a MiB, in their order.
 
         Raises:
-            BadValue: a key or a token is no UTF-8.
+            BadValue: a key or a token is not UTF-8.
         """
         keys: list[str] = []
         values: list[Any] = []

@@ -36,7 +36,7 @@ from seekable.formats.kaldi.holders.registry import SupportsExtent, SupportsRang
 from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded
+from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded, encoded
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.nodes.file_ranges import FileRanges
 from seekable.storage.cache_choice import chosen_cache
@@ -192,9 +192,9 @@ class ObjectFiles:
                 raise missing_error(path)
             if not stat.S_ISREG(status.st_mode):
                 return None
-            size, mtime_ns = status.st_size, status.st_mtime_ns
+            make = partial(MappedFile, path, size=status.st_size, mtime_ns=status.st_mtime_ns)
             try:
-                return self._kept(path, lambda: _map(path, size, mtime_ns))  # noqa: B023 - called at once
+                return self._kept(path, make)
             except IndexStale:
                 if attempt == _MOST_ATTEMPTS - 1:
                     raise
@@ -210,10 +210,6 @@ class ObjectFiles:
             self._known = {name: known for name, known in list(self._known.items()) if known()}
         self._known[path] = weakref.ref(mapped)
         return mapped
-
-
-def _map(path: str, size: int, mtime_ns: int) -> MappedFile:
-    return MappedFile(path, size=size, mtime_ns=mtime_ns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -450,7 +446,7 @@ def _has_own_memory(array: NDArray[Any]) -> bool:
 
 def _before(line: ScriptLine, view: View) -> tuple[bytes, bool]:
     """Return the bytes before an offset, as many as the key and a space have, and whether they are those."""
-    key = line.key.encode("utf-8", "surrogateescape")
+    key = encoded(line.key)
     before = bytes(view[max(line.offset - len(key) - 1, 0) : line.offset])
     return before, before[:-1] == key and before[-1:] in _SPACES
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES: Final = 256 << 10
 _LONGEST_LINE: Final = 1 << 20
-"""Longer lines are no lines: the file is something else, and maybe larger than the memory."""
+"""A file with longer lines is not a script, and may be larger than the memory."""
 
 _SHOWN_BYTES: Final = 80
 _KEY: Final = re.compile(TOKEN)
@@ -50,7 +50,7 @@ class ScriptEntry(NamedTuple):
     """One line of a script. Entry ``i`` is line ``i + 1``, because each line has an entry."""
 
     key: str
-    """The key. Bytes that are no UTF-8 are surrogates, as in file names."""
+    """The key. Bytes that are not UTF-8 are surrogates, as in file names."""
 
     xfilename: str
     """The rest of the line: an rxfilename, maybe with a range, where the script is read; a wxfilename where
@@ -248,7 +248,7 @@ class ScriptLine(NamedTuple):
     """One line of a script."""
 
     key: str
-    """The key. Bytes that are no UTF-8 are surrogates, as in file names."""
+    """The key. Bytes that are not UTF-8 are surrogates, as in file names."""
 
     rxfilename: str
     """The extended filename without a range."""

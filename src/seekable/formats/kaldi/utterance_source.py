@@ -103,7 +103,7 @@ def utterance_source(form: Format, options: SourceOptions) -> Callable[[FileSet]
 
     Raises:
         InvalidArgument: an option is for other formats, or not known.
-        WrongType: ``columns`` is no list of names.
+        WrongType: ``columns`` is not a list of names.
     """
     for name, given, meant in (
         ("decode", options.decode, "lines"),

@@ -23,7 +23,7 @@ from seekable.formats.kaldi.holders.wave import (
     read_wave_header,
     read_wave_part,
 )
-from seekable.formats.kaldi.objects.tokens import decoded
+from seekable.formats.kaldi.objects.tokens import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -287,7 +287,7 @@ class _Utterance:
         if keyed == "speaker":
             return self.rest("utt2spk")
         if keyed == "recording" and self.reader.has_segments:
-            return self.segment.recording.encode("utf-8", "surrogateescape")
+            return encoded(self.segment.recording)
         return self.key
 
     @property
@@ -397,7 +397,7 @@ class Utterances:
     """The time at which each script was modified, in nanoseconds; None in a store."""
 
     only: frozenset[str] | None = None
-    """The columns that are used; None for all. They are no part of the description."""
+    """The columns that are used; None for all. They are not part of the description."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

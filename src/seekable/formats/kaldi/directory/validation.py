@@ -1,7 +1,8 @@
 """The validation of a data directory, as Kaldi's ``utils/validate_data_dir.sh`` does it.
 
-Each table is read once (`scan_table`). Tables are compared by the hashes of their keys, 8 bytes a line. Only
-where they differ are they read again, for the lines that a problem names.
+Each table is read once (`scan_table`), and a check of its lines is called with its blocks, one after the
+other. Tables are compared by the hashes of their keys, 8 bytes a line. Only where they differ are they read
+again, for the lines that a problem names.
 
 What Kaldi refuses is an error, with these exceptions, which are warnings: files that are missing, recordings
 that no segment uses, utterances that do not begin with their speaker, Windows line ends, and a last line

@@ -101,8 +101,8 @@ def open_rx(
         with ``header=False``.
 
     Raises:
-        InvalidArgument: it is no rxfilename, standard input has no bytes, an option is not known, or options
-            are given for what is no file of a store.
+        InvalidArgument: it is not an rxfilename, standard input has no bytes, an option is not known, or
+            options are given for what is not a file of a store.
         PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
         DataNotFound: there is no such file.
         AccessDenied: this user may not read the file.
@@ -190,8 +190,8 @@ def open_wx(
         A binary file object.
 
     Raises:
-        InvalidArgument: it is no wxfilename, ``atomic`` for something else than a regular file, or standard
-            output takes no bytes.
+        InvalidArgument: it is not a wxfilename, ``atomic`` for something else than a regular file, or
+            standard output takes no bytes.
         PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
         DataNotFound: the folder of the file does not exist, or the file is a folder.
         AccessDenied: this user may not write the file.

@@ -1,4 +1,9 @@
-"""Commands in extended filenames: who may run them, and what they read."""
+"""Commands in extended filenames, such as ``"sox a.flac -t wav - |"`` and ``"| gzip -c > a.gz"``.
+
+A command can do whatever this user can do, so none is run unless the caller says ``pipes="allow"``. Commands
+that only copy or decompress files, such as ``gunzip -c data/utt1.wav.gz |``, are not run: the file is read
+here.
+"""
 
 from __future__ import annotations
 

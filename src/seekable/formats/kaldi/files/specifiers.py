@@ -112,8 +112,8 @@ def parse_rspecifier(rspecifier: str) -> Rspecifier:
         rspecifier: options separated by single commas or spaces, a colon, and an extended filename.
 
     Raises:
-        InvalidArgument: it is no rspecifier; the message has the reason.
-        WrongType: it is no str.
+        InvalidArgument: it is not an rspecifier; the message has the reason.
+        WrongType: it is not a str.
 
     Example:
         >>> parse_rspecifier("scp,p:data/feats.scp").rxfilename
@@ -146,8 +146,8 @@ def parse_wspecifier(wspecifier: str) -> Wspecifier:
         wspecifier: options separated by single commas or spaces, a colon, and one or two extended filenames.
 
     Raises:
-        InvalidArgument: it is no wspecifier; the message has the reason.
-        WrongType: it is no str.
+        InvalidArgument: it is not a wspecifier; the message has the reason.
+        WrongType: it is not a str.
 
     Example:
         >>> both = parse_wspecifier("ark,scp,t:out.ark,out.scp")

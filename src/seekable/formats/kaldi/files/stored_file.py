@@ -117,7 +117,7 @@ def takes_options(rspecifier: str) -> bool:
     """Return True if a table may be in a store, or be a script whose lines may name addresses.
 
     Raises:
-        InvalidArgument: it is no rspecifier.
+        InvalidArgument: it is not an rspecifier.
 
     Example:
         >>> [takes_options(table) for table in ("ark:s3://b/a.ark", "scp:a.scp", "ark:a.ark")]

@@ -134,7 +134,7 @@ def checked_method(method: object) -> int:
     """Return a method of compression, checked.
 
     Raises:
-        WrongType: it is no integer.
+        WrongType: it is not an integer.
         InvalidArgument: it is not in 1 to 7.
     """
     if not isinstance(method, int) or isinstance(method, bool):
@@ -201,7 +201,7 @@ def compress(matrix: ArrayLike, method: int = 1) -> CompressedMatrix:
 
     Raises:
         InvalidArgument: it has not two dimensions, an element is not finite, or the method is unknown.
-        WrongType: the elements are no numbers.
+        WrongType: the elements are not numbers.
     """
     checked_method(method)
     values = BASIC_TYPES["float"].checked_array("value", matrix)

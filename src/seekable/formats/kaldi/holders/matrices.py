@@ -161,7 +161,7 @@ def checked_matrix(value: Any, basic: BasicType) -> NDArray[Any]:
     """Return a value as a matrix; without elements, of the shape (0, 0), the one that Kaldi has.
 
     Raises:
-        WrongType: the elements are no numbers.
+        WrongType: the elements are not numbers.
         InvalidArgument: it has not two dimensions, or an element is too large.
     """
     array = basic.checked_array("value", value)

@@ -127,7 +127,7 @@ def read_vector_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
     """Return the vector in brackets at a cursor, and move past its line.
 
     Raises:
-        CorruptObject: it has no brackets, a line end inside, or a word that is no number.
+        CorruptObject: it has no brackets, a line end inside, or a word that is not a number.
     """
     found, at = _bracketed(cursor, "a vector")
     body = found[:-1]
@@ -145,7 +145,7 @@ def read_matrix_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
     """Return the matrix in brackets at a cursor, and move past its line end; rows may end with ``;``.
 
     Raises:
-        CorruptObject: it has no brackets, rows of several lengths, or a word that is no number.
+        CorruptObject: it has no brackets, rows of several lengths, or a word that is not a number.
     """
     found, at = _bracketed(cursor, "a matrix")
     if (fast := _parse_blocks(found, len(found) - 1, basic)) is not None:

@@ -92,8 +92,8 @@ def parse_range(text: str) -> Range:
     Bounds are inclusive and count from 0. Brackets around the text may be present.
 
     Raises:
-        InvalidArgument: the text is no range.
-        WrongType: it is no str.
+        InvalidArgument: the text is not a range.
+        WrongType: it is not a str.
 
     Example:
         >>> parse_range("[0:51,89:100]").columns

@@ -45,8 +45,8 @@ class Holder(Protocol):
     A holder is immutable and can be pickled: threads and processes share it. It has no state between objects.
     `read`, `skip` and `shape` begin at the first byte of an object (its binary header, if it has one), and
     leave the cursor at the first byte after it; in text, whitespace after an object may stay unread. They
-    raise CorruptObject where the bytes are no object of the type, also where they end too early, and then the
-    position is not defined.
+    raise CorruptObject where the bytes are not an object of the type, also where they end too early, and then
+    the position is not defined.
     """
 
     @property
@@ -218,7 +218,7 @@ def find_holder(holder: object, **options: Any) -> Holder:
     Raises:
         InvalidArgument: no holder has this name, or the holder lacks an option, or the precision is less
             than 1.
-        WrongType: it is something else, or the precision is no int.
+        WrongType: it is something else, or the precision is not an int.
 
     Example:
         >>> find_holder("vector", precision=9).precision

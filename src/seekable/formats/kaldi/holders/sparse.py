@@ -220,11 +220,7 @@ def _read_vector(cursor: Cursor) -> SparseVector:
     start = cursor.position
     if not size:
         return SparseVector(dim, np.empty(0, np.int32), np.empty(0, np.float32))
-    # The size of the values is known from the first element only, so it is read on its own.
-    head = bytes(cursor.take(_BEFORE_VALUE + 1, "an element of a sparse vector"))
-    dtype = _ELEMENTS.get(head[-1])
-    if dtype is None:
-        raise cursor.error("the byte 0x04 or 0x08 of a value", f"{head[-1]:#04x}", at=start + _BEFORE_VALUE)
+    head, dtype = _first_element(cursor)
     rest = cursor.take(size * dtype.itemsize - len(head), f"{size} elements of a sparse vector")
     elements = np.frombuffer(head + bytes(rest), dtype)
     if (elements["index_mark"] != _INT32.mark).any() or (elements["value_mark"] != head[-1]).any():
@@ -241,15 +237,19 @@ def _read_vector(cursor: Cursor) -> SparseVector:
 def _skip_vector(cursor: Cursor) -> int:
     dim, size = _vector_size(cursor)
     if size:
-        start = cursor.position
-        head = bytes(cursor.take(_BEFORE_VALUE + 1, "an element of a sparse vector"))
-        dtype = _ELEMENTS.get(head[-1])
-        if dtype is None:
-            raise cursor.error(
-                "the byte 0x04 or 0x08 of a value", f"{head[-1]:#04x}", at=start + _BEFORE_VALUE
-            )
+        head, dtype = _first_element(cursor)
         cursor.skip(size * dtype.itemsize - len(head), f"{size} elements of a sparse vector")
     return dim
+
+
+def _first_element(cursor: Cursor) -> tuple[bytes, np.dtype[Any]]:
+    """Return the bytes before the first value, whose last one says how large values are, and the type."""
+    start = cursor.position
+    head = bytes(cursor.take(_BEFORE_VALUE + 1, "an element of a sparse vector"))
+    dtype = _ELEMENTS.get(head[-1])
+    if dtype is None:
+        raise cursor.error("the byte 0x04 or 0x08 of a value", f"{head[-1]:#04x}", at=start + _BEFORE_VALUE)
+    return head, dtype
 
 
 def _vector_bytes(vector: SparseVector) -> bytes:

@@ -59,7 +59,7 @@ class BasicType:
         """Return a value as a Python number that this type can hold.
 
         Raises:
-            WrongType: it is no number, or no integer where one is needed.
+            WrongType: it is not a number, or no integer where one is needed.
             InvalidArgument: it is too large for the type.
         """
         if self.is_float:
@@ -84,7 +84,7 @@ class BasicType:
         """Return values as an array of this type, contiguous and little-endian.
 
         Raises:
-            WrongType: the values are no numbers, or no integers where integers are needed.
+            WrongType: the values are not numbers, or no integers where integers are needed.
             InvalidArgument: a value is too large for the type, or rows have several lengths.
         """
         try:
@@ -156,7 +156,7 @@ def find_type(kind: str, *, integer: bool = False) -> BasicType:
     """Return the number type with a name.
 
     Raises:
-        InvalidArgument: there is none, or it is no integer type where `integer` is True.
+        InvalidArgument: there is none, or it is not an integer type where `integer` is True.
     """
     found = BASIC_TYPES.get(kind)
     if found is None or (integer and found.is_float):
@@ -204,7 +204,7 @@ def write_basic_type(
     r"""Write a number or boolean.
 
     Raises:
-        WrongType: the value is of another type, or the precision is no int.
+        WrongType: the value is of another type, or the precision is not an int.
         InvalidArgument: the value does not fit, or the precision is less than 1.
 
     Example:
@@ -349,7 +349,7 @@ def write_integer_vector(file: Output, values: ArrayLike, kind: str, *, binary: 
     """Write a vector of integers as Kaldi classes (not tables) store it.
 
     Raises:
-        WrongType: the values are no integers.
+        WrongType: the values are not integers.
         InvalidArgument: a value does not fit, or the values have more than one dimension.
     """
     basic = find_type(kind, integer=True)
@@ -366,8 +366,8 @@ def write_integer_pairs(file: Output, values: ArrayLike, kind: str, *, binary: b
     """Write integer pairs, shape (n, 2), as Kaldi classes store them.
 
     Raises:
-        WrongType: the values are no integers.
-        InvalidArgument: a value does not fit, or the values are no pairs.
+        WrongType: the values are not integers.
+        InvalidArgument: a value does not fit, or the values are not pairs.
     """
     basic = find_type(kind, integer=True)
     array = basic.checked_array("values", values)

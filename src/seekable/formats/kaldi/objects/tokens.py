@@ -20,7 +20,7 @@ TOKEN_AND_SPACE: Final = rb"(" + TOKEN + rb")(?:[ \t]|(?=[\r\n]))"
 """The expression for a key and the space after it. A line end after a key belongs to the object."""
 
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x20\\x7f\\ud800-\\udc7f\\udcff-\\udfff]+")
-"""A token as text. Surrogates of single bytes stand for bytes that are no UTF-8; others are no characters."""
+"""A token as text. A surrogate stands for a byte that is not UTF-8; other surrogates are not valid."""
 
 _SPACES: Final = b" \t\n\r\f\v"
 
@@ -80,6 +80,11 @@ def decoded(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
+def encoded(text: str) -> bytes:
+    """Return the bytes of text that `decoded` has returned."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def is_token(text: str) -> bool:
     r"""Return True if `text` can be a token or a key: not empty, no whitespace, no control characters.
 
@@ -96,7 +101,7 @@ def check_token(name: str, value: object) -> None:
     """Raise an error for an argument that is not a token, and so cannot be a key either.
 
     Raises:
-        WrongType: it is no str.
+        WrongType: it is not a str.
         InvalidArgument: it is empty, or contains whitespace or a control character.
     """
     if not isinstance(value, str):
@@ -111,7 +116,7 @@ def checked_token(name: str, value: object) -> bytes:
     """Return the bytes of a token; errors as in `check_token`."""
     check_token(name, value)
     assert isinstance(value, str)
-    return value.encode("utf-8", "surrogateescape")
+    return encoded(value)
 
 
 def write_token(file: Output, token: str, *, binary: bool | None = None) -> None:  # noqa: ARG001 - one form
@@ -186,7 +191,7 @@ def token_bytes(cursor: Cursor, what: str) -> bytes:
 def write_pretty(file: Output, text: str, *, binary: bool | None = None) -> None:
     """Write any text as it is in a text file; write nothing in a binary file."""
     if not is_binary(file, binary):
-        file.write(text.encode("utf-8", "surrogateescape"))
+        file.write(encoded(text))
 
 
 def expect_pretty(file: Any, text: str, *, binary: bool | None = None) -> None:
@@ -207,7 +212,7 @@ def expect_pretty(file: Any, text: str, *, binary: bool | None = None) -> None:
     """
     if is_binary(file, binary):
         return
-    raw = text.encode("utf-8", "surrogateescape")
+    raw = encoded(text)
     with borrowed(file) as cursor:
         if raw[:1].isspace():
             cursor.skip_spaces()

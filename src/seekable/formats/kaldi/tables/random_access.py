@@ -15,7 +15,7 @@ from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import UNREADABLE, PermissiveWarnings, parse_rspecifier
 from seekable.formats.kaldi.files.stored_file import mounted_table, takes_options
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.tokens import check_token, decoded
+from seekable.formats.kaldi.objects.tokens import check_token, decoded, encoded
 from seekable.formats.kaldi.tables.archive import Archive
 from seekable.formats.kaldi.tables.key_tables import (
     IndexedTable,
@@ -138,7 +138,7 @@ class _ArchiveLookup:
                 f"once: leave the option out"
             )
         if self._is_called_sorted:
-            raw = _raw(key)
+            raw = encoded(key)
             if raw < self._asked:
                 raise InvalidArgument(
                     f"the key {key!r} of {self._name!r} was asked for after {decoded(self._asked)!r}, and "
@@ -150,7 +150,7 @@ class _ArchiveLookup:
         """Read up to a key; return False if it is not there."""
         if key in self._kept:
             return True
-        raw = _raw(key) if self._is_sorted else None
+        raw = encoded(key) if self._is_sorted else None
         while not self._is_at_end:
             if raw is not None and self._last is not None and self._last > raw:
                 self._check_next()
@@ -225,7 +225,7 @@ class _ArchiveLookup:
         """Raise an error for a key that was there before, or that follows a higher one with option ``s``."""
         at = f"{self._archive.name!r}, byte {self._archive.cursor.position:,}"
         if self._is_sorted:
-            raw, last = _raw(key), self._last
+            raw, last = encoded(key), self._last
             if last is not None and raw <= last:
                 self._violation = CorruptTable(
                     f"{at}: the key {key!r} follows {decoded(last)!r}, and option s says that keys ascend, "
@@ -263,10 +263,6 @@ def _renew_all() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_all)
-
-
-def _raw(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")
 
 
 def _copied(value: Any) -> Any:
@@ -313,7 +309,7 @@ class _ScriptLookup:
         """Return True if the table has the key and, with option ``p``, its object can be read.
 
         Raises:
-            WrongType, InvalidArgument: it is no key.
+            WrongType, InvalidArgument: it is not a key.
             CorruptTable: the line of the key was changed.
         """
         found = self._find(key)
@@ -332,7 +328,7 @@ class _ScriptLookup:
 
         Raises:
             KeyNotFound: the table has no such key; or, with option ``p``, its object cannot be read.
-            WrongType, InvalidArgument: it is no key.
+            WrongType, InvalidArgument: it is not a key.
             CorruptTable, DataNotFound, PipeFailed, ...: as in `ScriptObjects.read`.
         """
         if self._loaded is not None:
@@ -398,7 +394,7 @@ class RandomAccessReader:
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
-        InvalidArgument: it is no rspecifier, there is no such holder, or no such option.
+        InvalidArgument: it is not an rspecifier, there is no such holder, or no such option.
         PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: the table cannot be opened.
         CorruptTable: the script has a bad line, a key twice, or does not keep the promise of option ``s``.
         PipeFailed: the command that prints the script has failed.
@@ -447,7 +443,8 @@ class RandomAccessReader:
         """Return True if the table has an entry with this key.
 
         Raises:
-            WrongType, InvalidArgument: it is no key; the reader is closed; a promise of an option is broken.
+            WrongType, InvalidArgument: it is not a key; the reader is closed; a promise of an option is
+                broken.
             CorruptTable, PipeFailed, ...: an archive cannot be read up to the key.
         """
         if not self._is_open:
@@ -464,8 +461,8 @@ class RandomAccessReader:
 
         Raises:
             KeyNotFound: the table has no entry with this key.
-            WrongType, InvalidArgument: it is no key; the reader is closed; a promise of an option is broken;
-                the object does not have the range that a script names.
+            WrongType, InvalidArgument: it is not a key; the reader is closed; a promise of an option is
+                broken; the object does not have the range that a script names.
             CorruptTable, PipeFailed, DataNotFound, ...: the object cannot be read.
         """
         if not self._is_open:

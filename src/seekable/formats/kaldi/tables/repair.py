@@ -73,7 +73,7 @@ def map_archive(path: str) -> mmap.mmap | bytes:
     """Return the bytes of an archive, mapped into memory.
 
     Raises:
-        DataNotFound, AccessDenied: it cannot be read, or is no regular file.
+        DataNotFound, AccessDenied: it cannot be read, or is not a regular file.
         UnsupportedFormat: it is compressed.
     """
     data = _map_regular(path)
@@ -88,7 +88,7 @@ def _map_regular(path: str) -> mmap.mmap | bytes:
     """Return the bytes of a regular file, mapped into memory.
 
     Raises:
-        DataNotFound, AccessDenied: it cannot be read, or is no regular file.
+        DataNotFound, AccessDenied: it cannot be read, or is not a regular file.
     """
     check_local(path)
     if not os.path.isfile(path):
@@ -382,8 +382,8 @@ class OffsetLines:
             The number of lines that are dropped, and the line of the last entry that has one.
 
         Raises:
-            CorruptTable: a line points into the complete entries, and at none of its key; or it is no line of
-                a script.
+            CorruptTable: a line points into the complete entries, and at none of its key; or it is not a line
+                of a script.
         """
         lines = bytes(self.data).split(b"\n")
         count, rest = len(lines), lines.pop()
@@ -532,8 +532,8 @@ def repair(
         CorruptTable: the archive is damaged, and a good entry stands after the damage; or its objects are of
             another holder, or do not go on to the end of the file; or a line of the script points at no entry
             of its key. Nothing is changed.
-        InvalidArgument: a path is no file; the holder lacks an option, or cannot be found.
-        DataNotFound, AccessDenied: a file cannot be read, or is no regular file.
+        InvalidArgument: a path is not a file; the holder lacks an option, or cannot be found.
+        DataNotFound, AccessDenied: a file cannot be read, or is not a regular file.
         UnsupportedFormat: the archive is compressed.
 
     Example:

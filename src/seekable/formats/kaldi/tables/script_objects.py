@@ -38,7 +38,7 @@ from seekable.formats.kaldi.holders.sparse import SparseMatrix
 from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN
+from seekable.formats.kaldi.objects.tokens import TOKEN, decoded
 from seekable.formats.kaldi.tables.archive import cause_of
 from seekable.storage.map_file import map_file
 from seekable.storage.mapped import most_maps
@@ -406,7 +406,7 @@ class ScriptObjects:
             self._holder.skip(cursor)
         except CorruptObject:
             return None
-        key = found[0].strip().decode("utf-8", "surrogateescape")
+        key = decoded(found[0].strip())
         seen = (
             f"the key {key!r} of an archive, which has an object at byte {found.end()}. A script names it by "
             f"'{cursor.name}:{found.end()}'; ark:{cursor.name} reads the whole archive"

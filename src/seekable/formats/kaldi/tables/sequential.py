@@ -270,7 +270,7 @@ class SequentialReader:
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
-        InvalidArgument: it is no rspecifier, there is no such holder, or no such option.
+        InvalidArgument: it is not an rspecifier, there is no such holder, or no such option.
         PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: the table cannot be opened.
         CorruptTable, PipeFailed: the first entry cannot be read. Later ones raise these errors when they are
             reached, after the entries before them.

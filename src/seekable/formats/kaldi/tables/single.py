@@ -48,7 +48,7 @@ def read(
         options: fields of the holder, such as ``keep_short=True`` of a wave.
 
     Raises:
-        CorruptObject: the bytes are no object of the holder, or end too early; the message has the byte.
+        CorruptObject: the bytes are not an object of the holder, or end too early; the message has the byte.
         InvalidArgument: the range is none, lies outside of the object, or the holder reads no ranges.
         PipeFailed: a command failed.
         InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_rx`.

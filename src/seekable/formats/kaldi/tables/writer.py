@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument, KeyNotFound, PipeFailed, WrongType
@@ -44,7 +43,7 @@ def _open_behind(archive: str, script: str | None, holder: Holder) -> tuple[WxFi
     headers. The archive is locked until it is closed, so that no two processes append to it.
 
     Raises:
-        InvalidArgument: a name is no regular file, or another process appends to the archive.
+        InvalidArgument: a name is not a regular file, or another process appends to the archive.
         CorruptTable: the last entry is torn, or the script does not fit the archive.
         DataNotFound, AccessDenied, UnsupportedFormat: a file cannot be opened, or is compressed.
     """
@@ -102,37 +101,8 @@ def _lacks_line_end(data: mmap.mmap | bytes, end: ArchiveEnd) -> bool:
     return bool(end.starts) and data[-1] not in _SPACES and data.find(b"\0", end.starts[-1]) < 0
 
 
-class _WriterTarget(ABC):
-    """The files of a table that is written."""
-
-    @property
-    @abstractmethod
-    def is_torn(self) -> bool:
-        """True if a failed write may have left a part of an entry."""
-
-    @abstractmethod
-    def write(self, key: bytes, value: Any) -> None:
-        """Write the key and object of an entry.
-
-        Raises:
-            Exception: the errors of the holder, which leave the table as it is, and of the files.
-        """
-
-    @abstractmethod
-    def flush(self) -> None:
-        """Give all that was written to the operating system."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the files; atomic ones get their names."""
-
-    @abstractmethod
-    def abandon(self) -> None:
-        """Close the files as after an error: atomic ones are removed, others keep their complete entries."""
-
-
 @final
-class _ArchiveTarget(_WriterTarget):
+class _ArchiveTarget:
     """An archive, and maybe a script with the offset of each entry."""
 
     def __init__(
@@ -263,7 +233,7 @@ class _Entry:
 
 
 @final
-class _FilesTarget(_WriterTarget):
+class _FilesTarget:
     """The files that an existing script names, one for each key."""
 
     def __init__(
@@ -354,7 +324,7 @@ def _open_archive(
     """Return the target of an ``ark:`` or ``ark,scp:`` wspecifier, with its files open.
 
     Raises:
-        InvalidArgument: an archive with a script is no regular file, or is its own script; ``atomic`` or
+        InvalidArgument: an archive with a script is not a regular file, or is its own script; ``atomic`` or
             ``append`` for something else than regular files.
         CorruptTable: with ``append``, the archive or its script is torn.
         InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_wx`.
@@ -456,14 +426,14 @@ class Writer:
                 ``method=2`` of a compressed-matrix.
 
         Raises:
-            InvalidArgument: it is no wspecifier; the holder lacks an option; an archive with a script is no
-                regular file; ``atomic`` or ``append`` is true for something else than files.
+            InvalidArgument: it is not a wspecifier; the holder lacks an option; an archive with a script is
+                not a regular file; ``atomic`` or ``append`` is true for something else than files.
             CorruptTable: the script of ``scp:`` has a bad line, or a key twice; with ``append``, the archive
                 or its script is torn.
             InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_wx`.
         """
         self._process_id = os.getpid()
-        self._target: _WriterTarget | None = None
+        self._target: _ArchiveTarget | _FilesTarget | None = None
         self._failure: BaseException | None = None
         self._failed_key = ""
         self.wspecifier = wspecifier
@@ -491,8 +461,8 @@ class Writer:
             value: the object, as the holder takes it.
 
         Raises:
-            WrongType: the key is no str, or the value is of another type than the holder takes. Nothing was
-                written.
+            WrongType: the key is not a str, or the value is of another type than the holder takes. Nothing
+                was written.
             InvalidArgument: the key is no such word, the value cannot be stored, or the writer is closed.
                 Nothing was written.
             KeyNotFound: the script of ``scp:`` has no such key, and the option ``p`` is absent.
@@ -599,7 +569,7 @@ class Writer:
 
 def _open(
     specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: bool, append: bool
-) -> _WriterTarget:
+) -> _ArchiveTarget | _FilesTarget:
     if append and atomic:
         raise InvalidArgument("append=True adds to files in place, and atomic=True makes new ones: name one")
     if specifier.kind != "scp":
