@@ -39,7 +39,7 @@ _TORN_KEY = re.compile(TOKEN)
 
 @final
 class _ChunkCursor(Cursor):
-    """A cursor over a source of bytes, of which one chunk is in memory at a time."""
+    """A cursor over a source of bytes; one chunk is in memory at a time."""
 
     __slots__ = ("_at", "_base", "_chunks", "_data", "_end", "_size")
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _PREVIEW_BYTES = 80
 
 _PLANNED = 1 << 16
-"""The rows of which shapes are planned together."""
+"""The rows whose shapes are planned together."""
 
 _NEVER_LEFT_OUT = (InvalidArgument, PipeRefused, MissingDependency)
 """Errors of many entries, which the user can end; as in Kaldi, also a range that an object does not have."""
@@ -209,7 +209,7 @@ class _EntryKeys(OwnKeys):
 
 
 def _shapes_of(node: Node) -> Shapes:
-    """Return the shapes of objects in epoch 0 of a dataset of entries.
+    """Return the shapes of a dataset's objects in epoch 0.
 
     Returns:
         An int64 array of shape (records, dimensions); a list of tuples if objects have different numbers of

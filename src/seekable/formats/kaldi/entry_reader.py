@@ -1,4 +1,4 @@
-"""The entries of archives and scripts: from the bytes of one to a pair of its key and its object.
+"""The entries of archives and scripts: their bytes become a key and an object.
 
 Some of the files that lines of scripts name stay open, and local ones are mapped. Objects in stores are
 fetched for many lines at once.

@@ -162,7 +162,7 @@ class Problem:
     """The path of the file, or of the directory where a file is missing."""
 
     line: int | None
-    """The number of the line, from 1; None for a problem of the whole file."""
+    """The line number, from 1; None for a problem of the whole file."""
 
     message: str
     """The words that say what is wrong, and what to do."""
@@ -178,7 +178,7 @@ class LineBlock:
     """Whole lines of a file, each with one newline after it and no carriage return before that."""
 
     numbers: Sequence[int]
-    """The number of each line in the file, from 1."""
+    """The line numbers in the file, from 1."""
 
     data: bytes
 

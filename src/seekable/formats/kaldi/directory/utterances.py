@@ -1,4 +1,4 @@
-"""Utterances of a data directory: from a line of one table to a record of all tables.
+"""Utterances of a data directory: a line in the main table becomes a record from all tables.
 
 The lines of the main table are the records: segments, wav.scp, feats.scp, text or utt2spk, the first of these
 that there is. What another table says about an utterance, its speaker or its recording is found by key.

@@ -219,7 +219,7 @@ class StoredRawFile(PositionedFile):
     """A file of a store, as a raw stream that can seek. Not safe from threads."""
 
     def __init__(self, source: RangeSource) -> None:
-        """Stand at the first byte; nothing is fetched."""
+        """Begin at the first byte; nothing is fetched."""
         super().__init__(source.size)
         self.name = source.path
         """The address of the file."""
@@ -229,7 +229,7 @@ class StoredRawFile(PositionedFile):
         """The bytes of the file."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Fill the start of a buffer; return the count of bytes, 0 at the end of the file."""
+        """Fill the start of a buffer; return how many bytes it got, 0 at the end."""
         with memoryview(buffer).cast("B") as target:
             piece = self.ranges.range(self._at, self._at + len(target))
             target[: len(piece)] = piece

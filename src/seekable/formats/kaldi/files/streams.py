@@ -65,7 +65,7 @@ class PieceReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill the start of a buffer; return the count of bytes, 0 after the last piece."""
+        """Fill the start of a buffer; return how many bytes it got, 0 after the last piece."""
         while not self._rest:
             piece = self._next_piece()
             if piece is None:

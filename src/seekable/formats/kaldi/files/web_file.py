@@ -93,7 +93,7 @@ class WebFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill the start of a buffer; return the count of bytes, 0 at the end of the file."""
+        """Fill the start of a buffer; return how many bytes it got, 0 at the end."""
         if self._response is not None:
             return self._read_forward(buffer)
         place = self._at - self._first

@@ -1,4 +1,4 @@
-"""Vectors of numbers, each with the byte of its type before it in binary form; and lists of vectors.
+"""Vectors of numbers, and lists of vectors; in binary form each number has its type's byte before it.
 
 An int32 and a float, each with its byte, take 5 bytes, and so does the size of a group. So a list of groups
 is read as one array of records of 5 bytes, and only the sizes are walked through.
@@ -369,7 +369,7 @@ def _united(basic: BasicType, lists: list[Any]) -> NDArray[Any]:
 
 
 def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
-    """Integers with one space between them as an array; None of anything else, or of one too large."""
+    """Return integers with single spaces between them as an array; None for other text and large numbers."""
     try:
         numbers = _INTEGERS.decode(b"[" + line.strip().replace(b" ", b",") + b"]")
         packed = struct.pack(f"<{len(numbers)}{basic.packing[-1]}", *numbers)

@@ -248,7 +248,7 @@ def _parse_as_written(body: bytes, basic: BasicType) -> NDArray[Any] | None:
 
 
 def _parse_json(rows: list[bytes], basic: BasicType) -> NDArray[Any] | None:
-    """Rows of numbers with commas as an array; None if they are not plain JSON, or not of one length."""
+    """Return rows of numbers with commas as an array; None unless they are plain JSON of one length."""
     return _parse_rows(b"[[" + b"],[".join(rows) + b"]]", len(rows), basic)
 
 

@@ -22,7 +22,7 @@ _TOLERATED_ROWS = 3
 _MAX_PARTS = 2
 
 _BLOCK_BYTES: Final = 1 << 20
-"""Rows of which some columns are wanted are read so many bytes at a time."""
+"""The bytes that are read at a time of rows, where some of their columns are wanted."""
 
 _LONG_BYTES: Final = 64 << 10
 """Of a longer row only the wanted columns are read."""

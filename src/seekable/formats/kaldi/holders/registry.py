@@ -74,7 +74,7 @@ class Holder(Protocol):
 
 @runtime_checkable
 class SupportsRange(Protocol):
-    """A holder of which a part of an object can be read."""
+    """A holder that can read a part of an object."""
 
     def read_range(self, cursor: Cursor, part: Range) -> Any:
         """Return the rows and columns of `part`, reading no others where possible; move past the object.

@@ -27,7 +27,7 @@ _BEFORE_VALUE = 5  # bytes of an element before the size of its value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """A vector of which only some elements are stored.
+    """A vector that stores some of its elements; the others are 0.
 
     Attributes:
         dim: the number of elements.
@@ -140,7 +140,7 @@ class SparseMatrixHolder:
         return read_sparse_matrix(cursor, binary=read_header(cursor))
 
     def read_range(self, cursor: Cursor, part: Range) -> SparseMatrix:
-        """Return some rows and columns of the next matrix, all of which is read."""
+        """Return some rows and columns of the next matrix; all of it is read."""
         return self.read(cursor).part(part, cursor.name)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:

@@ -506,12 +506,11 @@ class IndexedTable:
 
 
 def find_indexed_table(specifier: Rspecifier, holder: Holder) -> IndexedTable | None:
-    """Return a table of which seekable has an index that is valid; None for others.
+    """Return a table that has a valid index of seekable; None for others.
 
-    An index answers only what a reader of all entries would answer too. So none is used where such a reader
-    finds a damaged entry, or a key twice; with options ``o`` and ``s``, which promise what only it can check;
-    and for archives with option ``p``, of which it takes all for missing that follows an entry that cannot
-    be read.
+    An index must answer as a reader of all entries would. So none is used where such a reader finds a damaged
+    entry, or a key twice; with options ``o`` and ``s``, whose promises only a reader can check; and for
+    archives with option ``p``, where a reader takes all entries after an unreadable one for missing.
 
     Args:
         specifier: the table.

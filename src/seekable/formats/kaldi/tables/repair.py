@@ -315,7 +315,7 @@ def offset_line(key: bytes, path: bytes, offset: int) -> bytes:
 
 @final
 class OffsetLines:
-    """A script beside an archive, of which lines of the script have offsets."""
+    """The script of an archive: its lines have offsets into the archive."""
 
     def __init__(self, path: str, archive: str, data: mmap.mmap | bytes) -> None:
         """Read the script; a script that does not exist has no lines.
@@ -423,7 +423,7 @@ class OffsetLines:
         return is_start and _is_entry(self._bytes, line.offset, line.key)
 
     def _is_torn(self, text: bytes, end: ArchiveEnd) -> bool:
-        """True if a last line without a line end is less than a line."""
+        """Return True if a last line without a line end is less than a line."""
         try:
             line = self._parse(text)
         except CorruptTable:

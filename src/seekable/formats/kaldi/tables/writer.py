@@ -97,7 +97,7 @@ def _checked_end(
 
 
 def _lacks_line_end(data: mmap.mmap | bytes, end: ArchiveEnd) -> bool:
-    """True if the last entry is text without white space at its end: the next key would belong to it."""
+    """Return True if the last entry is text without white space after it: the next key would join it."""
     return bool(end.starts) and data[-1] not in _SPACES and data.find(b"\0", end.starts[-1]) < 0
 
 
