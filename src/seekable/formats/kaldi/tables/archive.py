@@ -50,7 +50,12 @@ class Archive:
         self._process_id = os.getpid()
         self.can_seek = isinstance(self._file.raw, io.FileIO | StoredRawFile)
         """True for a regular file that is not compressed."""
-        self.cursor: BufferedCursor | FileCursor = _cursor(self._file)
+        # What a reader of standard input does not use is left for the next one.
+        self.cursor: BufferedCursor | FileCursor = (
+            cursor_over(self._file)
+            if self.can_seek or self._file.kind == "stdin"
+            else BufferedCursor(cast("io.RawIOBase", self._file.raw), name=str(self._file.name))
+        )
         """It stands after the last key or object that was read."""
 
     @property
@@ -159,15 +164,14 @@ class Archive:
             self._file.abandon()
 
 
-def _cursor(file: RxFile) -> BufferedCursor | FileCursor:
-    name, raw = str(file.name), cast("io.RawIOBase", file.raw)
+def cursor_over(file: RxFile) -> BufferedCursor | FileCursor:
+    """Return a cursor over a file: the faster kind if it can seek, else one that takes objects alone."""
+    name, raw = str(file.name), file.raw
     if isinstance(raw, io.FileIO):
         return BufferedCursor(raw, name=name, position=file.tell(), size=os.fstat(raw.fileno()).st_size)
     if isinstance(raw, StoredRawFile):
         return BufferedCursor(raw.ranges, name=name, position=file.tell(), size=raw.size)
-    if file.kind == "stdin":
-        return FileCursor(file, name=name)  # What it does not read is left for the next reader.
-    return BufferedCursor(raw, name=name)
+    return FileCursor(file, name=name)
 
 
 def cause_of(error: CorruptObject, file: RxFile) -> CorruptObject | PipeFailed:

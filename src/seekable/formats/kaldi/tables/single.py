@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import CorruptObject, InvalidArgument
 from seekable.formats.kaldi.files.filenames import split_range
 from seekable.formats.kaldi.files.opening import open_rx, open_wx
-from seekable.formats.kaldi.files.stored_file import StoredRawFile
 from seekable.formats.kaldi.holders.ranges import parse_range
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.tables.archive import cause_of
+from seekable.formats.kaldi.tables.archive import cause_of, cursor_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.formats.kaldi.files.streams import RxFile, WxFile
+    from seekable.formats.kaldi.files.streams import WxFile
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.source_options import Pipes
 
 
@@ -68,22 +63,11 @@ def read(
         message = f"{rxfilename!r} has a range, and the holder {found.name} reads whole objects only"
         raise InvalidArgument(message)
     with open_rx(name, header=False, pipes=pipes, storage_options=storage_options) as file:
-        cursor = _cursor_over(file)
+        cursor = cursor_over(file)
         try:
             return found.read(cursor) if part is None or read_range is None else read_range(cursor, part)
         except CorruptObject as error:
             raise cause_of(error, file) from None
-
-
-def _cursor_over(file: RxFile) -> Cursor:
-    """Return a cursor over a file; over a regular one, the faster kind."""
-    raw = file.raw
-    if isinstance(raw, io.FileIO):
-        size = os.fstat(raw.fileno()).st_size
-        return BufferedCursor(raw, name=str(raw.name), position=file.tell(), size=size)
-    if isinstance(raw, StoredRawFile):
-        return BufferedCursor(raw.ranges, name=raw.name, position=file.tell(), size=raw.size)
-    return FileCursor(file)
 
 
 def write(
