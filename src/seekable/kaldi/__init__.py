@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from seekable.formats.kaldi.files.streams import RxFile, WxFile
     from seekable.formats.kaldi.holders.compressed import CompressedMatrix, compress
-    from seekable.formats.kaldi.holders.feature_files import HtkMatrix
+    from seekable.formats.kaldi.holders.other_formats import HtkMatrix
     from seekable.formats.kaldi.holders.ranges import Range, parse_range
     from seekable.formats.kaldi.holders.registry import (
         Holder,
@@ -136,7 +136,7 @@ _HOMES = {
     "Cursor": "objects.cursor",
     "FileCursor": "objects.file_cursor",
     "Holder": "holders.registry",
-    "HtkMatrix": "holders.feature_files",
+    "HtkMatrix": "holders.other_formats",
     "MappedReader": "tables.random_access",
     "MemoryCursor": "objects.cursor",
     "Output": "objects.cursor",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.cli.kaldi.entry_count import EntryCount
-    from seekable.formats.source_options import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.kaldi import Holder
 
 TO_PARQUET_EPILOG = examples(
@@ -30,6 +30,7 @@ TO_PARQUET_EPILOG = examples(
 
 _ROW_GROUP_ROWS = 1 << 16
 """The most rows of a row group, which also ends at 64 MiB."""
+
 FROM_JSONL_EPILOG = examples(
     "kaldi from-jsonl vectors.jsonl ark,scp:v.ark,v.scp --key id --value vector --holder vector",
     "kaldi from-jsonl - ark,t:text --key utt --value words --holder token-vector < words.jsonl",

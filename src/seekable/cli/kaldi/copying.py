@@ -34,7 +34,7 @@ from seekable.kaldi import (
 )
 
 if TYPE_CHECKING:
-    from seekable.formats.source_options import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 _WORDS = 4
 

@@ -21,7 +21,7 @@ from seekable.kaldi import (
 )
 
 if TYPE_CHECKING:
-    from seekable.formats.source_options import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
 
 _SPECIFIER = re.compile(r"([a-z]+[, ])*(ark|scp)([, ][a-z]*)*:")
 _HEAD_BYTES = 1 << 12

@@ -16,7 +16,7 @@ from seekable.formats.kaldi.objects.tokens import encoded
 from seekable.kaldi import SequentialReader, classify_rxfilename, parse_rspecifier
 
 if TYPE_CHECKING:
-    from seekable.formats.source_options import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.kaldi import Holder
 
 MOST_PROBLEMS = 1000

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.kaldi.script_lines import ScriptLine
-    from seekable.formats.source_options import Pipes
     from seekable.storage import addresses
     from seekable.storage.cache_choice import CacheChoice
     from seekable.storage.far import Look
@@ -66,6 +66,7 @@ _MOST_KNOWN = 4096
 _FIRST_BYTES = 64 << 10
 _MOST_BYTES = 8 << 20
 """The fewest and the most bytes that are fetched of an object of a store before its size is known."""
+
 _Wanted = Literal["object", "key", "shape"]
 """The part of an entry that is read besides its key: the object, nothing, or the shape of the object."""
 

@@ -23,8 +23,8 @@ from seekable.storage.files import refuse_lfs_pointer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
-    from seekable.formats.source_options import Pipes
     from seekable.storage.listing import Found
 
 __all__ = ["detect_holder", "with_holder"]

@@ -9,8 +9,8 @@ from seekable.formats.contract import Format
 from seekable.formats.kaldi.files.pipes import checked_pipes
 
 if TYPE_CHECKING:
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.source_options import Pipes
 
 __all__ = ["Kaldi"]
 

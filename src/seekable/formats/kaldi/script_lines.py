@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.kaldi.files.filenames import RxKind
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.streams import RxFile
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.source_options import Pipes
     from seekable.index.scanner import ByteSource
 
 _READ_BYTES: Final = 256 << 10

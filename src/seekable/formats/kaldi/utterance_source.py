@@ -21,8 +21,9 @@ from seekable.nodes.files.decoder import Decoder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
-    from seekable.formats.source_options import Pipes, SourceOptions
+    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.saving import Loading, Saving

@@ -40,6 +40,7 @@ _REST: Final = rb"[^\s\0][^\n\0]*+"
 _NUMBER: Final = rb"\+?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?+"
 Level = Literal["error", "warning"]
 """An error keeps the directory from being opened; a warning is advice."""
+
 _READ_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SHOWN_BYTES: Final = 60

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.directory.text_tables import Level, LineBlock, ScannedTable, UInt64s
     from seekable.index.fileset import FileSet
 
-
 _SYMBOL: Final = re.compile(rb"[ \t](<s>|</s>|#0)(?=[ \t\n])")
 _NO_WORDS: Final = re.compile(rb"^[^ \t\n]*[ \t]*$", re.MULTILINE)
 _ODD_SPACE: Final = re.compile(r"[^\S \t\n]")

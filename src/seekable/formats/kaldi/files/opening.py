@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.kaldi.files import web_file
     from seekable.formats.kaldi.files.filenames import RxKind
-    from seekable.formats.source_options import Pipes
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")

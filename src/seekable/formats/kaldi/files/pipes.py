@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, PipeFailed, PipeRefused
 from seekable.formats.kaldi.files.local_files import decompressed, open_local, read_pieces
+from seekable.formats.source_options import Pipes
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,14 +23,25 @@ if TYPE_CHECKING:
     from typing import IO
 
     from seekable.formats.kaldi.files.local_files import Coding
-    from seekable.formats.source_options import Pipes
 else:
     subprocess = lazy("subprocess")
+
+__all__ = [
+    "FileCommand",
+    "Pipes",
+    "RunningCommand",
+    "checked_pipes",
+    "content_of",
+    "file_command",
+    "pipes_inside",
+    "refuse_unless_allowed",
+]
 
 _PIPES: Final = ("refuse", "specifier", "allow")
 
 _READ_BYTES: Final = 64 << 10
 """The bytes that a pipe of Linux holds."""
+
 # Quoted texts without substitutions, and characters that mean nothing to a shell.
 _PLAIN: Final = re.compile(
     r"""(?: '[^'\0]*' | "[^"$`\\!\0]*" | [^'"$`\\!|&;<>()*?\[\]{}~#\r\n\0] )+""", re.VERBOSE

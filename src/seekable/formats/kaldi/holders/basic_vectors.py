@@ -49,6 +49,7 @@ _NONE = np.empty(0, np.int32)
 _MARK = bytes([_INT32.mark])
 _FIRST_RECORDS, _RECORDS_OF_A_GROUP = 1 << 12, 8
 """The most records that are looked at first, and how many a group may have: more if these are good."""
+
 _INTEGERS = msgspec.json.Decoder(list[int])
 _START, _START_BYTES = struct.Struct("<3xi"), BINARY_HEADER + b"\4"
 _WORDS = re.compile(rb";|[^\s;]+")

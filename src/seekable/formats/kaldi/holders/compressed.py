@@ -68,6 +68,7 @@ _FORMATS = {
     3: _Format(np.dtype("u1"), 255),
 }
 """The code type and the number of steps of each format."""
+
 _CODES = {form: each.dtype for form, each in _FORMATS.items()}
 
 

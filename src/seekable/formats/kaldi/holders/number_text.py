@@ -33,6 +33,7 @@ _CLOSE_TO_HALF = 1e-6
 
 _NUMBERS_AT_A_TIME = 1 << 10
 """So few that Python objects of all of them fit into memory that is used again."""
+
 _ROWS = msgspec.json.Decoder(list[list[float]])
 _PACK = msgspec.msgpack.Encoder()
 _SMALL, _SHORT = (

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _INT32, _FLOAT = BASIC_TYPES["int32"], BASIC_TYPES["float"]
 _MOST = 10_000_000
 """Kaldi refuses more frames, and more numbers in a frame."""
+
 _BEFORE_WEIGHT = 6  # bytes of an element
 _WEIGHTS = {each.mark: each.packing[-1] for each in (_FLOAT, BASIC_TYPES["double"])}
 _MANY = 64  # pairs in a frame; below, numpy is slower

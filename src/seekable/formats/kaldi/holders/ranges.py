@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _BOUNDS = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 _TOLERATED_ROWS = 3
 """Kaldi clips a range that ends so many rows after the last one: segments are rounded to frames."""
+
 _MAX_PARTS = 2
 
 _BLOCK_BYTES: Final = 1 << 20

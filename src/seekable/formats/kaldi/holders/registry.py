@@ -18,7 +18,6 @@ from seekable.formats.kaldi.holders.basic_vectors import (
     PairVectorHolder,
     VectorVectorHolder,
 )
-from seekable.formats.kaldi.holders.feature_files import BlobHolder, HtkHolder, NumpyArrayHolder, SphinxHolder
 from seekable.formats.kaldi.holders.matrices import (
     CompressedMatrixHolder,
     GeneralMatrixHolder,
@@ -26,6 +25,7 @@ from seekable.formats.kaldi.holders.matrices import (
     PackedMatrixHolder,
     VectorHolder,
 )
+from seekable.formats.kaldi.holders.other_formats import BlobHolder, HtkHolder, NumpyArrayHolder, SphinxHolder
 from seekable.formats.kaldi.holders.posteriors import GaussPosteriorHolder, PosteriorHolder
 from seekable.formats.kaldi.holders.scalars import BoolHolder, NumberHolder, TokenHolder, TokenVectorHolder
 from seekable.formats.kaldi.holders.sparse import SparseMatrixHolder, SparseVectorHolder

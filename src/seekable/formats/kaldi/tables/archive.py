@@ -16,9 +16,9 @@ from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.formats.kaldi.objects.tokens import TOKEN, TOKEN_AND_SPACE, decoded
 
 if TYPE_CHECKING:
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.streams import RxFile
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.source_options import Pipes
 
 _KEY: Final = re.compile(TOKEN)
 KEY_AFTER_SPACES: Final = re.compile(rb"[ \t\n\v\f\r]*" + TOKEN_AND_SPACE)

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.specifiers import Rspecifier
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.source_options import Pipes
     from seekable.index.fileset import FileSet
     from seekable.index.keys.hashes import KeyIndex
 

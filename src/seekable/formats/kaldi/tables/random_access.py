@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.specifiers import Rspecifier
     from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.kaldi.tables.script_objects import Place
-    from seekable.formats.source_options import Pipes
 
 _IMMUTABLE: Final = (int, float, str, bytes)
 _MOST_FOUND: Final = 1 << 16

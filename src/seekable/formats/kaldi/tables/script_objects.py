@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Mapping
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.kaldi.objects.cursor import Cursor
-    from seekable.formats.source_options import Pipes
     from seekable.storage.ranges import RangeSource
 
 _MOST_BUFFERED: Final = 8
@@ -62,10 +62,10 @@ _SHARE: Final = 4
 
 _SMALL_BYTES: Final = 256 << 10
 """A file of at most this size is read as a whole: that is faster than a map."""
+
 _MOST_DIGITS: Final = 18
 _FIRST_KEY: Final = re.compile(TOKEN + rb"[ \t]")
 _CUT: Final = (np.ndarray, SparseMatrix, CompressedMatrix, bytes)
-
 
 Place = tuple[str, int]
 """The path of a file, and a byte of it."""

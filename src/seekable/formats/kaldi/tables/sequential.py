@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.specifiers import Rspecifier
     from seekable.formats.kaldi.files.streams import RxFile
     from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.kaldi.script_lines import ScriptEntry
-    from seekable.formats.source_options import Pipes
-
 
 _NOTHING: Final = object()
 

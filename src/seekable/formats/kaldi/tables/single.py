@@ -16,9 +16,9 @@ from seekable.formats.kaldi.tables.archive import cause_of, cursor_over
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.streams import WxFile
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.source_options import Pipes
 
 
 def read(

@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from seekable.errors import SeekableError
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.specifiers import Wspecifier
     from seekable.formats.kaldi.files.streams import WxFile
     from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.kaldi.tables.repair import ArchiveEnd
-    from seekable.formats.source_options import Pipes
 
 _SPACES: Final = b" \t\n\r\f\v"
 _LINE_BYTES: Final = 64 << 10
 """The bytes of script lines that are kept until the entries before them are flushed."""
+
 _REFUSALS: Final = frozenset({WrongType, InvalidArgument})
 """The errors of values and keys, which do not say where they stand."""
 
