@@ -155,14 +155,17 @@ MUTANTS = (
         *(
             "an object of an indexed archive begins a byte too early",
             10,
-            "formats/kaldi/tables/indexed_table.py",
+            "formats/kaldi/tables/key_tables.py",
         ),
         *('{start + found.end()}"', '{start + found.end() - 1}"'),
         tests=("kaldi/test_random_access.py",),
     ),
     Mutant(
-        *("a torn last line of a script is appended to", 6, "formats/kaldi/tables/offset_lines.py"),
-        *("== _FIELDS else None\n        if line is None or", "== _FIELDS else None\n        if line and"),
+        *("a torn last line of a script is appended to", 6, "formats/kaldi/tables/repair.py"),
+        *(
+            "line_key(text) else None\n        if line is None or",
+            "line_key(text) else None\n        if line and",
+        ),
         tests=("kaldi/test_repair.py",),
     ),
     Mutant(

@@ -18,8 +18,7 @@ from tests.kaldi.test_dataset import matrices, write_table
 import seekable as sk
 from seekable import kaldi
 from seekable.formats.kaldi.archive_scanner import ArchiveScanner
-from seekable.formats.kaldi.entry_reader import EntryReader
-from seekable.formats.kaldi.object_files import ObjectFiles
+from seekable.formats.kaldi.entry_reader import EntryReader, ObjectFiles
 from seekable.formats.table import format_named
 from seekable.index.scanner import ByteSource
 

@@ -23,8 +23,8 @@ from tests.kaldi.holder_cases import dumped
 
 import seekable as sk
 from seekable import kaldi
-from seekable.formats.kaldi.directory import validated
-from seekable.formats.kaldi.directory.sorted_table import SortedTable
+from seekable.formats.kaldi.directory import validation as validated
+from seekable.formats.kaldi.directory.utterances import SortedTable
 from seekable.formats.table import format_named
 from seekable.index.opening import open_files
 from seekable.kaldi import find_holder

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.kaldi.holder_cases import dumped
 
 from seekable.errors import CorruptObject, CorruptTable
-from seekable.formats.kaldi.directory.segments import Segment, SegmentHolder, parse_segment
+from seekable.formats.kaldi.directory.utterances import SegmentHolder, UtteranceSegment, parse_segment
 from seekable.kaldi import FileCursor, MemoryCursor, Wave, find_holder
 
 
@@ -39,7 +39,7 @@ def cut_by_kaldi(start: float, end: float, rate: int, count: int) -> tuple[int, 
 def test_samples_are_those_that_kaldi_cuts(
     *, start: float, length: float, to_the_end: bool, rate: int, count: int
 ) -> None:
-    segment = Segment("u", "r", start, -1.0 if to_the_end else start + length)
+    segment = UtteranceSegment("u", "r", start, -1.0 if to_the_end else start + length)
     expected = cut_by_kaldi(start, segment.end, rate, count)
     if expected is None:
         with pytest.raises(CorruptTable):
@@ -93,7 +93,7 @@ def held(wave: Wave = WAVE) -> bytes:
 
 @pytest.mark.parametrize("channel", [None, 0, 1])
 def test_a_segment_of_a_file_is_the_one_of_its_samples(channel: int | None) -> None:
-    segment = Segment("u", "r", 0.25, 0.5, channel)
+    segment = UtteranceSegment("u", "r", 0.25, 0.5, channel)
     channels = slice(None) if channel is None else slice(channel, channel + 1)
     for cursor in (MemoryCursor(held()), FileCursor(io.BytesIO(held()))):
         found = SegmentHolder(segment).read(cursor)
@@ -105,26 +105,26 @@ def test_a_segment_of_a_file_is_the_one_of_its_samples(channel: int | None) -> N
 
 def test_only_the_samples_of_the_segment_are_touched() -> None:
     cut = held()[: 44 + 4000 * 4]
-    found = SegmentHolder(Segment("u", "r", 0.25, 0.5)).read(MemoryCursor(cut))
+    found = SegmentHolder(UtteranceSegment("u", "r", 0.25, 0.5)).read(MemoryCursor(cut))
     np.testing.assert_array_equal(found.data, WAVE.data[:, 2000:4000])
     with pytest.raises(CorruptObject):
-        SegmentHolder(Segment("u", "r", 0.25, 0.6)).read(MemoryCursor(cut))
+        SegmentHolder(UtteranceSegment("u", "r", 0.25, 0.6)).read(MemoryCursor(cut))
 
 
 def test_a_wave_of_unknown_size_is_read_to_its_end() -> None:
     raw = bytearray(held())
     raw[40:44] = b"\xff\xff\xff\xff"
-    found = SegmentHolder(Segment("u", "r", 0.75, -1.0)).read(MemoryCursor(bytes(raw)))
+    found = SegmentHolder(UtteranceSegment("u", "r", 0.75, -1.0)).read(MemoryCursor(bytes(raw)))
     np.testing.assert_array_equal(found.data, WAVE.data[:, 6000:])
 
 
 def test_a_channel_that_is_not_there_is_refused() -> None:
     with pytest.raises(CorruptTable, match="names the channel 2 of the recording 'r', which has 2 channels"):
-        Segment("u", "r", 0, 1, 2).cut(WAVE)
+        UtteranceSegment("u", "r", 0, 1, 2).cut(WAVE)
 
 
 def test_a_segment_has_the_rest_of_a_holder() -> None:
-    holder = SegmentHolder(Segment("u", "r", 0.25, 0.5))
+    holder = SegmentHolder(UtteranceSegment("u", "r", 0.25, 0.5))
     assert holder.shape(MemoryCursor(held())) == (2, 2000)
     cursor = MemoryCursor(held())
     holder.skip(cursor)
@@ -133,7 +133,7 @@ def test_a_segment_has_the_rest_of_a_holder() -> None:
 
 
 def test_the_extent_of_a_segment_is_the_bytes_of_its_samples() -> None:
-    holder = SegmentHolder(Segment("u", "r", 0.25, 0.5))
+    holder = SegmentHolder(UtteranceSegment("u", "r", 0.25, 0.5))
     data = b"r " + held()
     start, end = holder.extent(MemoryCursor(data, position=2))
     samples = np.frombuffer(data[start:end], "<i2").reshape(-1, 2).T

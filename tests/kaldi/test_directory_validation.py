@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable import kaldi
-from seekable.formats.kaldi.directory.scan_table import blocks_of
+from seekable.formats.kaldi.directory.text_tables import blocks_of
 
 GOOD = {
     "segments": "a-1 r1 0.5 2.5\na-2 r1 3 -1\nb-1 r2 0 1e1 1\n",
@@ -204,7 +204,7 @@ def test_what_is_no_data_directory_is_refused(tmp_path: Path) -> None:
 def test_blocks_of_any_size_have_the_lines_of_the_file(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.formats.kaldi.directory.scan_table._READ_BYTES", size)
+    monkeypatch.setattr("seekable.formats.kaldi.directory.text_tables._READ_BYTES", size)
     data = b"a 1\r\nlonger line of words\n\nb\r\nlast"
     (tmp_path / "text").write_bytes(data)
     ends: dict[str, int] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.kaldi.holder_cases import Pipe, dumped
+from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, Pipe, dumped, plain
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
 from seekable.formats.kaldi.objects.basic_types import (
@@ -21,15 +21,17 @@ from seekable.formats.kaldi.objects.basic_types import (
     write_integer_pairs,
     write_integer_vector,
 )
+from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.header import read_header, write_header
 from seekable.formats.kaldi.objects.tokens import (
     expect_pretty,
     expect_token,
     is_token,
     peek_token,
+    read_header,
     read_token,
+    write_header,
     write_pretty,
     write_token,
 )
@@ -282,3 +284,36 @@ def test_a_memory_map_is_read_without_a_copy(tmp_path: Path) -> None:
         cursor.seek(4)
         assert find_holder("matrix").shape(cursor) == (300, 50)
         del matrix, cursor
+
+
+class Live(io.RawIOBase):
+    """A stream whose writer has written some bytes, and waits before it writes more."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._data:
+            raise AssertionError("a read that waits for more than the object")
+        part, self._data = self._data[: len(buffer)], self._data[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("case", TABLE_CASES, ids=TABLE_IDS)
+def test_an_object_is_read_without_the_next_one(case: Case, *, binary: bool) -> None:
+    try:
+        raw = dumped(case.holder, case.value, binary=binary)
+    except InvalidArgument:
+        pytest.skip("this type has no text form")
+    holder = find_holder(case.holder)
+    wanted = plain(holder.read(MemoryCursor(raw)))
+    for cursor in (
+        BufferedCursor(Live(raw), name="stream"),
+        FileCursor(io.BufferedReader(Live(raw)), name="stream"),
+    ):
+        assert plain(holder.read(cursor)) == wanted

@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.formats.kaldi.files.file_commands import _PLAIN, FileCommand, file_command
-from seekable.formats.kaldi.files.pipes import Pipes, pipes_inside
+from seekable.formats.kaldi.files.pipes import _PLAIN, FileCommand, Pipes, file_command, pipes_inside
 from seekable.kaldi import open_rx, open_wx
 
 if TYPE_CHECKING:

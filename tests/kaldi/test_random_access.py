@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, plain
+from tests.kaldi.test_dataset import matrices, write_table
 from tests.thrift import turns
 
 import seekable as sk
-from seekable.formats.kaldi.tables.script_keys import hash_of_key, keys_of_block
-from seekable.formats.kaldi.tables.script_table import load_script
-from seekable.kaldi import RandomAccessReader, Writer
+from seekable.formats.kaldi.tables.key_tables import find_table_index, hash_of_key, keys_of_block, load_script
+from seekable.kaldi import MappedReader, RandomAccessReader, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,8 +284,8 @@ def test_a_long_script_stays_on_disk(here: Path, monkeypatch: pytest.MonkeyPatch
     (here / "a.scp").write_bytes(text)
     lines = dict(line.split(" ") for line in text.decode().splitlines())
     kept = load_script("a.scp", is_sorted=False, pipes="refuse")
-    monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._KEPT_BYTES", 0)
-    monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._KEPT_BYTES", 0)
+    monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._BLOCK_BYTES", 10_000)
     on_disk = load_script("a.scp", is_sorted=False, pipes="refuse")
     for table in (kept, on_disk):
         assert {key: table.find(key) for key in lines} == lines
@@ -308,7 +308,7 @@ def test_keys_of_a_block_are_hashed_and_ordered_as_one_by_one(keys: list[bytes])
 
 
 def test_option_s_of_a_script_looks_at_all_lines(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._BLOCK_BYTES", 64)
+    monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._BLOCK_BYTES", 64)
     keys = [f"utterance-{n:05d}" for n in range(200)]
     for at in (0, 1, 100, 198, None):
         order = list(keys)
@@ -474,7 +474,7 @@ def test_a_table_with_an_index_is_not_read(here: Path, monkeypatch: pytest.Monke
             writer.write(f"u{number}", np.full((3, 2), number, "f4"))
     sk.open("ark:a.ark", format=sk.formats.Kaldi(holder="matrix")).key("u0")
     sk.open("scp:a.scp", format=sk.formats.Kaldi(holder="matrix")).key("u0")
-    for name in ("load_script", "ArchiveLookup"):
+    for name in ("load_script", "_ArchiveLookup"):
         monkeypatch.delattr(f"seekable.formats.kaldi.tables.random_access.{name}")
     for spec in ("ark:a.ark", "scp:a.scp", "scp,p:a.scp", "scp,cs:a.scp"):
         with RandomAccessReader(spec, "matrix") as reader:
@@ -496,7 +496,7 @@ def test_a_script_behind_an_offset_is_read_by_key(here: Path, monkeypatch: pytes
     first, *others = (here / "a.scp").read_bytes().splitlines(keepends=True)
     (here / "b.scp").write_bytes(bytes(len(first)) + b"".join(others))
     for kept_bytes in (1 << 20, 0):
-        monkeypatch.setattr("seekable.formats.kaldi.tables.script_table._KEPT_BYTES", kept_bytes)
+        monkeypatch.setattr("seekable.formats.kaldi.tables.key_tables._KEPT_BYTES", kept_bytes)
         with RandomAccessReader(f"scp:b.scp:{len(first)}", "int32") as reader:
             assert ("a" in reader, reader["b"], reader["c"]) == (False, 1, 2)
 
@@ -650,3 +650,73 @@ def test_any_archive_is_the_dictionary_of_its_entries(
             else:
                 with pytest.raises(sk.KeyNotFound):
                     reader[key]
+
+
+def test_keys_are_translated(tmp_path: Path) -> None:
+    (tmp_path / "spk").write_bytes(b"s1 1\ns2 2\n")
+    (tmp_path / "map").write_bytes(b"u1 s2\nu2 s1\nu3 s2\nu4 s3\n")
+    with MappedReader(f"ark:{tmp_path}/spk", f"ark:{tmp_path}/map", "int32") as reader:
+        assert [reader[key] for key in ("u1", "u2", "u3")] == [2, 1, 2]
+        assert "u1" in reader
+        assert "u4" not in reader
+        for use in (reader.__contains__, reader.__getitem__):
+            with pytest.raises(sk.KeyNotFound, match="the map"):
+                use("u5")
+
+
+def test_without_a_map_it_is_a_plain_reader(tmp_path: Path) -> None:
+    (tmp_path / "spk").write_bytes(b"s1 1\ns2 2\n")
+    with MappedReader(f"ark:{tmp_path}/spk", "", "int32") as reader:
+        assert "u" not in reader
+        assert reader["s2"] == 2
+
+
+def test_no_index_is_built(tmp_path: Path) -> None:
+    archive, script = write_table(tmp_path, matrices())
+    assert find_table_index(archive, "ark-matrix") is None
+    assert find_table_index(script, "scp") is None
+    assert sorted(os.listdir(tmp_path)) == ["feats.ark", "feats.scp"]
+    with pytest.raises(sk.DataNotFound):
+        find_table_index(tmp_path / "no.ark", "ark-matrix")
+
+
+@pytest.mark.parametrize("kind", ["ark", "scp"])
+def test_ranges_are_the_bytes_of_entries(tmp_path: Path, kind: str) -> None:
+    values = matrices()
+    paths = dict(zip(("ark", "scp"), write_table(tmp_path, values), strict=True))
+    ds = sk.open(f"{kind}:{paths[kind]}")
+    index = find_table_index(paths[kind], "ark-matrix" if kind == "ark" else "scp")
+    assert index is not None
+    assert len(index) == len(values)
+    data = paths[kind].read_bytes()
+    edges = [ds.locate(row).offset for row in range(len(ds))] + [len(data)]
+    for row, key in enumerate(values):
+        assert index.ranges(key) == [(edges[row], edges[row + 1])]
+    assert index.ranges("utt") == index.ranges("utt00") == []
+
+
+def test_a_key_of_several_entries_has_several_ranges(tmp_path: Path) -> None:
+    path = tmp_path / "a.ark"
+    path.write_bytes(b"b 1 \na 2 \nb 3 \n")
+    with pytest.warns(sk.DuplicateKeys, match="'b'"):
+        sk.open(path, format=sk.formats.Kaldi(holder="int32"))
+    index = find_table_index(path, "ark-int32")
+    assert index is not None
+    assert index.ranges("b") == [(0, 5), (10, 15)]
+
+
+def test_a_file_among_others_is_found_and_a_changed_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, folder in (("a", tmp_path), ("b", tmp_path / "in")):
+        write_table(folder, {f"{name}-{key}": value for key, value in matrices().items()}, name=name)
+    sk.open(f"ark:{tmp_path}/**/*.ark")
+    path = tmp_path / "in" / "b.ark"
+    index = find_table_index(path, "ark-matrix")
+    assert index is not None
+    ((start, stop),) = index.ranges("b-utt3")
+    assert path.read_bytes()[start:stop].startswith(b"b-utt3 \0BFM ")
+    assert index.ranges("a-utt3") == []
+    path.write_bytes(path.read_bytes() + b"x ")
+    assert find_table_index(path, "ark-matrix") is None
+    with pytest.raises(sk.IndexStale):
+        index.ranges("b-utt3")

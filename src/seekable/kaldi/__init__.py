@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from seekable._lazy import public_names
 
 if TYPE_CHECKING:
-    from seekable.formats.kaldi.directory.problem import Problem
+    from seekable.formats.kaldi.directory.text_tables import Problem
     from seekable.formats.kaldi.directory.validation import validate_directory
     from seekable.formats.kaldi.files.filenames import (
         classify_rxfilename,
@@ -24,19 +24,23 @@ if TYPE_CHECKING:
         split_range,
     )
     from seekable.formats.kaldi.files.opening import open_rx, open_wx
-    from seekable.formats.kaldi.files.rx_file import RxFile
     from seekable.formats.kaldi.files.specifiers import (
         Rspecifier,
         Wspecifier,
         parse_rspecifier,
         parse_wspecifier,
     )
-    from seekable.formats.kaldi.files.wx_file import WxFile
-    from seekable.formats.kaldi.holders.feature_files import HtkMatrix
-    from seekable.formats.kaldi.holders.holder import Holder, SupportsRange
-    from seekable.formats.kaldi.holders.matrix_coding import CompressedMatrix, compress
+    from seekable.formats.kaldi.files.streams import RxFile, WxFile
+    from seekable.formats.kaldi.holders.compressed import CompressedMatrix, compress
+    from seekable.formats.kaldi.holders.other_formats import HtkMatrix
     from seekable.formats.kaldi.holders.ranges import Range, parse_range
-    from seekable.formats.kaldi.holders.registry import find_holder, holder_names, register_holder
+    from seekable.formats.kaldi.holders.registry import (
+        Holder,
+        SupportsRange,
+        find_holder,
+        holder_names,
+        register_holder,
+    )
     from seekable.formats.kaldi.holders.sparse import SparseMatrix, SparseVector
     from seekable.formats.kaldi.holders.wave import Wave, WaveInfo
     from seekable.formats.kaldi.objects.basic_types import (
@@ -49,20 +53,20 @@ if TYPE_CHECKING:
     )
     from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor, Output
     from seekable.formats.kaldi.objects.file_cursor import FileCursor
-    from seekable.formats.kaldi.objects.header import read_header, write_header
     from seekable.formats.kaldi.objects.tokens import (
         expect_pretty,
         expect_token,
         is_token,
         peek_token,
+        read_header,
         read_token,
+        write_header,
         write_pretty,
         write_token,
     )
-    from seekable.formats.kaldi.tables.mapped_reader import MappedReader
-    from seekable.formats.kaldi.tables.random_access import RandomAccessReader
+    from seekable.formats.kaldi.script_lines import ScriptEntry, iter_script, read_script
+    from seekable.formats.kaldi.tables.random_access import MappedReader, RandomAccessReader
     from seekable.formats.kaldi.tables.repair import Repair, repair
-    from seekable.formats.kaldi.tables.script import ScriptEntry, iter_script, read_script
     from seekable.formats.kaldi.tables.sequential import SequentialReader
     from seekable.formats.kaldi.tables.single import read, write
     from seekable.formats.kaldi.tables.writer import Writer
@@ -129,39 +133,39 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompressedMatrix": "holders.matrix_coding",
+    "CompressedMatrix": "holders.compressed",
     "Cursor": "objects.cursor",
     "FileCursor": "objects.file_cursor",
-    "Holder": "holders.holder",
-    "HtkMatrix": "holders.feature_files",
-    "MappedReader": "tables.mapped_reader",
+    "Holder": "holders.registry",
+    "HtkMatrix": "holders.other_formats",
+    "MappedReader": "tables.random_access",
     "MemoryCursor": "objects.cursor",
     "Output": "objects.cursor",
-    "Problem": "directory.problem",
+    "Problem": "directory.text_tables",
     "RandomAccessReader": "tables.random_access",
     "Range": "holders.ranges",
     "Repair": "tables.repair",
     "Rspecifier": "files.specifiers",
-    "RxFile": "files.rx_file",
-    "ScriptEntry": "tables.script",
+    "RxFile": "files.streams",
+    "ScriptEntry": "script_lines",
     "SequentialReader": "tables.sequential",
     "SparseMatrix": "holders.sparse",
     "SparseVector": "holders.sparse",
-    "SupportsRange": "holders.holder",
+    "SupportsRange": "holders.registry",
     "Wave": "holders.wave",
     "WaveInfo": "holders.wave",
     "Writer": "tables.writer",
     "Wspecifier": "files.specifiers",
-    "WxFile": "files.wx_file",
+    "WxFile": "files.streams",
     "classify_rxfilename": "files.filenames",
     "classify_wxfilename": "files.filenames",
-    "compress": "holders.matrix_coding",
+    "compress": "holders.compressed",
     "expect_pretty": "objects.tokens",
     "expect_token": "objects.tokens",
     "find_holder": "holders.registry",
     "holder_names": "holders.registry",
     "is_token": "objects.tokens",
-    "iter_script": "tables.script",
+    "iter_script": "script_lines",
     "open_rx": "files.opening",
     "open_wx": "files.opening",
     "parse_range": "holders.ranges",
@@ -170,10 +174,10 @@ _HOMES = {
     "peek_token": "objects.tokens",
     "read": "tables.single",
     "read_basic_type": "objects.basic_types",
-    "read_header": "objects.header",
+    "read_header": "objects.tokens",
     "read_integer_pairs": "objects.basic_types",
     "read_integer_vector": "objects.basic_types",
-    "read_script": "tables.script",
+    "read_script": "script_lines",
     "read_token": "objects.tokens",
     "register_holder": "holders.registry",
     "repair": "tables.repair",
@@ -182,7 +186,7 @@ _HOMES = {
     "validate_directory": "directory.validation",
     "write": "tables.single",
     "write_basic_type": "objects.basic_types",
-    "write_header": "objects.header",
+    "write_header": "objects.tokens",
     "write_integer_pairs": "objects.basic_types",
     "write_integer_vector": "objects.basic_types",
     "write_pretty": "objects.tokens",

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from seekable.errors import CorruptObject, InvalidArgument, SeekableError, WrongType
-from seekable.formats.kaldi.holders.holder import Holder, SupportsRange
 from seekable.formats.kaldi.holders.ranges import parse_range
-from seekable.formats.kaldi.holders.registry import find_holder
+from seekable.formats.kaldi.holders.registry import Holder, SupportsRange, find_holder
 from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.header import BINARY_HEADER
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,1 +1,1 @@
-"""``seekable kaldi``: commands for tables of Kaldi, in the manner of Kaldi's own; one file for each."""
+"""``seekable kaldi``: commands for tables of Kaldi, in the manner of Kaldi's own."""

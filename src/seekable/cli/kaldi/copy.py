@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.kaldi.table_options import (
+from seekable.cli.kaldi.group import (
     HolderOption,
     PipesChoice,
     PipesOption,
@@ -118,13 +118,13 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     It stands in pipes as Kaldi's own commands do. A torn entry, an unreadable file and a failed command are
     errors, after the entries before them were written. Commands of the two specifiers run.
     """
-    from seekable.cli.kaldi.copying import Job, copy_object, copy_table, is_table
+    from seekable.cli.kaldi.copying import CopyJob, copy_object, copy_table, is_table
     from seekable.cli.kaldi.entry_count import print_outcome
-    from seekable.cli.kaldi.holder_choice import chosen_holder
+    from seekable.cli.kaldi.named_tables import chosen_holder
     from seekable.viewer.facts.documents import json_safe
 
     found = chosen_holder(holder, source, pipes.value)
-    job = Job(
+    job = CopyJob(
         source,
         target,
         holder=found,

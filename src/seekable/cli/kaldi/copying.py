@@ -1,20 +1,25 @@
-"""The work of ``seekable kaldi copy``."""
+"""The work of ``seekable kaldi copy``: entries are chosen by keys, cut by segments, and converted."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from seekable.cli.kaldi.conversion import converted
+import numpy as np
+
 from seekable.cli.kaldi.entry_count import counted, entries_in_words, writing
-from seekable.cli.kaldi.key_filter import key_filter
-from seekable.cli.kaldi.segment_lines import Part, read_parts
-from seekable.cli.kaldi.targets import is_on_stdout, looks_like_a_table, script_of_targets, wxfilenames
-from seekable.errors import InvalidArgument, KeyNotFound
-from seekable.formats.kaldi.tables.script import iter_script
+from seekable.cli.kaldi.named_tables import is_on_stdout, looks_like_a_table, script_of_targets, wxfilenames
+from seekable.cli.kaldi.values import converted, plain
+from seekable.errors import CorruptTable, InvalidArgument, KeyNotFound
+from seekable.formats.kaldi.directory.utterances import parse_segment
+from seekable.formats.kaldi.files.opening import open_rx
+from seekable.formats.kaldi.objects.tokens import decoded
+from seekable.formats.kaldi.script_lines import iter_script
 from seekable.kaldi import (
     RandomAccessReader,
     SequentialReader,
@@ -31,11 +36,125 @@ from seekable.kaldi import (
 if TYPE_CHECKING:
     from seekable.formats.kaldi.files.pipes import Pipes
 
-__all__ = ["Copied", "Job", "copy_object", "copy_table", "is_table"]
+_WORDS = 4
+
+
+def _key_filter(include: str | None, exclude: str | None, *, pipes: Pipes) -> Callable[[str], bool]:
+    """Return a condition on keys, which two files of keys describe.
+
+    The key is the first word of a line, so that a script file and ``utt2spk`` are files of keys too. Empty
+    lines count as no key. Lines may end with CR LF.
+
+    Args:
+        include: the rxfilename of the keys that pass; None for all.
+        exclude: the rxfilename of the keys that do not pass, also if they are included; None for none.
+        pipes: the commands that may run.
+
+    Raises:
+        SeekableError: a file cannot be read; see `open_rx`.
+    """
+    wanted = None if include is None else frozenset(_keys_in(include, pipes))
+    unwanted = frozenset() if exclude is None else frozenset(_keys_in(exclude, pipes))
+    return lambda key: (wanted is None or key in wanted) and key not in unwanted
+
+
+def _keys_in(rxfilename: str, pipes: Pipes) -> Iterator[str]:
+    with open_rx(rxfilename, header=False, pipes=pipes) as file:
+        for line in file:
+            if words := line.split(None, 1):
+                yield decoded(words[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class _SegmentPart:
+    """A part of an object."""
+
+    key: str
+    """The key of the new entry."""
+
+    old_key: str
+    """The key of the object."""
+
+    cut: Callable[[Any], Any]
+    """Returns the part of the object; raises a SeekableError if the object does not have it."""
+
+
+def _read_parts(
+    rxfilename: str, holder: str, frame_shift: float | None, *, pipes: Pipes
+) -> list[_SegmentPart]:
+    """Return the parts that the lines of a file describe: ``KEY OLD-KEY START END``.
+
+    Of a wave, start and end are seconds, -1 is its end, and the number of a channel may follow, as Kaldi's
+    ``extract-segments`` has it. Of other objects they are rows, the last one excluded, as ``extract-rows``
+    has it; rows after the last one of the object are left out.
+
+    Args:
+        rxfilename: the extended filename.
+        holder: the name of the holder of the objects.
+        frame_shift: the time of a row in seconds, if start and end are times; None if they are rows. Times
+            become rows by the division of single precision that Kaldi does, rounded toward zero.
+        pipes: the commands that may run.
+
+    Raises:
+        CorruptTable: a line is of another form, or has no row; the message has the line.
+        InvalidArgument: the frame shift is not above 0, or the objects are waves.
+    """
+    if frame_shift is not None and (holder == "wave" or not 0 < frame_shift < math.inf):
+        found = "waves, whose segments have seconds" if holder == "wave" else str(frame_shift)
+        raise InvalidArgument(f"--frame-shift must be above 0, and is for objects with rows (got {found})")
+    parse = _of_wave if holder == "wave" else partial(_of_rows, frame_shift=frame_shift)
+    parts = []
+    with open_rx(rxfilename, header=False, pipes=pipes) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                parts.append(parse(line))
+            except CorruptTable as error:
+                message = f"{rxfilename!r}: line {number:,}: {error}"
+                raise CorruptTable(message) from None
+    return parts
+
+
+def _of_wave(line: bytes) -> _SegmentPart:
+    segment = parse_segment(line)
+    return _SegmentPart(segment.key, segment.recording, segment.cut)
+
+
+def _of_rows(line: bytes, *, frame_shift: float | None) -> _SegmentPart:
+    words = decoded(line).split()
+    bounds = _bounds(words, frame_shift)
+    if bounds is None:
+        message = f"expected KEY OLD-KEY START END, with 0 <= START < END, found {line[:80]!r}"
+        raise CorruptTable(message)
+    key, old_key = words[:2]
+    return _SegmentPart(key, old_key, lambda value: _rows(value, *bounds, key=key, old_key=old_key))
+
+
+def _bounds(words: list[str], frame_shift: float | None) -> tuple[int, int] | None:
+    """Return the first row and the row after the last one; None if the words do not say that."""
+    if len(words) != _WORDS:
+        return None
+    try:
+        if frame_shift is None:
+            first, end = (int(word) for word in words[2:])
+        else:
+            shift = float(np.float32(frame_shift))
+            first, end = (int(float(word) / shift) for word in words[2:])
+    except (ValueError, OverflowError):
+        return None
+    return (first, end) if 0 <= first < end else None
+
+
+def _rows(value: Any, first: int, end: int, *, key: str, old_key: str) -> Any:
+    rows = plain(value)
+    if not isinstance(rows, list) and not (isinstance(rows, np.ndarray) and rows.ndim):
+        raise InvalidArgument(f"the segment {key!r} needs an object with rows (got a {type(value).__name__})")
+    if first >= len(rows):
+        raise InvalidArgument(f"the segment {key!r} begins at row {first}, and {old_key!r} has {len(rows)}")
+    return rows[first:end]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyJob:
     """A copy: its source, its target, and the holders that read and write."""
 
     source: str
@@ -59,7 +178,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class _Copied:
     """The outcome of a copy."""
 
     copied: int
@@ -90,7 +209,7 @@ def is_table(source: str, target: str) -> bool:
     return kinds == {True}
 
 
-def copy_object(job: Job, *, text: bool, atomic: bool) -> Copied:
+def copy_object(job: CopyJob, *, text: bool, atomic: bool) -> _Copied:
     """Copy one object from an extended filename to another one."""
     value = read(job.source, job.reading_holder, pipes=job.pipes)
     write(
@@ -102,11 +221,11 @@ def copy_object(job: Job, *, text: bool, atomic: bool) -> Copied:
         atomic=atomic,
         **job.options,
     )
-    return Copied(1, 1, is_on_stdout=classify_wxfilename(job.target) == "stdout")
+    return _Copied(1, 1, is_on_stdout=classify_wxfilename(job.target) == "stdout")
 
 
 def copy_table(
-    job: Job,
+    job: CopyJob,
     *,
     include: str | None,
     exclude: str | None,
@@ -114,7 +233,7 @@ def copy_table(
     frame_shift: float | None,
     files: dict[str, bool],
     shown: bool,
-) -> Copied:
+) -> _Copied:
     """Copy the entries of a table.
 
     Args:
@@ -128,8 +247,8 @@ def copy_table(
     """
     on_stdout = is_on_stdout(job.target)
     _refuse_to_overwrite(job, **files)
-    passes = key_filter(include, exclude, pipes=job.pipes).passes
-    parts = None if segments is None else read_parts(segments, job.holder, frame_shift, pipes=job.pipes)
+    passes = _key_filter(include, exclude, pipes=job.pipes)
+    parts = None if segments is None else _read_parts(segments, job.holder, frame_shift, pipes=job.pipes)
     with (
         counted("Copied", shown=shown, on_stdout=on_stdout) as entries,
         _opened(job, parts) as pairs,
@@ -140,14 +259,14 @@ def copy_table(
                 with writing(job.to_holder, f"the entry is {key!r}"):
                     writer.write(key, converted(value, job.to_holder))
             entries.count(done=passed)
-    return Copied(entries.done, entries.read, is_on_stdout=on_stdout)
+    return _Copied(entries.done, entries.read, is_on_stdout=on_stdout)
 
 
 @contextmanager
-def _opened(job: Job, parts: list[Part] | None) -> Iterator[Iterator[tuple[str, Any]]]:
+def _opened(job: CopyJob, parts: list[_SegmentPart] | None) -> Iterator[Iterator[tuple[str, Any]]]:
     """Open the table, and return its entries, or those that are cut out of them.
 
-    The table is closed behind the last entry: a failed command is an error before atomic files appear.
+    The table is closed after the last entry: a failed command is an error before atomic files appear.
     """
     if parts is None:
         with SequentialReader(job.source, job.reading_holder, pipes=job.pipes) as reader:
@@ -162,9 +281,9 @@ def _whole(reader: SequentialReader) -> Iterator[tuple[str, Any]]:
     reader.close()
 
 
-def _cut(table: RandomAccessReader, parts: list[Part], source: str) -> Iterator[tuple[str, Any]]:
+def _cut(table: RandomAccessReader, parts: list[_SegmentPart], source: str) -> Iterator[tuple[str, Any]]:
     """Yield the objects that segments describe, and raise an error at the end for those that are missing."""
-    missing: list[Part] = []
+    missing: list[_SegmentPart] = []
     for part in parts:
         if part.old_key in table:
             yield part.key, part.cut(table[part.old_key])
@@ -179,7 +298,7 @@ def _cut(table: RandomAccessReader, parts: list[Part], source: str) -> Iterator[
         raise KeyNotFound(message)
 
 
-def _refuse_to_overwrite(job: Job, *, atomic: bool = False, append: bool = False) -> None:
+def _refuse_to_overwrite(job: CopyJob, *, atomic: bool = False, append: bool = False) -> None:
     """Raise an error if the table would be written over itself, which destroys it before it is read.
 
     Raises:
@@ -198,7 +317,7 @@ def _refuse_to_overwrite(job: Job, *, atomic: bool = False, append: bool = False
             raise InvalidArgument(message)
 
 
-def _files_read(job: Job) -> Iterator[str]:
+def _files_read(job: CopyJob) -> Iterator[str]:
     """Yield the names of files that are read, the first of those that a script names among them."""
     specifier = parse_rspecifier(job.source)
     if classify_rxfilename(specifier.rxfilename) not in {"file", "offset"}:

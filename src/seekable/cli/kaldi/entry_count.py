@@ -13,8 +13,6 @@ from seekable.errors import InvalidArgument, SeekableError
 from seekable.parallel.progress import Throttle
 from seekable.viewer.facts.documents import document
 
-__all__ = ["EntryCount", "counted", "entries_in_words", "print_outcome", "writing"]
-
 
 def entries_in_words(done: int, read: int) -> str:
     """Return the numbers of entries that were done, and read, in words.

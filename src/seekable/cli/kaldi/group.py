@@ -1,9 +1,10 @@
-"""The group ``seekable kaldi``, whose commands are imported when one of them, or their list, is needed."""
+"""The group ``seekable kaldi``, with the options that its commands share; they are imported late."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -11,25 +12,69 @@ from typer.core import TyperGroup
 from seekable.cli.addresses import takes_addresses
 from seekable.cli.options import examples
 
-__all__ = ["app"]
+RspecifierArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RSPECIFIER", help="The table to read, such as scp:feats.scp or ark:-.", show_default=False
+    ),
+]
 
-EPILOG = examples("kaldi validate data/train", "kaldi COMMAND --help")
+HolderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--holder",
+        metavar="NAME",
+        help="The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
+        "from the first ones in a file or standard input if left out, where these tell it.",
+        show_default=False,
+    ),
+]
+_EPILOG = examples("kaldi validate data/train", "kaldi COMMAND --help")
+
+
+class PipesChoice(StrEnum):
+    """The commands that may run: none, those on the command line, or also those inside script files."""
+
+    REFUSE = "refuse"
+    SPECIFIER = "specifier"
+    ALLOW = "allow"
+
+
+PipesOption = Annotated[
+    PipesChoice,
+    typer.Option(
+        "--pipes",
+        help="Run no commands, those of the specifiers given here, or also those inside script files.",
+    ),
+]
+
+PrecisionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--precision",
+        metavar="DIGITS",
+        min=1,
+        max=17,
+        help="Digits of numbers in text: 9 for floats and 17 for doubles read back exactly; 7 if left out.",
+        show_default=False,
+    ),
+]
 
 
 @cache
 def _loaded() -> TyperGroup:
     from typer.main import get_group
 
-    from seekable.cli.kaldi import copy, from_jsonl, head, index, shapes, to_parquet, validate
+    from seekable.cli.kaldi import conversions, copy, entries, validate
 
     commands = typer.Typer(rich_markup_mode=None)
     commands.command(epilog=copy.EPILOG)(takes_addresses(copy.copy))
-    commands.command(epilog=head.EPILOG)(takes_addresses(head.head))
-    commands.command(epilog=shapes.EPILOG)(takes_addresses(shapes.shapes))
-    commands.command(epilog=index.EPILOG)(takes_addresses(index.index))
+    commands.command(epilog=entries.HEAD_EPILOG)(takes_addresses(entries.head))
+    commands.command(epilog=entries.SHAPES_EPILOG)(takes_addresses(entries.shapes))
+    commands.command(epilog=entries.INDEX_EPILOG)(takes_addresses(entries.index))
     commands.command(epilog=validate.EPILOG)(takes_addresses(validate.validate))
-    commands.command("to-parquet", epilog=to_parquet.EPILOG)(takes_addresses(to_parquet.to_parquet))
-    commands.command("from-jsonl", epilog=from_jsonl.EPILOG)(takes_addresses(from_jsonl.from_jsonl))
+    commands.command(epilog=conversions.TO_PARQUET_EPILOG)(takes_addresses(conversions.to_parquet))
+    commands.command(epilog=conversions.FROM_JSONL_EPILOG)(takes_addresses(conversions.from_jsonl))
     return get_group(commands)
 
 
@@ -46,7 +91,7 @@ class _TableCommands(TyperGroup):
 app = typer.Typer(cls=_TableCommands, no_args_is_help=True, rich_markup_mode=None)
 
 
-@app.callback(epilog=EPILOG)
+@app.callback(epilog=_EPILOG)
 def _kaldi() -> None:
     """Copy, show, check and convert tables of Kaldi.
 

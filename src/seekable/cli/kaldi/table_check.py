@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import xxhash
 
-from seekable.cli.kaldi.shape_holder import ShapeHolder
+from seekable.cli.kaldi.values import ShapeHolder
 from seekable.errors import CorruptTable, InvalidArgument, PipeFailed, PipeRefused, UnsupportedFormat
+from seekable.formats.kaldi.objects.tokens import encoded
 from seekable.kaldi import SequentialReader, classify_rxfilename, parse_rspecifier
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.kaldi import Holder
-
-__all__ = ["MOST_PROBLEMS", "TableCheck", "TableProblem", "check_table"]
 
 MOST_PROBLEMS = 1000
 """The most problems that are kept; all are counted."""
@@ -29,7 +28,7 @@ class TableProblem:
     """A problem of a table."""
 
     kind: str
-    """"torn" (nothing behind it can be read), "unreadable", "unsorted" or "twice"."""
+    """"torn" (nothing after it can be read), "unreadable", "unsorted" or "twice"."""
 
     key: str | None
     """The key of the entry; None if it is not known."""
@@ -115,7 +114,7 @@ class _Keys:
 
     def add(self, key: str) -> None:
         """Compare a key with the one before it."""
-        raw = key.encode("utf-8", "surrogateescape")
+        raw = encoded(key)
         if self._found.entries and raw <= self._last:
             if raw == self._last:
                 self._found.add("twice", key, f"the key {key!r} occurs twice in a row")
@@ -156,7 +155,7 @@ def _named(rspecifier: str, holder: Holder, repeated: set[int], *, pipes: Pipes)
             while not reader.done:
                 key = reader.key
                 number += 1
-                if xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogateescape")) in repeated:
+                if xxhash.xxh3_64_intdigest(encoded(key)) in repeated:
                     first = entries.setdefault(key, number)
                     if first < number and key != last:
                         message = f"the key {key!r} of entry {number:,} is that of entry {first:,} too"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.kaldi.table_options import HolderOption, PipesChoice, PipesOption
+from seekable.cli.kaldi.group import HolderOption, PipesChoice, PipesOption
 from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
     """
     import os
 
-    from seekable.cli.kaldi.targets import as_rspecifier, looks_like_a_table
+    from seekable.cli.kaldi.named_tables import as_rspecifier, looks_like_a_table
     from seekable.storage.paths import is_folder
 
     if script is not None and not repair:
@@ -106,7 +106,7 @@ def _checked_table(
     rspecifier: str, holder: str | None, *, is_sorted: bool, pipes: Any, shown: bool
 ) -> TableCheck:
     from seekable.cli.kaldi.entry_count import counted
-    from seekable.cli.kaldi.holder_choice import chosen_holder
+    from seekable.cli.kaldi.named_tables import chosen_holder
     from seekable.cli.kaldi.table_check import check_table
     from seekable.kaldi import find_holder
 
@@ -146,8 +146,7 @@ def _repair(path: str, holder: str | None, script: str | None, *, quiet: bool) -
     """Cut a torn last entry off an archive, and say so on stderr."""
     import os
 
-    from seekable.cli.kaldi.holder_choice import chosen_holder
-    from seekable.cli.kaldi.targets import as_rspecifier
+    from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder
     from seekable.cli.output import tell
     from seekable.kaldi import parse_rspecifier
     from seekable.kaldi import repair as cut

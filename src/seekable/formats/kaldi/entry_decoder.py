@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable._lazy import lazy
 from seekable.errors import (
     CorruptObject,
     CorruptRecord,
@@ -21,7 +20,7 @@ from seekable.errors import (
     PipeRefused,
 )
 from seekable.formats.kaldi.archive_scanner import ArchiveScanner
-from seekable.formats.kaldi.entry_reader import entry_keys
+from seekable.formats.kaldi.entry_reader import entry_keys, fetch_named
 from seekable.formats.kaldi.script_lines import ScriptScanner
 from seekable.formats.lines.line_source import line_span
 from seekable.index.keys.key_hash import text_key_hashes
@@ -42,22 +41,17 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.contract import OnError
-    from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Leaf, Node
     from seekable.nodes.files.leaf import FilesLeaf, Shapes
     from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.saving import Saving
-else:
-    named_objects = lazy("seekable.formats.kaldi.named_objects")
-
-__all__ = ["EntryDecoder"]
 
 _PREVIEW_BYTES = 80
 
 _PLANNED = 1 << 16
-"""The rows of which shapes are planned together."""
+"""The rows whose shapes are planned together."""
 
 _NEVER_LEFT_OUT = (InvalidArgument, PipeRefused, MissingDependency)
 """Errors of many entries, which the user can end; as in Kaldi, also a range that an object does not have."""
@@ -84,7 +78,7 @@ class EntryDecoder(Decoder):
         return EntryDecoder, (self.entries,)
 
     def wanting(self, wanted: Any) -> EntryDecoder:
-        """Return the decoder of a part of each entry: the key, the shape of the object, or the object."""
+        """Return a decoder of the key, the shape or the object of each entry."""
         return EntryDecoder(replace(self.entries, wanted=wanted))
 
     @property
@@ -103,7 +97,7 @@ class EntryDecoder(Decoder):
         return self.entries.kind == "scp"
 
     def span(self, view: memoryview) -> int:
-        """Return the length of the entry, or of the line of a script."""
+        """Return the length of an entry or line."""
         return len(view) if self.entries.kind == "ark" else line_span(view)
 
     def as_json(self, into: Saving) -> dict[str, Any]:
@@ -121,9 +115,7 @@ class EntryDecoder(Decoder):
 
     def fetch_named(self, views: Iterable[memoryview]) -> list[object]:
         """Fetch the objects of stores that lines name, unless their keys alone are read."""
-        return (
-            [] if self.entries.wanted == "key" else named_objects.fetch_named(self.entries, map(bytes, views))
-        )
+        return [] if self.entries.wanted == "key" else fetch_named(self.entries, map(bytes, views))
 
     def close(self) -> None:
         """Close the files that lines name."""
@@ -134,7 +126,7 @@ class EntryDecoder(Decoder):
         return _EntryKeys(source, self)
 
     def shapes_of(self, node: Node) -> Shapes:
-        """Return the shapes of the objects of a dataset of entries; only their headers are read."""
+        """Return the shapes of objects in a dataset of entries; only headers are read."""
         return _shapes_of(node)
 
     def recovered(
@@ -219,7 +211,7 @@ class _EntryKeys(OwnKeys):
 
 
 def _shapes_of(node: Node) -> Shapes:
-    """Return the shapes of the objects of epoch 0 of a dataset of Kaldi's tables.
+    """Return the shapes of a dataset's objects in epoch 0.
 
     Returns:
         An int64 array of shape (records, dimensions); a list of tuples if objects have different numbers of

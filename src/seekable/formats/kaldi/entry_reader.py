@@ -1,47 +1,78 @@
-"""EntryReader of archives and of scripts: from the bytes of one to a pair of its key and its object."""
+"""The entries of archives and scripts: their bytes become a key and an object.
+
+Some of the files that lines of scripts name stay open, and local ones are mapped. Objects in stores are
+fetched for many lines at once.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import re
+import stat
+import weakref
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from seekable.errors import CorruptObject, CorruptTable, DataNotFound, IndexStale, InvalidArgument
-from seekable.formats.kaldi.files.local_files import coding_by_name, missing_error
+from seekable._lazy import lazy
+from seekable.errors import (
+    AccessDenied,
+    CorruptObject,
+    CorruptTable,
+    DataNotFound,
+    IndexStale,
+    InvalidArgument,
+    SeekableError,
+)
+from seekable.formats.kaldi.files.local_files import coding_by_name, local_errors, missing_error
 from seekable.formats.kaldi.files.opening import open_named
-from seekable.formats.kaldi.files.stored_file import GrowingRanges, check_named, is_stored
-from seekable.formats.kaldi.holders.holder import SupportsExtent, SupportsRange
+from seekable.formats.kaldi.files.stored_file import GrowingRanges, check_named, is_stored, mounted_beside
+from seekable.formats.kaldi.holders.registry import SupportsExtent, SupportsRange
 from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded
+from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded, encoded
 from seekable.formats.kaldi.script_lines import line_key, parse_line
+from seekable.nodes.file_ranges import FileRanges
+from seekable.storage.cache_choice import chosen_cache
+from seekable.storage.far import far
+from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.trust import named_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.kaldi.object_files import ObjectFiles
+    from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.kaldi.script_lines import ScriptLine
-    from seekable.storage.mapped import MappedFile, View
+    from seekable.storage import addresses
+    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.far import Look
+    from seekable.storage.mapped import View
+else:
+    addresses = lazy("seekable.storage.addresses")
 
-__all__ = ["ENTRY", "EntryReader", "Wanted", "entry_keys", "owned"]
+_MOST_ATTEMPTS = 3
+_MOST_KNOWN = 4096
 
-Wanted = Literal["object", "key", "shape"]
+_FIRST_BYTES = 64 << 10
+_MOST_BYTES = 8 << 20
+"""The fewest and the most bytes that are fetched of an object of a store before its size is known."""
+
+_Wanted = Literal["object", "key", "shape"]
 """The part of an entry that is read besides its key: the object, nothing, or the shape of the object."""
 
 ENTRY = re.compile(TOKEN_AND_SPACE)
-"""The start of an entry of an archive: its key and the space behind it; a newline is the object's."""
+"""The start of an entry of an archive: its key and the space after it; a newline is the object's."""
 
 _KEY_BYTES = 512
 """The bytes of an entry of an archive that are read first for its key; longer keys are rare."""
@@ -52,6 +83,135 @@ _HEAD_BYTES = 1 << 12
 _REST_BYTES = 64 << 10
 _COMPRESSED = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
 _SPACES = b" \t\n"
+
+
+class ObjectFiles:
+    """Files by path or address, at most so many open at once. Safe from threads and after fork.
+
+    A local file that was changed since it was opened is opened again. A pickle has the arguments alone.
+    """
+
+    def __init__(self, most: int, beside: str = "", cache: CacheChoice | None = None) -> None:
+        """Begin without an open file.
+
+        Args:
+            most: the most files that are open at once.
+            beside: the address of the script in a store, whose options other files of stores have too; empty
+                for a local one.
+            cache: the cache on disk of files of stores; None for that of the dataset that is being opened.
+        """
+        self._most = most
+        self._beside = beside
+        self._cache = cache or chosen_cache()
+        self._files = OpenFiles(most)
+        self._known: dict[str, weakref.ref[MappedFile]] = {}
+        self._number: Callable[[], int] = itertools.count().__next__
+        self._ahead_bytes = _FIRST_BYTES
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectFiles, (self._most, self._beside, self._cache)
+
+    def mapped(self, path: str) -> MappedFile | None:
+        """Return a regular file, mapped as it is now; None for a file that can only be read forward.
+
+        Of a file of a store nothing is read; it is an `ObjectFile`, of the version that is there now.
+
+        Args:
+            path: the absolute path of the file, or its address in a store.
+
+        Raises:
+            DataNotFound: there is no such file.
+            AccessDenied: this user may not read it.
+            IndexStale: the file changes while it is opened, each time again.
+        """
+        known = self._known.get(path)
+        mapped = known() if known else None
+        if mapped is not None:
+            try:
+                mapped.check()
+            except IndexStale:
+                self._known.pop(path, None)
+            else:
+                mapped.last_use = next_use()
+                return mapped
+        return self._opened(path)
+
+    def stored(self, names: Iterable[str]) -> dict[str, MappedFile]:
+        """Return the files in stores that can be read, by address; nothing is read yet.
+
+        Raises:
+            Unreachable: a store does not answer.
+        """
+        found: dict[str, MappedFile] = {}
+        missing: dict[str, list[tuple[str, str]]] = {}
+        for path in names:
+            known = self._known.get(path)
+            mapped = known() if known else None
+            if mapped is not None:
+                found[path] = mapped
+                continue
+            stored = mounted_beside(path, self._beside) if self._beside else path
+            missing.setdefault(addresses.parse(stored).mount, []).append((path, stored))
+        for some in missing.values():
+            with suppress(AccessDenied):
+                for (path, stored), each in zip(
+                    some, far().look_each([name for _, name in some]), strict=True
+                ):
+                    if each is not None:
+                        found[path] = self._kept(path, partial(self._stored, stored, each))
+        return found
+
+    def first_bytes(self, *, whole: bool) -> int:
+        """Return how many bytes to fetch before the size of an object in a store is known.
+
+        Args:
+            whole: True for an object that is all of a file.
+        """
+        return _MOST_BYTES if whole else self._ahead_bytes
+
+    def note(self, size: int) -> None:
+        """Note the size of an object that was read from the middle of a file in a store."""
+        while self._ahead_bytes < min(size, _MOST_BYTES):
+            self._ahead_bytes *= 2
+
+    def forget(self, path: str) -> None:
+        """Open a file again when it is used next."""
+        self._known.pop(path, None)
+
+    def close(self) -> None:
+        """Close all files; a file that is read again is opened again."""
+        self._known.clear()
+        self._files.close()
+
+    def _opened(self, path: str) -> MappedFile | None:
+        if "://" in path:
+            stored = mounted_beside(path, self._beside) if self._beside else path
+            return self._kept(path, partial(self._stored, stored, far().look(stored)))
+        for attempt in range(_MOST_ATTEMPTS):
+            with local_errors(path, writing=False):
+                status = os.stat(path)
+            if stat.S_ISDIR(status.st_mode):
+                raise missing_error(path)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            make = partial(MappedFile, path, size=status.st_size, mtime_ns=status.st_mtime_ns)
+            try:
+                return self._kept(path, make)
+            except IndexStale:
+                if attempt == _MOST_ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    def _stored(self, path: str, look: Look) -> MappedFile:
+        return far().reads.open(path, look, cache=self._cache)
+
+    def _kept(self, path: str, make: Callable[[], MappedFile]) -> MappedFile:
+        # A file that was changed gets a new number: the old one stays open until it is the oldest.
+        mapped = self._files.open(self._number(), make)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known = {name: known for name, known in list(self._known.items()) if known()}
+        self._known[path] = weakref.ref(mapped)
+        return mapped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +232,7 @@ class EntryReader:
     files: ObjectFiles
     """The files that lines name."""
 
-    wanted: Wanted = "object"
+    wanted: _Wanted = "object"
 
     script_ns: int | None = None
     """The time at which the newest script was modified, in nanoseconds; None if it is not known."""
@@ -122,7 +282,7 @@ class EntryReader:
         return not bytes(entry[cursor.position :]).strip()
 
     def _value(self, cursor: Cursor) -> Any:
-        return self.holder.shape(cursor) if self.wanted == "shape" else owned(self.holder.read(cursor))
+        return self.holder.shape(cursor) if self.wanted == "shape" else _owned(self.holder.read(cursor))
 
     def _of_line(self, view: memoryview) -> Any:
         text = bytes(view)
@@ -204,7 +364,7 @@ class EntryReader:
             return self._of_version(line, path)
 
     def _of_version(self, line: ScriptLine, path: str) -> Any:
-        """Return the object of a file of a store, of the version that was there when it was used first."""
+        """Return an object from a file in a store, in the version that was there when it was used first."""
         stored = self.files.mapped(path)
         assert stored is not None  # A file of a store can always be read anywhere.
         first_bytes = self.files.first_bytes(whole=line.kind == "file")
@@ -227,7 +387,7 @@ class EntryReader:
         return found
 
     def _of_stream(self, line: ScriptLine, rxfilename: str) -> Any:
-        """Return the object at the start of a file that is read forward, or of the output of a command.
+        """Return the object at the start of a file that is read forward, or of a command's output.
 
         Raises:
             PipeFailed: the command failed, maybe before it had written all of the object.
@@ -249,15 +409,15 @@ class EntryReader:
             raise InvalidArgument(message)
         if self.wanted == "shape":
             return np.shape(holder.read_range(cursor, line.part))
-        return owned(holder.read_range(cursor, line.part))
+        return _owned(holder.read_range(cursor, line.part))
 
 
-def owned(value: Any) -> Any:
+def _owned(value: Any) -> Any:
     r"""Return an object whose arrays have memory of their own, where they are views of a file.
 
     Example:
         >>> view = np.frombuffer(b"\0" * 8, np.float32)
-        >>> owned(view).flags.writeable, owned([1, "a"])
+        >>> _owned(view).flags.writeable, _owned([1, "a"])
         (True, [1, 'a'])
     """
     if isinstance(value, np.ndarray):
@@ -265,14 +425,14 @@ def owned(value: Any) -> Any:
     if isinstance(value, memoryview):
         return bytes(value)
     if isinstance(value, list) and value and isinstance(value[0], np.ndarray | tuple | list):
-        return [owned(each) for each in value]
+        return [_owned(each) for each in value]
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(owned(each) for each in value)
+        return tuple(_owned(each) for each in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changed = {
             field.name: own
             for field in dataclasses.fields(value)
-            if (own := owned(getattr(value, field.name))) is not getattr(value, field.name)
+            if (own := _owned(getattr(value, field.name))) is not getattr(value, field.name)
         }
         return replace(value, **changed) if changed else value
     return value
@@ -291,13 +451,13 @@ def _has_own_memory(array: NDArray[Any]) -> bool:
 
 def _before(line: ScriptLine, view: View) -> tuple[bytes, bool]:
     """Return the bytes before an offset, as many as the key and a space have, and whether they are those."""
-    key = line.key.encode("utf-8", "surrogateescape")
+    key = encoded(line.key)
     before = bytes(view[max(line.offset - len(key) - 1, 0) : line.offset])
     return before, before[:-1] == key and before[-1:] in _SPACES
 
 
 def _extent(holder: Holder, cursor: MemoryCursor) -> tuple[int, int]:
-    """Return the first of the bytes that a holder reads, and the byte behind the last one."""
+    """Return the first of the bytes that a holder reads, and the byte after the last one."""
     if isinstance(holder, SupportsExtent):
         return holder.extent(cursor)
     start = cursor.position
@@ -347,7 +507,7 @@ def entry_keys(
         kind: ``"ark"`` for an archive, ``"scp"`` for the consecutive lines of a script.
         view: the bytes of the file.
         starts: the first byte of each entry.
-        ends: the byte behind each entry.
+        ends: the byte after each entry.
     """
     if kind == "ark":
         pairs = zip(starts.tolist(), ends.tolist(), strict=True)
@@ -363,3 +523,54 @@ def entry_keys(
 def _archive_key(view: View, start: int, end: int) -> bytes:
     found = ENTRY.match(view[start : min(end, start + _KEY_BYTES)]) or ENTRY.match(view[start:end])
     return found[1] if found else b""
+
+
+def fetch_named(reader: EntryReader, lines: Iterable[bytes]) -> list[object]:
+    """Fetch the first bytes of the objects that lines name, as many as objects had so far.
+
+    Lines that name no file of a store, or none that can be read, are left out: their reader finds out.
+
+    Args:
+        reader: the reader of the lines.
+        lines: the lines.
+
+    Returns:
+        What keeps the bytes in memory; nothing if no line names a file of a store.
+
+    Raises:
+        Unreachable: a store does not answer.
+    """
+    places: dict[str, list[tuple[int, int]]] = {}
+    for line in lines:
+        with suppress(SeekableError):
+            found = parse_line(line)
+            path = reader.path_of(found) if found.kind in {"file", "offset"} else ""
+            if is_stored(path) and not coding_by_name(path):
+                count = reader.files.first_bytes(whole=found.kind == "file")
+                places.setdefault(path, []).append((found.offset, count))
+    if not places:
+        return []
+    files = reader.files.stored(places)
+    parts = []
+    for path, stored in files.items():
+        starts, counts = np.array(places[path], np.int64).T
+        starts = np.minimum(starts, stored.size)
+        stops = np.minimum(starts + counts, stored.size)
+        parts.append(FileRanges.of(_OneFile(stored), np.zeros_like(starts), starts, stops))
+    kept: list[object] = [files]
+    with suppress(IndexStale, DataNotFound, AccessDenied):
+        kept.append(far().reads.fetched(parts))
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _OneFile:
+    """A file whose number is 0."""
+
+    file: MappedFile
+
+    def mapped(self, _: int, /) -> MappedFile:
+        return self.file
+
+    def path(self, _: int, /) -> str:
+        return self.file.path

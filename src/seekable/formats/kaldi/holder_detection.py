@@ -12,8 +12,7 @@ from seekable.formats.kaldi.files.filenames import classify_rxfilename
 from seekable.formats.kaldi.files.opening import open_named, open_rx
 from seekable.formats.kaldi.files.streams import StandardInput
 from seekable.formats.kaldi.holders.candidates import candidates_of
-from seekable.formats.kaldi.objects.header import BINARY_HEADER
-from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, TOKEN_AND_SPACE
 from seekable.formats.kaldi.script_lines import parse_line
 from seekable.storage import paths
 from seekable.storage.first_bytes import check_compression, refuse_foreign

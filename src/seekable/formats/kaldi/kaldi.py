@@ -13,11 +13,10 @@ from seekable.formats.classify import files_of_card, format_of_spec
 from seekable.formats.contract import Claim, Format, Reading
 from seekable.formats.kaldi.archive_scanner import ArchiveScanner
 from seekable.formats.kaldi.entry_decoder import EntryDecoder
-from seekable.formats.kaldi.entry_reader import EntryReader
+from seekable.formats.kaldi.entry_reader import EntryReader, ObjectFiles
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.holder_detection import detect_holder, first_paths
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.formats.kaldi.script_lines import ScriptScanner
 from seekable.formats.lines.line_source import decoder_named, refuse_columns, source_of
 from seekable.formats.lines.text import TextScanner
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.files import filenames, specifiers
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.specifiers import Rspecifier
-    from seekable.formats.kaldi.holders.holder import Holder
+    from seekable.formats.kaldi.holders.registry import Holder
     from seekable.formats.look import Folder, Look
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource

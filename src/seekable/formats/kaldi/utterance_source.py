@@ -7,17 +7,13 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
-from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, UnsupportedFormat
-from seekable.formats.kaldi.directory.sorted_table import SortedTable
 from seekable.formats.kaldi.directory.text_tables import TABLES
-from seekable.formats.kaldi.directory.utterances import WAVE, Utterances, columns_of, tables_of
-from seekable.formats.kaldi.directory.validated import check_directory
-from seekable.formats.kaldi.directory.validation import BASES
-from seekable.formats.kaldi.entry_reader import EntryReader
+from seekable.formats.kaldi.directory.utterances import WAVE, SortedTable, Utterances, columns_of, tables_of
+from seekable.formats.kaldi.directory.validation import BASES, check_directory
+from seekable.formats.kaldi.entry_reader import EntryReader, ObjectFiles, fetch_named
 from seekable.formats.kaldi.files.pipes import checked_pipes
 from seekable.formats.kaldi.files.stored_file import script_folders
-from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.formats.lines.line_source import line_span
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.files.decoder import Decoder
@@ -26,12 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seekable.formats.contract import Reading
-    from seekable.formats.kaldi import named_objects
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.index.fileset import FileSet
     from seekable.nodes.saving import Loading, Saving
-else:
-    named_objects = lazy("seekable.formats.kaldi.named_objects")
 
 __all__ = ["UtteranceDecoder", "decoder_from_json", "utterances_in", "utterances_of"]
 
@@ -39,7 +32,7 @@ __all__ = ["UtteranceDecoder", "decoder_from_json", "utterances_in", "utterances
 @final
 @dataclass(frozen=True, slots=True)
 class UtteranceDecoder(Decoder):
-    """Decodes the line of an utterance of a data directory, with what the other tables say of it."""
+    """Decodes the line of an utterance, with what the other tables say about it."""
 
     utterances: Utterances
     fast: Callable[[memoryview], Any] = field(init=False)
@@ -81,7 +74,7 @@ class UtteranceDecoder(Decoder):
     def fetch_named(self, views: Iterable[memoryview]) -> list[object]:
         """Fetch the objects of stores that the lines of scripts name."""
         lines = itertools.chain.from_iterable(map(self.utterances.named_lines, views))
-        return named_objects.fetch_named(self.utterances.entries, lines)
+        return fetch_named(self.utterances.entries, lines)
 
     def narrowed(self, columns: frozenset[str]) -> UtteranceDecoder:
         """Return a decoder that reads nothing for the other columns."""

@@ -1,8 +1,8 @@
-"""Utterances of a data directory of Kaldi: from a line of one table to a record of all tables.
+"""Utterances of a data directory: a line in the main table becomes a record from all tables.
 
 The lines of the main table are the records: segments, wav.scp, feats.scp, text or utt2spk, the first of these
-that there is. What another table says of an utterance, of its speaker or of its recording is found by key. A
-table is read only for a column that is used.
+that there is. What another table says about an utterance, its speaker or its recording is found by key.
+A table is read only for a column that is used.
 """
 
 from __future__ import annotations
@@ -14,24 +14,27 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable._cached import cached
 from seekable.errors import CorruptTable, SeekableError
-from seekable.formats.kaldi.directory.scan_table import shown
-from seekable.formats.kaldi.directory.segments import SegmentHolder, parse_segment
-from seekable.formats.kaldi.directory.text_tables import TABLES
+from seekable.formats.kaldi.directory.text_tables import TABLES, shown
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.tokens import decoded
+from seekable.formats.kaldi.holders.wave import (
+    Wave,
+    WaveHolder,
+    find_wave_part,
+    read_wave_header,
+    read_wave_part,
+)
+from seekable.formats.kaldi.objects.tokens import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from seekable.formats.kaldi.directory.segments import Segment
-    from seekable.formats.kaldi.directory.sorted_table import SortedTable
     from seekable.formats.kaldi.entry_reader import EntryReader
-    from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.kaldi.holders.wave import Wave
+    from seekable.formats.kaldi.holders.registry import Holder
+    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.index.fileset import FileSet
 
-__all__ = ["KEY_COLUMN", "WAVE", "Utterances", "columns_of", "tables_of"]
-
-KEY_COLUMN: Final = "key"
+_TO_THE_END: Final = -1.0
+_KEY_COLUMN: Final = "key"
 """The column of the name of the utterance."""
 
 _READ_WHOLE: Final = (b"|", b".gz", b".zst", b".flac")
@@ -40,7 +43,7 @@ _READ_WHOLE: Final = (b"|", b".gz", b".zst", b".flac")
 WAVE: Final = find_holder("wave")
 """The holder of the recordings of ``wav.scp``."""
 
-HOLDERS: Final = MappingProxyType(
+_HOLDERS: Final = MappingProxyType(
     {
         "feats.scp": find_holder("matrix"),
         "vad.scp": find_holder("vector"),
@@ -48,6 +51,203 @@ HOLDERS: Final = MappingProxyType(
     }
 )
 """The holders of the objects of scripts."""
+
+
+@final
+class SortedTable:
+    """One indexed file, sorted by bytes, each key once. Safe from threads; a pickle has the file alone."""
+
+    def __init__(self, files: FileSet) -> None:
+        """Take the file; nothing is read.
+
+        Args:
+            files: a set of one file.
+        """
+        self.files = files
+        """The set of the one file."""
+        self._last = 0
+
+    def __reduce__(self) -> tuple[type[SortedTable], tuple[FileSet]]:
+        return SortedTable, (self.files,)
+
+    def find(self, key: bytes, guess: int = -1) -> int:
+        """Return the row of the line with a key.
+
+        The guess, and the rows from the one found last, are tried first; else it is a binary search.
+
+        Args:
+            key: the key.
+            guess: a row, -1 for none.
+
+        Raises:
+            CorruptTable: the table has no such key.
+            IndexStale: the file was changed.
+        """
+        files = self.files
+        files.mapped(0).check()
+        count, last = int(files.records[0]), self._last
+        for row in (guess, last, last + 1):
+            if 0 <= row < count and self._key(row, len(key)) == key:
+                break
+        else:
+            row = self._search(key, count)
+        self._last = row
+        return row
+
+    def rest(self, row: int, key: bytes) -> bytes:
+        """Return what follows the key in the line of a row, without the white space around it."""
+        return bytes(self.files.bytes_of(0, row))[len(key) :].strip()
+
+    def _search(self, key: bytes, count: int) -> int:
+        low, high = 0, count
+        while low < high:
+            middle = (low + high) // 2
+            if self._key(middle, len(key)) < key:
+                low = middle + 1
+            else:
+                high = middle
+        if low == count or self._key(low, len(key)) != key:
+            message = (
+                f"{self.files.path(0)!r} has no line for {decoded(key)!r}: add it; `seekable kaldi validate` "
+                f"finds all that is missing"
+            )
+            raise CorruptTable(message)
+        return low
+
+    def _key(self, row: int, length: int) -> bytes:
+        """Return the first word of a line, cut one byte after a length, which is enough to compare it."""
+        start, end = self.files.range(0, row)
+        words = bytes(self.files.mapped(0).view[start : min(end, start + length + 1)]).split(None, 1)
+        return words[0] if words else b""
+
+
+@dataclass(frozen=True, slots=True)
+class UtteranceSegment:
+    """A part of a recording.
+
+    Example:
+        >>> segment = parse_segment(b"utt1 rec1 0.25 1.5")
+        >>> segment.samples(8000, 60_000)
+        slice(2000, 12000, None)
+    """
+
+    key: str
+    """The name of the utterance."""
+
+    recording: str
+    """The name of the recording."""
+
+    start: float
+    """The start in the recording, in seconds."""
+
+    end: float
+    """The end, in seconds; -1 for the end of the recording."""
+
+    channel: int | None = None
+    """The channel, counted from 0; None for all channels."""
+
+    def samples(self, rate: int, count: int) -> slice:
+        """Return the samples of the segment, as Kaldi's ``extract-segments`` cuts them.
+
+        Times are truncated to samples. An end less than half a second after the last sample is taken for the
+        last sample.
+
+        Args:
+            rate: the samples a second.
+            count: the samples of the recording.
+
+        Raises:
+            CorruptTable: the recording does not have these samples.
+        """
+        start = int(self.start * rate)
+        stop = count if self.end == _TO_THE_END else int(self.end * rate)
+        if start >= count or (stop > count and stop >= count + rate // 2):
+            message = (
+                f"the segment from {self.start} s to {self.end} s lies beyond the recording "
+                f"{self.recording!r}, which lasts {count / rate:.3f} s ({count:,} samples): mend segments, "
+                f"or the file that wav.scp names"
+            )
+            raise CorruptTable(message)
+        stop = min(stop, count)
+        if stop <= start:
+            message = (
+                f"the segment from {self.start} s to {self.end} s has no sample of the recording "
+                f"{self.recording!r}, at {rate:,} samples a second: mend segments"
+            )
+            raise CorruptTable(message)
+        return slice(start, stop)
+
+    def cut(self, recording: Wave) -> Wave:
+        """Return the segment of a recording.
+
+        Raises:
+            CorruptTable: the recording does not have its samples, or not its channel.
+        """
+        part = recording.data[:, self.samples(recording.rate, recording.data.shape[1])].copy()
+        return self.of_channel(Wave(recording.rate, part))
+
+    def of_channel(self, part: Wave) -> Wave:
+        """Return the channel of the segment from a wave that is already cut to its samples.
+
+        Raises:
+            CorruptTable: the wave does not have the channel.
+        """
+        if self.channel is None:
+            return part
+        if self.channel >= len(part.data):
+            message = (
+                f"segments names the channel {self.channel} of the recording {self.recording!r}, which "
+                f"has {len(part.data)} channel{'s' * (len(part.data) > 1)}, counted from 0: mend segments"
+            )
+            raise CorruptTable(message)
+        return Wave(part.rate, part.data[self.channel : self.channel + 1].copy())
+
+
+def parse_segment(line: bytes) -> UtteranceSegment:
+    """Return the segment of a line of ``segments``, whose end the line may have.
+
+    Raises:
+        CorruptTable: it is no such line.
+    """
+    if not TABLES["segments"].line.fullmatch(line.strip() + b"\n"):
+        message = f"expected {TABLES['segments'].shown}, found {shown(line.strip())}"
+        raise CorruptTable(message)
+    key, recording, start, end, *channel = line.split()
+    number = int(channel[0]) if channel else None
+    return UtteranceSegment(decoded(key), decoded(recording), float(start), float(end), number)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentHolder:
+    """Reads the segment of a recording. Other samples are not touched where the file is in memory."""
+
+    segment: UtteranceSegment
+    name: str = "segment"
+
+    def read(self, cursor: Cursor) -> Wave:
+        """Return the samples of the segment; the cursor stays after them.
+
+        Raises:
+            CorruptTable: the recording does not have these samples, or not the channel.
+        """
+        return self.segment.of_channel(read_wave_part(cursor, self.segment.samples))
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a wave: a segment has no form of its own."""
+        WaveHolder().write(file, value, binary=binary)
+
+    def extent(self, cursor: Cursor) -> tuple[int, int]:
+        """Return the first byte of the samples of the segment, and the byte after the last."""
+        return find_wave_part(cursor, self.segment.samples)
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the header of the recording; the samples belong to other segments too."""
+        read_wave_header(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[int, int]:
+        """Return the shape (channels, samples) of the segment."""
+        channels, samples = self.read(cursor).data.shape
+        return channels, samples
 
 
 @final
@@ -65,10 +265,10 @@ class _Utterance:
         self.key = words[0]
         self._rests = {reader.main: words[1].strip() if len(words) > 1 else b""}
         self._row = -1
-        self._segment: Segment | None = None
+        self._segment: UtteranceSegment | None = None
 
     def rest(self, name: str) -> bytes:
-        """Return what a table has behind the key of the utterance, of its speaker or of its recording."""
+        """Return what a table says about the utterance, its speaker or its recording."""
         found = self._rests.get(name)
         if found is not None:
             return found
@@ -87,11 +287,11 @@ class _Utterance:
         if keyed == "speaker":
             return self.rest("utt2spk")
         if keyed == "recording" and self.reader.has_segments:
-            return self.segment.recording.encode("utf-8", "surrogateescape")
+            return encoded(self.segment.recording)
         return self.key
 
     @property
-    def segment(self) -> Segment:
+    def segment(self) -> UtteranceSegment:
         """The segment of a recording that the utterance is."""
         if self._segment is None:
             self._segment = parse_segment(self.key + b" " + self.rest("segments"))
@@ -124,7 +324,7 @@ def _audio(utterance: _Utterance, name: str) -> Wave:
 
 
 def _object(utterance: _Utterance, name: str) -> Any:
-    return utterance.reader.read(name, utterance.script_line(name), HOLDERS[name])
+    return utterance.reader.read(name, utterance.script_line(name), _HOLDERS[name])
 
 
 _COLUMNS: Final[Mapping[str, tuple[str, Callable[[_Utterance, str], Any]]]] = MappingProxyType(
@@ -152,7 +352,7 @@ of, and what returns the value, given the utterance and the name of the table.""
 
 
 def columns_of(tables: Collection[str]) -> tuple[str, ...]:
-    """Return the columns of records, in their order, by the names of the tables of a directory.
+    """Return the columns that the tables of a directory make, in their order.
 
     Example:
         >>> columns_of(["text", "utt2spk", "wav.scp"])
@@ -161,7 +361,7 @@ def columns_of(tables: Collection[str]) -> tuple[str, ...]:
     found = [column for column, (table, _) in _COLUMNS.items() if table in tables]
     if "utt2spk" not in tables:
         found = [column for column in found if TABLES[_COLUMNS[column][0]].keyed != "speaker"]
-    return (KEY_COLUMN, *found)
+    return (_KEY_COLUMN, *found)
 
 
 def tables_of(columns: Collection[str]) -> frozenset[str]:
@@ -171,7 +371,7 @@ def tables_of(columns: Collection[str]) -> frozenset[str]:
         >>> sorted(tables_of(["key", "gender"]))
         ['spk2gender', 'utt2spk']
     """
-    found = {_COLUMNS[column][0] for column in columns if column != KEY_COLUMN}
+    found = {_COLUMNS[column][0] for column in columns if column != _KEY_COLUMN}
     if any(TABLES[name].keyed == "speaker" for name in found):
         found.add("utt2spk")
     return frozenset(found)
@@ -197,7 +397,7 @@ class Utterances:
     """The time at which each script was modified, in nanoseconds; None in a store."""
 
     only: frozenset[str] | None = None
-    """The columns that are used; None for all. They are no part of the description."""
+    """The columns that are used; None for all. They are not part of the description."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -259,5 +459,5 @@ class Utterances:
     @cached
     def _wanted(self) -> list[tuple[str, str, Callable[[_Utterance, str], Any]]]:
         wanted = [each for each in self.columns if self.only is None or each in self.only]
-        known = {KEY_COLUMN: ("", lambda utterance, _: decoded(utterance.key)), **_COLUMNS}
+        known = {_KEY_COLUMN: ("", lambda utterance, _: decoded(utterance.key)), **_COLUMNS}
         return [(column, *known[column]) for column in wanted]

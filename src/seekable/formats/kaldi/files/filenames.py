@@ -20,18 +20,6 @@ from typing import Final, Literal
 from seekable.errors import InvalidArgument
 from seekable.formats.kaldi.files.specifiers import SPACE, checked_text, is_specifier
 
-__all__ = [
-    "RxKind",
-    "WxKind",
-    "check_rxfilename",
-    "check_wxfilename",
-    "classify_rxfilename",
-    "classify_wxfilename",
-    "command_of",
-    "split_offset",
-    "split_range",
-]
-
 RxKind = Literal["stdin", "pipe", "offset", "file"]
 """The kinds of valid rxfilenames."""
 
@@ -45,7 +33,7 @@ def classify_rxfilename(rxfilename: str) -> RxKind | Literal["invalid"]:
     """Return the kind of an rxfilename: stdin, pipe, offset, file or invalid.
 
     Raises:
-        WrongType: it is no str.
+        WrongType: it is not a str.
 
     Example:
         >>> [classify_rxfilename(name) for name in ("-", "gunzip -c a.gz |", "a.ark:12", "a.mat", "| b")]
@@ -61,7 +49,7 @@ def classify_wxfilename(wxfilename: str) -> WxKind | Literal["invalid"]:
     """Return the kind of a wxfilename: stdout, pipe, file or invalid.
 
     Raises:
-        WrongType: it is no str.
+        WrongType: it is not a str.
 
     Example:
         >>> [classify_wxfilename(name) for name in ("-", "| gzip -c > a.gz", "a.mat", "a.ark:12")]
@@ -78,7 +66,7 @@ def check_rxfilename(rxfilename: str) -> RxKind:
 
     Raises:
         InvalidArgument: it cannot be read; the message has the reason.
-        WrongType: it is no str.
+        WrongType: it is not a str.
 
     Example:
         >>> check_rxfilename("a.ark:12")
@@ -111,7 +99,7 @@ def check_wxfilename(wxfilename: str) -> WxKind:
 
     Raises:
         InvalidArgument: it cannot be written to; the message has the reason.
-        WrongType: it is no str.
+        WrongType: it is not a str.
 
     Example:
         >>> check_wxfilename("| gzip -c > a.gz")

@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-__all__ = [
-    "Coding",
-    "LockedFile",
-    "WrittenFile",
-    "check_local",
-    "coding_by_magic",
-    "coding_by_name",
-    "coding_of",
-    "decompressed",
-    "local_errors",
-    "missing_error",
-    "open_local",
-    "read_pieces",
-]
-
 Coding = Literal["gz", "zst", "bz2", "xz"]
 """The names of compressions, as suffixes."""
 
@@ -116,7 +101,7 @@ class WrittenFile(io.FileIO):
 
 @final
 class LockedFile(io.FileIO):
-    """A file that is written behind its last byte, by one process at a time; a missing one is made.
+    """A file that one process at a time appends to; a missing one is made.
 
     The lock is released when the file is closed, also while a forked child still has the file open.
     """

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats.kaldi.files.file_commands import content_of, file_command
 from seekable.formats.kaldi.files.filenames import (
     check_rxfilename,
     check_wxfilename,
@@ -31,12 +30,23 @@ from seekable.formats.kaldi.files.local_files import (
     open_local,
     read_pieces,
 )
-from seekable.formats.kaldi.files.pipes import Pipes, RunningCommand, checked_pipes, refuse_unless_allowed
-from seekable.formats.kaldi.files.rx_file import RxFile
-from seekable.formats.kaldi.files.stored_file import StoredFile, is_stored, mounted, stored_ranges
-from seekable.formats.kaldi.files.streams import PieceReader, PieceWriter, StandardInput, write_to_stdout
-from seekable.formats.kaldi.files.wx_file import WxFile
-from seekable.formats.kaldi.objects.header import read_header, write_header
+from seekable.formats.kaldi.files.pipes import (
+    RunningCommand,
+    checked_pipes,
+    content_of,
+    file_command,
+    refuse_unless_allowed,
+)
+from seekable.formats.kaldi.files.stored_file import StoredRawFile, is_stored, mounted, stored_ranges
+from seekable.formats.kaldi.files.streams import (
+    PieceReader,
+    PieceWriter,
+    RxFile,
+    StandardInput,
+    WxFile,
+    write_to_stdout,
+)
+from seekable.formats.kaldi.objects.tokens import read_header, write_header
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.zstd_frames import frame_at
 
@@ -46,12 +56,11 @@ if TYPE_CHECKING:
 
     from seekable.formats.kaldi.files import web_file
     from seekable.formats.kaldi.files.filenames import RxKind
+    from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
     web_file = lazy("seekable.formats.kaldi.files.web_file")
-
-__all__ = ["open_named", "open_rx", "open_to_append", "open_wx"]
 
 _BUFFER_BYTES: Final = 64 << 10
 _OFFSET_BUFFER_BYTES: Final = 8 << 10
@@ -85,7 +94,7 @@ def open_rx(
         header: False leaves the binary header in place; for files without one, such as wave files.
         pipes: ``"allow"`` to let ``/bin/sh`` run a command. The command inherits the working folder, the
             environment, stdin and stderr.
-        storage_options: the options of the store of an address, as of ``sk.open``: ``endpoint``, ``region``,
+        storage_options: the options of the store of an address, as in ``sk.open``: ``endpoint``, ``region``,
             ``anonymous``, credentials; by default those of the environment.
 
     Returns:
@@ -93,12 +102,12 @@ def open_rx(
         with ``header=False``.
 
     Raises:
-        InvalidArgument: it is no rxfilename, standard input has no bytes, an option is not known, or options
-            are given for what is no file of a store.
+        InvalidArgument: it is not an rxfilename, standard input has no bytes, an option is not known, or
+            options are given for what is not a file of a store.
         PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
         DataNotFound: there is no such file.
         AccessDenied: this user may not read the file.
-        CorruptTable: the offset is behind the end of the file, or half of the binary header is there
+        CorruptTable: the offset is after the end of the file, or half of the binary header is there
             (CorruptObject).
         Unreachable: the server of an address cannot be reached, or fails.
         UnsupportedFormat: an address of another kind, such as ``file://``; a compressed file that is torn or
@@ -182,8 +191,8 @@ def open_wx(
         A binary file object.
 
     Raises:
-        InvalidArgument: it is no wxfilename, ``atomic`` for something else than a regular file, or standard
-            output takes no bytes.
+        InvalidArgument: it is not a wxfilename, ``atomic`` for something else than a regular file, or
+            standard output takes no bytes.
         PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
         DataNotFound: the folder of the file does not exist, or the file is a folder.
         AccessDenied: this user may not write the file.
@@ -218,7 +227,7 @@ def open_wx(
 
 
 def open_to_append(path: str) -> WxFile:
-    """Return a file that is written behind its last byte, and locked until it is closed.
+    """Return a file to append to, locked until it is closed.
 
     Args:
         path: a wxfilename that is a file; a missing one is made.
@@ -293,7 +302,7 @@ def _open_web(name: str, kind: RxKind) -> RxFile:
 def _open_stored(name: str, kind: RxKind) -> RxFile:
     """Open a file of a store; a compressed one is decompressed from its start."""
     path, offset = split_offset(name) if kind == "offset" else (name, 0)
-    raw = StoredFile(stored_ranges(path))
+    raw = StoredRawFile(stored_ranges(path))
     if coding := coding_by_name(path) if offset else raw.ranges.coding(path):
         file = _over_pieces(decompressed(raw, coding, raw.name), name, kind, on_close=raw.close)
         _skip(file, offset)

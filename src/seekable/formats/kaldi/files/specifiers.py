@@ -7,25 +7,25 @@ A specifier is a list of options, a colon, and extended filenames: ``ark,s,cs:-`
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, final
 
-from seekable.errors import InvalidArgument, WrongType
-
-__all__ = [
-    "SPACE",
-    "Rspecifier",
-    "Wspecifier",
-    "checked_text",
-    "is_specifier",
-    "parse_rspecifier",
-    "parse_wspecifier",
-]
+from seekable.errors import (
+    CorruptTable,
+    InvalidArgument,
+    KaldiWarning,
+    PipeRefused,
+    UnsupportedFormat,
+    WrongType,
+)
 
 SPACE: Final = " \t\n\v\f\r"
 """The characters that Kaldi takes for white space."""
 
 _ITEMS = re.compile("[, ]")
+UNREADABLE: Final = (CorruptTable, UnsupportedFormat, OSError)
+"""The errors of data that cannot be read; `PermissiveWarnings.warn` raises `PipeRefused` all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ def parse_rspecifier(rspecifier: str) -> Rspecifier:
         rspecifier: options separated by single commas or spaces, a colon, and an extended filename.
 
     Raises:
-        InvalidArgument: it is no rspecifier; the message has the reason.
-        WrongType: it is no str.
+        InvalidArgument: it is not an rspecifier; the message has the reason.
+        WrongType: it is not a str.
 
     Example:
         >>> parse_rspecifier("scp,p:data/feats.scp").rxfilename
@@ -146,8 +146,8 @@ def parse_wspecifier(wspecifier: str) -> Wspecifier:
         wspecifier: options separated by single commas or spaces, a colon, and one or two extended filenames.
 
     Raises:
-        InvalidArgument: it is no wspecifier; the message has the reason.
-        WrongType: it is no str.
+        InvalidArgument: it is not a wspecifier; the message has the reason.
+        WrongType: it is not a str.
 
     Example:
         >>> both = parse_wspecifier("ark,scp,t:out.ark,out.scp")
@@ -237,3 +237,33 @@ def _read(
 
 def _invalid(specifier: str, what: str, reason: str) -> InvalidArgument:
     return InvalidArgument(f"{specifier!r} is no {what}: {reason}")
+
+
+@final
+class PermissiveWarnings:
+    """The warnings of one reader: one for each kind of error."""
+
+    def __init__(self, rspecifier: str) -> None:
+        """Take the rspecifier, for messages."""
+        self._rspecifier = rspecifier
+        self._warned: set[type[BaseException]] = set()
+
+    def warn(self, error: BaseException, what: str) -> None:
+        """Warn about an error, unless there was one of its class before.
+
+        Args:
+            error: what happened.
+            what: what is left out.
+
+        Raises:
+            PipeRefused: it is this error.
+        """
+        if isinstance(error, PipeRefused):
+            raise error
+        if type(error) not in self._warned:
+            self._warned.add(type(error))
+            message = (
+                f"{self._rspecifier}: option p leaves out {what}: {error}. Further errors of this kind have "
+                f"no warning"
+            )
+            warnings.warn(message, KaldiWarning, stacklevel=4)

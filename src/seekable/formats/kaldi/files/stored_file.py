@@ -27,21 +27,6 @@ if TYPE_CHECKING:
 else:
     addresses = lazy("seekable.storage.addresses")
 
-__all__ = [
-    "GrowingRanges",
-    "StoredFile",
-    "check_named",
-    "is_stored",
-    "mounted",
-    "mounted_beside",
-    "mounted_table",
-    "open_readable",
-    "scheme_of",
-    "script_folders",
-    "stored_ranges",
-    "takes_options",
-]
-
 _FIRST_BYTES: Final = 256 << 10
 """The bytes of the first piece. Each next one has twice as many while a file is read forward."""
 
@@ -92,7 +77,7 @@ def check_named(rxfilename: str, folders: Sequence[str], allow: tuple[str, ...] 
 
 
 def script_folders(name: str) -> tuple[str, ...]:
-    """Return the folder of a script in a store or on a web server; none of one of this machine."""
+    """Return the folder of a script in a store or on a web server; none for a local script."""
     return (name.rpartition("/")[0],) if "://" in name else ()
 
 
@@ -132,7 +117,7 @@ def takes_options(rspecifier: str) -> bool:
     """Return True if a table may be in a store, or be a script whose lines may name addresses.
 
     Raises:
-        InvalidArgument: it is no rspecifier.
+        InvalidArgument: it is not an rspecifier.
 
     Example:
         >>> [takes_options(table) for table in ("ark:s3://b/a.ark", "scp:a.scp", "ark:a.ark")]
@@ -169,7 +154,7 @@ def mounted_beside(path: str, other: str) -> str:
 
 
 def stored_ranges(path: str) -> RangeSource:
-    """Return the bytes of a file of a store, of the version that is there now.
+    """Return the bytes of a file in a store, in the version that is there now.
 
     Raises:
         DataNotFound, AccessDenied, Unreachable: it cannot be read.
@@ -185,12 +170,12 @@ def open_readable(path: str) -> io.RawIOBase:
         AccessDenied: it may not be read.
         Unreachable: the store cannot be reached.
     """
-    return StoredFile(stored_ranges(path)) if is_stored(path) else open_local(path)
+    return StoredRawFile(stored_ranges(path)) if is_stored(path) else open_local(path)
 
 
 @final
 class GrowingRanges:
-    """Byte ranges of a file of a store, of which larger pieces are fetched while it is read forward.
+    """Byte ranges of a file in a store; pieces grow while it is read forward.
 
     The last piece is kept. Not safe from threads.
     """
@@ -212,7 +197,7 @@ class GrowingRanges:
         self._first_bytes = self._next_bytes = first_bytes
 
     def range(self, start: int, stop: int) -> memoryview:
-        """Return some bytes, fewer at the end of the file; errors as of the source."""
+        """Return some bytes, fewer at the end of the file; errors as in the source."""
         stop = min(stop, self.size)
         if start >= stop:
             return memoryview(b"")
@@ -230,11 +215,11 @@ class GrowingRanges:
 
 
 @final
-class StoredFile(PositionedFile):
+class StoredRawFile(PositionedFile):
     """A file of a store, as a raw stream that can seek. Not safe from threads."""
 
     def __init__(self, source: RangeSource) -> None:
-        """Stand at the first byte; nothing is fetched."""
+        """Begin at the first byte; nothing is fetched."""
         super().__init__(source.size)
         self.name = source.path
         """The address of the file."""
@@ -244,7 +229,7 @@ class StoredFile(PositionedFile):
         """The bytes of the file."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Fill the start of a buffer, and return the number of bytes, 0 at the end of the file."""
+        """Fill the start of a buffer; return how many bytes it got, 0 at the end."""
         with memoryview(buffer).cast("B") as target:
             piece = self.ranges.range(self._at, self._at + len(target))
             target[: len(piece)] = piece

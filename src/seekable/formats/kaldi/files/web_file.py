@@ -18,8 +18,6 @@ from seekable.storage.addresses import secrets_of, shown
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["WebFile"]
-
 _FIRST_BYTES: Final = 256 << 10
 """The bytes of the first request. Each next one has twice as many while the file is read forward."""
 
@@ -95,7 +93,7 @@ class WebFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill the start of a buffer, and return the number of bytes, 0 at the end of the file."""
+        """Fill the start of a buffer; return how many bytes it got, 0 at the end."""
         if self._response is not None:
             return self._read_forward(buffer)
         place = self._at - self._first

@@ -1,4 +1,8 @@
-"""Vectors of numbers, each with the byte of its type before it in binary form; and lists of vectors."""
+"""Vectors of numbers, and lists of vectors; in binary form each number has its type's byte before it.
+
+An int32 and a float, each with its byte, take 5 bytes, and so does the size of a group. So a list of groups
+is read as one array of records of 5 bytes, and only the sizes are walked through.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,13 @@ import re
 import struct
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.kaldi.holders.marked import (
-    grouped_bytes,
-    marked_bytes,
-    read_groups,
-    read_marked,
-    skip_marked,
-)
-from seekable.formats.kaldi.holders.number_lists import (
+from seekable.formats.kaldi.holders.number_text import (
     groups_text,
     integers_text,
     parse_float_groups,
@@ -34,22 +31,142 @@ from seekable.formats.kaldi.objects.basic_types import (
     parse_number,
     read_size,
 )
-from seekable.formats.kaldi.objects.header import BINARY_HEADER, read_header
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, read_header
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
 
-__all__ = ["BasicVectorHolder", "PairVectorHolder", "VectorVectorHolder"]
+RECORD_BYTES = 5
+"""The bytes of an int32 or a float with the byte of its type."""
 
 _INT32 = BASIC_TYPES["int32"]
+_FLOATS = {each.mark: each for each in (BASIC_TYPES["float"], BASIC_TYPES["double"])}
+_NONE = np.empty(0, np.int32)
+_MARK = bytes([_INT32.mark])
+_FIRST_RECORDS, _RECORDS_OF_A_GROUP = 1 << 12, 8
+"""The most records that are looked at first, and how many a group may have: more if these are good."""
+
 _INTEGERS = msgspec.json.Decoder(list[int])
 _START, _START_BYTES = struct.Struct("<3xi"), BINARY_HEADER + b"\4"
 _WORDS = re.compile(rb";|[^\s;]+")
 _SEMICOLON = b";"
 _PAIR = 2
 _FEW = 32  # numbers; numpy is slower below
+
+
+class _GroupRecords(NamedTuple):
+    """The records of a list of groups, and what the walk through their sizes found."""
+
+    found: Any
+    raw: bytes
+    """The bytes of the records, sizes included."""
+
+
+def _read_marked(cursor: Cursor, basic: BasicType, size: int) -> NDArray[Any]:
+    """Return the next numbers as an array in memory of its own.
+
+    Raises:
+        CorruptObject: the file ends, or a number has another type.
+    """
+    start = cursor.position
+    stored = _stored(cursor, basic, size)
+    step = stored.marked.itemsize
+    raw = cursor.take(size * step, f"{size} numbers of type {stored.name}")
+    if not size:
+        return np.empty(0, stored.dtype)
+    marks = bytes(raw)[::step]
+    if marks != bytes([stored.mark]) * size:
+        first = next(at for at, mark in enumerate(marks) if mark != stored.mark)
+        found = f"{marks[first]:#04x} before element {first}"
+        raise cursor.error(f"the byte {stored.mark:#04x} of a {stored.name}", found, at=start + first * step)
+    return np.ndarray(size, stored.dtype, raw, 1, (step,)).copy()
+
+
+def _skip_marked(cursor: Cursor, basic: BasicType, size: int) -> None:
+    """Move past the next numbers; only the type of the first one is looked at."""
+    stored = _stored(cursor, basic, size)
+    cursor.skip(size * stored.marked.itemsize, f"{size} numbers of type {stored.name}")
+
+
+def _stored(cursor: Cursor, basic: BasicType, size: int) -> BasicType:
+    """Return the type of the numbers at a cursor; the first byte has the precision of floats."""
+    mark = cursor.peek() if size else basic.mark
+    if mark == basic.mark:
+        return basic
+    if basic.is_float and mark in _FLOATS:
+        return _FLOATS[mark]
+    if mark >= 0:
+        raise cursor.error(f"the byte {basic.mark:#04x} of a {basic.name}")
+    return basic
+
+
+def _marked_bytes(basic: BasicType, array: NDArray[Any]) -> bytes:
+    """Return numbers in binary form."""
+    records = np.empty(len(array), basic.marked)
+    records["mark"] = basic.mark
+    records["value"] = array
+    return records.tobytes()
+
+
+def grouped_bytes(sizes: list[int], records: NDArray[Any]) -> bytes:
+    """Return groups in binary form, each with its size before it.
+
+    Args:
+        sizes: the size of each group, as it is written.
+        records: int32 of shape (n,), the numbers of all groups (floats by their bits). Each unit of a size
+            has as many numbers as each other one.
+    """
+    counts = np.array(sizes, np.int64)
+    total = int(counts.sum())
+    counts *= len(records) // total if total else 0
+    found = np.empty(len(counts) + len(records), _INT32.marked)
+    found["mark"] = _INT32.mark
+    is_size = np.zeros(len(found), bool)
+    is_size[np.cumsum(counts + 1) - counts - 1] = True
+    values = found["value"]
+    values[is_size] = sizes
+    values[~is_size] = records
+    return found.tobytes()
+
+
+def read_groups(
+    cursor: Cursor, groups: int, walk: Callable[[NDArray[np.int32], int], tuple[Any, int]]
+) -> _GroupRecords | None:
+    """Return the groups of int32 and floats at a cursor; None where the careful way must be taken.
+
+    None is returned where there are no groups, a type differs, a size is wrong, or not all bytes have
+    arrived. Then the cursor has not moved.
+
+    Args:
+        cursor: it stands after the number of groups.
+        groups: the number of groups.
+        walk: is called with the numbers of the next records (floats as int32 with their bits) and the number
+            of groups; returns what it makes of them, and the number of records that it has walked through:
+            more than there are where there are too few, -1 where a size is wrong.
+    """
+    wanted = min(_RECORDS_OF_A_GROUP * groups + 1, _FIRST_RECORDS)
+    while groups:
+        size = RECORD_BYTES * wanted
+        raw = cursor.ahead(size)
+        while len(raw) < size and len(more := cursor.ahead(size)) > len(raw):  # a file, read by pieces
+            raw = more
+        there = len(raw) // RECORD_BYTES
+        records = np.ndarray(there, _INT32.dtype, raw, 1, (RECORD_BYTES,)) if there else _NONE
+        found, used = walk(records, groups)
+        good = min(used, there)
+        if used < 0 or raw[: RECORD_BYTES * good : RECORD_BYTES] != _MARK * good:
+            return None
+        if used <= there:
+            cursor.skip(RECORD_BYTES * used, "the groups")
+            return _GroupRecords(found, raw[: RECORD_BYTES * used])
+        if there < wanted:
+            return None
+        wanted *= 2
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +182,9 @@ class BasicVectorHolder:
         head = cursor.ahead(_START.size)
         if head[:3] == _START_BYTES and len(head) == _START.size and (size := _START.unpack(head)[0]) >= 0:
             cursor.skip(_START.size, "the number of elements")
-            return read_marked(cursor, self.basic, size)
+            return _read_marked(cursor, self.basic, size)
         if read_header(cursor):
-            return read_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+            return _read_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         at = cursor.position
         line = text_line(cursor, "a line of numbers", may_lack_end=True)
         if b"," not in line and (fast := _parse_json(line, self.basic)) is not None:
@@ -84,14 +201,14 @@ class BasicVectorHolder:
         """Write a vector, in binary form or as text."""
         array = _flat(self.basic, value)
         if binary:
-            file.write(BINARY_HEADER + _INT32.packed(len(array)) + marked_bytes(self.basic, array))
+            file.write(BINARY_HEADER + _INT32.packed(len(array)) + _marked_bytes(self.basic, array))
         else:
             file.write(integers_text(array.tolist()) + b"\n")
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next vector."""
         if read_header(cursor):
-            skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+            _skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         else:
             text_line(cursor, "a line of numbers", may_lack_end=True)
 
@@ -99,14 +216,14 @@ class BasicVectorHolder:
         """Return the shape (n,) of the next vector."""
         if read_header(cursor):
             size = read_size(cursor, "the number of elements")
-            skip_marked(cursor, self.basic, size)
+            _skip_marked(cursor, self.basic, size)
             return (size,)
         return (len(text_line(cursor, "a line of numbers", may_lack_end=True).split()),)
 
 
 @dataclass(frozen=True, slots=True)
 class VectorVectorHolder:
-    """Lists of vectors of integers, as lists of lists of int."""
+    """Lists of integer vectors, as lists of lists."""
 
     name: str = "int32-vector-vector"
     basic: BasicType = _INT32
@@ -133,7 +250,7 @@ class VectorVectorHolder:
     def _read_one(self, cursor: Cursor) -> list[int]:
         size = read_size(cursor, "the number of elements")
         if size > _FEW:
-            return list(read_marked(cursor, self.basic, size).tolist())
+            return list(_read_marked(cursor, self.basic, size).tolist())
         start = cursor.position
         raw = cursor.take(size * self.basic.marked.itemsize, "the numbers of a vector")
         items = struct.unpack("<" + size * self.basic.packing[1:], raw)
@@ -157,7 +274,7 @@ class VectorVectorHolder:
             body = grouped_bytes(sizes, array)
         else:
             parts = np.split(array, np.cumsum(sizes)[:-1]) if sizes else []
-            body = b"".join(_INT32.packed(len(part)) + marked_bytes(self.basic, part) for part in parts)
+            body = b"".join(_INT32.packed(len(part)) + _marked_bytes(self.basic, part) for part in parts)
         file.write(BINARY_HEADER + _INT32.packed(len(sizes)) + body)
 
     def skip(self, cursor: Cursor) -> None:
@@ -170,13 +287,13 @@ class VectorVectorHolder:
             return (text_line(cursor, "a line of vectors", may_lack_end=False).count(_SEMICOLON),)
         size = read_size(cursor, "the number of vectors")
         for _ in range(size):
-            skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+            _skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         return (size,)
 
 
 @dataclass(frozen=True, slots=True)
 class PairVectorHolder:
-    """Vectors of pairs of numbers, as lists of tuples."""
+    """Vectors of number pairs, as lists of tuples."""
 
     name: str = "int32-pair-vector"
     basic: BasicType = _INT32
@@ -186,7 +303,7 @@ class PairVectorHolder:
         """Return the next vector of pairs."""
         if read_header(cursor):
             size = read_size(cursor, "the number of pairs")
-            numbers = read_marked(cursor, self.basic, _PAIR * size).tolist()
+            numbers = _read_marked(cursor, self.basic, _PAIR * size).tolist()
             return list(zip(numbers[::2], numbers[1::2], strict=True))
         at = cursor.position
         line = text_line(cursor, "a line of numbers and semicolons", may_lack_end=False)
@@ -211,7 +328,7 @@ class PairVectorHolder:
             )
         array = _united(self.basic, pairs)
         if binary:
-            file.write(BINARY_HEADER + _INT32.packed(len(pairs)) + marked_bytes(self.basic, array))
+            file.write(BINARY_HEADER + _INT32.packed(len(pairs)) + _marked_bytes(self.basic, array))
         else:
             form = f"%.{self.precision}g" if self.basic.is_float else "%d"
             words = "; ".join([f"{form} {form} "] * len(pairs)) % tuple(array.tolist())
@@ -225,7 +342,7 @@ class PairVectorHolder:
         """Return the shape (n,) of the next vector of n pairs."""
         if read_header(cursor):
             size = read_size(cursor, "the number of pairs")
-            skip_marked(cursor, self.basic, _PAIR * size)
+            _skip_marked(cursor, self.basic, _PAIR * size)
             return (size,)
         line = text_line(cursor, "a line of pairs", may_lack_end=False)
         return (line.count(_SEMICOLON) + 1 if line.strip() else 0,)
@@ -253,7 +370,7 @@ def _united(basic: BasicType, lists: list[Any]) -> NDArray[Any]:
 
 
 def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
-    """Integers with one space between them as an array; None of anything else, or of one too large."""
+    """Return integers with single spaces between them as an array; None for other text and large numbers."""
     try:
         numbers = _INTEGERS.decode(b"[" + line.strip().replace(b" ", b",") + b"]")
         packed = struct.pack(f"<{len(numbers)}{basic.packing[-1]}", *numbers)
@@ -263,7 +380,7 @@ def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
 
 
 def _groups(cursor: Cursor, line: bytes, basic: BasicType, at: int) -> tuple[list[list[Any]], list[Any]]:
-    """Return the numbers before each semicolon of a line at `at`, and those behind the last semicolon."""
+    """Return the numbers before each semicolon of a line at `at`, and those after the last semicolon."""
     groups: list[list[Any]] = []
     rest: list[Any] = []
     for found in _WORDS.finditer(line):

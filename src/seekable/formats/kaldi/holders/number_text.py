@@ -1,20 +1,18 @@
-"""Floating-point numbers as text: vectors and matrices in brackets, parsed in one pass over the bytes.
+"""Numbers as text: vectors, matrices and lists in brackets, parsed and written in whole arrays.
 
-Text as Kaldi writes it (one space between numbers, one row a line) is turned into JSON by changes of bytes,
-parsed by msgspec into lists, and packed by msgspec into doubles of 9 bytes each, which numpy reads as
-records. Everything else, and every number that is not plain JSON (``inf``, ``nan``, ``007``), takes the
-careful way, word by word.
+Floating-point numbers are written as ``%.7g`` of C writes them. Most are rounded to these digits in arrays:
+such a number is a decimal fraction of few digits, and msgspec writes its shortest text, which is that of
+``%g``. Numbers with an exponent or close to a tie, infinities and nan are written one by one.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 
-from seekable.formats.kaldi.holders.digits import lines_of_numbers
 from seekable.formats.kaldi.objects.basic_types import DIGITS, BasicType, parse_number
 from seekable.formats.kaldi.objects.tokens import decoded
 
@@ -23,15 +21,18 @@ if TYPE_CHECKING:
 
     from seekable.formats.kaldi.objects.cursor import Cursor
 
-__all__ = [
-    "end_bracket",
-    "matrix_text",
-    "parse_words",
-    "read_matrix_text",
-    "read_vector_text",
-    "skip_brackets",
-    "vector_text",
-]
+_MOST_DIGITS = 9
+"""With more digits, a product in double precision does not show which way a number is rounded."""
+
+_LEAST = 1e-4
+"""The least number that ``%g`` writes without an exponent."""
+
+_POWERS = 10.0 ** np.arange(16)
+_CLOSE_TO_HALF = 1e-6
+"""Numbers so close to a tie are not rounded in arrays; the error of a product is less than a tenth of it."""
+
+_NUMBERS_AT_A_TIME = 1 << 10
+"""So few that Python objects of all of them fit into memory that is used again."""
 
 _ROWS = msgspec.json.Decoder(list[list[float]])
 _PACK = msgspec.msgpack.Encoder()
@@ -46,6 +47,55 @@ _AFTER_BRACKET = frozenset(b" \t\n\r\f\v]")
 _SHOWN_BYTES = 24
 _LINE_END, _SPACE, _COMMA, _OPEN, _CLOSE = b"\n ,[]"
 _FIRST = re.compile(rb"-|[0-9]|inf|nan", re.IGNORECASE)
+_INT64_MOST = (1 << 63) - 1
+_INTEGERS = b"0123456789- ;"
+_FLOATS = b"0123456789-+.e ;"
+_BRACKETED = b"0123456789-+.e []"
+_MIXED_DECODER = msgspec.json.Decoder(list[list[int | float]])
+_FLOAT_DECODER = msgspec.json.Decoder(list[list[float]])
+
+
+def _lines_of_numbers(values: NDArray[Any], precision: int, between: bytes) -> bytes:
+    r"""Return rows of numbers, each number with a space after it.
+
+    Args:
+        values: float32 or float64 of shape (rows, columns), with at least one row.
+        precision: the number of significant digits.
+        between: the bytes between rows; they have no comma.
+
+    Example:
+        >>> _lines_of_numbers(np.array([[0.1, 2], [-1e-7, 1 / 3]]), 7, b"\n")
+        b'0.1 2 \n-1e-07 0.3333333 '
+    """
+    step = max(1, _NUMBERS_AT_A_TIME // max(1, values.shape[1]))
+    form = f"%.{precision}g "
+    if not 1 <= precision <= _MOST_DIGITS:
+        return between.join(((form * len(row)) % tuple(row.tolist())).encode() for row in values)
+    with np.errstate(invalid="ignore"):  # signals of nan
+        starts = range(0, len(values), step)
+        return between.join(_few_lines(values[first : first + step], precision, between) for first in starts)
+
+
+def _few_lines(values: NDArray[Any], precision: int, between: bytes) -> bytes:
+    sizes = np.abs(values, dtype=np.float64)
+    is_rare = ~((sizes >= _LEAST) & (sizes < _POWERS[precision]))  # also nan
+    sizes[is_rare] = 1
+    scales = _POWERS[precision - 1 - np.floor(np.log10(sizes)).astype(np.intp)]
+    sizes *= scales
+    rounded = np.rint(sizes)
+    sizes -= rounded
+    np.abs(sizes, out=sizes)
+    is_rare |= np.abs(sizes - 0.5) < _CLOSE_TO_HALF
+    rounded /= scales
+    is_rare |= rounded >= _POWERS[precision]
+    is_rare &= values != 0
+    rounded[values == 0] = 0
+    np.copysign(rounded, values, out=rounded)
+    lines: list[list[Any]] = rounded.tolist()
+    for row, column in zip(*(places.tolist() for places in is_rare.nonzero()), strict=True):
+        lines[row][column] = msgspec.Raw(b"%.*g" % (precision, float(values[row, column])))
+    text = msgspec.json.encode(lines)[2:-2].replace(b"],[", b"," + between) + b","
+    return text.replace(b".0,", b",").replace(b",", b" ")
 
 
 def vector_text(values: NDArray[Any], precision: int = DIGITS) -> bytes:
@@ -56,7 +106,7 @@ def vector_text(values: NDArray[Any], precision: int = DIGITS) -> bytes:
         (b' [ 0.1 2 ]\n', b' [ ]\n')
     """
     return (
-        b" [ " + lines_of_numbers(values.reshape(1, -1), precision, b"") + b"]\n"
+        b" [ " + _lines_of_numbers(values.reshape(1, -1), precision, b"") + b"]\n"
         if len(values)
         else b" [ ]\n"
     )
@@ -71,14 +121,14 @@ def matrix_text(values: NDArray[Any], precision: int = DIGITS) -> bytes:
     """
     if not values.size:
         return b" [ ]\n"
-    return b" [\n  " + lines_of_numbers(values, precision, b"\n  ") + b"]\n"
+    return b" [\n  " + _lines_of_numbers(values, precision, b"\n  ") + b"]\n"
 
 
 def read_vector_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
     """Return the vector in brackets at a cursor, and move past its line.
 
     Raises:
-        CorruptObject: it has no brackets, a line end inside, or a word that is no number.
+        CorruptObject: it has no brackets, a line end inside, or a word that is not a number.
     """
     found, at = _bracketed(cursor, "a vector")
     body = found[:-1]
@@ -96,7 +146,7 @@ def read_matrix_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
     """Return the matrix in brackets at a cursor, and move past its line end; rows may end with ``;``.
 
     Raises:
-        CorruptObject: it has no brackets, rows of several lengths, or a word that is no number.
+        CorruptObject: it has no brackets, rows of several lengths, or a word that is not a number.
     """
     found, at = _bracketed(cursor, "a matrix")
     if (fast := _parse_blocks(found, len(found) - 1, basic)) is not None:
@@ -133,7 +183,7 @@ def skip_brackets(cursor: Cursor, what: str) -> None:
 
 
 def _bracketed(cursor: Cursor, what: str) -> tuple[bytes, int]:
-    """Return the bytes behind ``[`` through ``]``, and their place; move past the line end too."""
+    """Return the bytes after ``[`` through ``]``, and their place; move past the line end too."""
     if cursor.skip_spaces() != ord("["):
         at = cursor.position
         seen = cursor.word(what, at_most=_SHOWN_BYTES)
@@ -151,7 +201,7 @@ def _bracketed(cursor: Cursor, what: str) -> tuple[bytes, int]:
 
 
 def end_bracket(cursor: Cursor) -> None:
-    r"""Move past one ``\n`` or ``\r\n`` behind a closing bracket, if it is there."""
+    r"""Move past one ``\n`` or ``\r\n`` after a closing bracket, if it is there."""
     byte = cursor.peek()
     if byte == ord("\r"):
         cursor.skip(1, "a carriage return")
@@ -199,7 +249,7 @@ def _parse_as_written(body: bytes, basic: BasicType) -> NDArray[Any] | None:
 
 
 def _parse_json(rows: list[bytes], basic: BasicType) -> NDArray[Any] | None:
-    """Rows of numbers with commas as an array; None if they are not plain JSON, or not of one length."""
+    """Return rows of numbers with commas as an array; None unless they are plain JSON of one length."""
     return _parse_rows(b"[[" + b"],[".join(rows) + b"]]", len(rows), basic)
 
 
@@ -243,3 +293,63 @@ def _parse_slow(cursor: Cursor, body: bytes, basic: BasicType, at: int) -> NDArr
             )
         numbers.append(parse_number(cursor, word, basic, at + found.start()))
     return np.array(numbers, basic.dtype)
+
+
+def _decoder(least: int, most: int) -> msgspec.json.Decoder[list[list[int]]]:
+    return msgspec.json.Decoder(list[list[Annotated[int, msgspec.Meta(ge=least, le=most)]]])
+
+
+_DECODERS: dict[str, msgspec.json.Decoder[list[list[int]]]] = {}
+
+
+def parse_groups(line: bytes, basic: BasicType) -> list[list[int]] | None:
+    """Return the integers between the semicolons of a line; None of other text than Kaldi's."""
+    if line.translate(None, _INTEGERS) or basic.is_float or basic.most > _INT64_MOST:
+        return None
+    decoder = _DECODERS.get(basic.name)
+    if decoder is None:
+        decoder = _DECODERS[basic.name] = _decoder(int(basic.least), int(basic.most))
+    try:
+        return decoder.decode(_json(line))
+    except msgspec.DecodeError:
+        return None
+
+
+def parse_float_groups(line: bytes) -> list[list[float]] | None:
+    """Return the numbers between the semicolons of a line, not rounded; None of other text than Kaldi's."""
+    # JSON has no negative zero among integers, and Kaldi writes one as -0.
+    if line.translate(None, _FLOATS) or b"-0 " in line + b" ":
+        return None
+    try:
+        return _FLOAT_DECODER.decode(_json(line))
+    except msgspec.DecodeError:
+        return None
+
+
+def parse_bracketed(line: bytes) -> list[list[int | float]] | None:
+    """Return the numbers in each pair of brackets, not rounded; None for text that Kaldi does not write."""
+    if line.translate(None, _BRACKETED) or b"-0 " in line:
+        return None
+    text = line.strip(b" ").replace(b"[ ]", b"[]").replace(b"[ ", b"[").replace(b" ]", b"]")
+    try:
+        return _MIXED_DECODER.decode(b"[" + text.replace(b" ", b",") + b"]")
+    except msgspec.DecodeError:
+        return None
+
+
+def _json(line: bytes) -> bytes:
+    text = line.strip(b" ").replace(b" ;", b";").replace(b"; ", b";")
+    return b"[[" + text.replace(b" ", b",").replace(b";", b"],[") + b"]]"
+
+
+def integers_text(numbers: list[int]) -> bytes:
+    """Return integers as Kaldi writes them in text, each with a space after it."""
+    text = msgspec.json.encode(numbers)[1:-1]
+    return text.replace(b",", b" ") + b" " if numbers else b""
+
+
+def groups_text(groups: list[list[int]]) -> bytes:
+    """Return lists of integers as Kaldi writes them in text, each with a semicolon and a space after it."""
+    text = msgspec.json.encode(groups)[1:-1]
+    text = text.replace(b"[]", b";").replace(b"]", b" ;").replace(b"[", b"").replace(b",", b" ")
+    return text + b" " if text else b""

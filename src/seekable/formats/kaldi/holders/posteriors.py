@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.formats.kaldi.holders.dense import read_vector, skip_vector, vector_bytes
-from seekable.formats.kaldi.holders.marked import RECORD_BYTES, grouped_bytes, read_groups
-from seekable.formats.kaldi.holders.number_lists import parse_bracketed
-from seekable.formats.kaldi.holders.number_text import read_vector_text, skip_brackets, vector_text
+from seekable.formats.kaldi.holders.basic_vectors import RECORD_BYTES, grouped_bytes, read_groups
+from seekable.formats.kaldi.holders.matrices import read_vector, skip_vector, vector_bytes
+from seekable.formats.kaldi.holders.number_text import (
+    parse_bracketed,
+    read_vector_text,
+    skip_brackets,
+    vector_text,
+)
 from seekable.formats.kaldi.holders.scalars import text_line
 from seekable.formats.kaldi.objects.basic_types import (
     BASIC_TYPES,
@@ -23,19 +27,17 @@ from seekable.formats.kaldi.objects.basic_types import (
     read_binary,
     read_size,
 )
-from seekable.formats.kaldi.objects.header import BINARY_HEADER, read_header
-from seekable.formats.kaldi.objects.tokens import decoded, token_bytes
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, decoded, read_header, token_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
 
-__all__ = ["GaussPosteriorHolder", "PosteriorHolder"]
-
 _INT32, _FLOAT = BASIC_TYPES["int32"], BASIC_TYPES["float"]
 _MOST = 10_000_000
 """Kaldi refuses more frames, and more numbers in a frame."""
+
 _BEFORE_WEIGHT = 6  # bytes of an element
 _WEIGHTS = {each.mark: each.packing[-1] for each in (_FLOAT, BASIC_TYPES["double"])}
 _MANY = 64  # pairs in a frame; below, numpy is slower

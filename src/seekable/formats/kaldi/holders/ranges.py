@@ -1,4 +1,4 @@
-"""Ranges behind a filename in a script, such as ``[0:51,89:100]``: rows and columns of an object."""
+"""Ranges after a filename in a script, such as ``[0:51,89:100]``: rows and columns of an object."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 
     from seekable.formats.kaldi.objects.cursor import Cursor
 
-__all__ = ["Range", "parse_range", "read_rows_and_columns"]
-
 _BOUNDS = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 _TOLERATED_ROWS = 3
-"""Kaldi clips a range that ends so many rows behind the last one: segments are rounded to frames."""
+"""Kaldi clips a range that ends so many rows after the last one: segments are rounded to frames."""
+
 _MAX_PARTS = 2
 
 _BLOCK_BYTES: Final = 1 << 20
-"""Rows of which some columns are wanted are read so many bytes at a time."""
+"""The bytes that are read at a time of rows, where some of their columns are wanted."""
 
 _LONG_BYTES: Final = 64 << 10
 """Of a longer row only the wanted columns are read."""
@@ -48,7 +47,7 @@ class Range:
         """Return the rows of this range in an object of `rows` rows; warn where the range is clipped.
 
         Raises:
-            InvalidArgument: the range begins behind the last row, or ends 3 rows or more behind it.
+            InvalidArgument: the range begins after the last row, or ends 3 rows or more after it.
         """
         if self.rows is None:
             return slice(0, rows)
@@ -64,7 +63,7 @@ class Range:
         """Return the columns of this range in an object of `columns` columns.
 
         Raises:
-            InvalidArgument: the range ends behind the last column.
+            InvalidArgument: the range ends after the last column.
         """
         if self.columns is None:
             return slice(0, columns)
@@ -94,8 +93,8 @@ def parse_range(text: str) -> Range:
     Bounds are inclusive and count from 0. Brackets around the text may be present.
 
     Raises:
-        InvalidArgument: the text is no range.
-        WrongType: it is no str.
+        InvalidArgument: the text is not a range.
+        WrongType: it is not a str.
 
     Example:
         >>> parse_range("[0:51,89:100]").columns

@@ -1,10 +1,15 @@
-"""The holders by their names, and the user's own beside them."""
+"""Holders: how the objects of one type are read and written, and which holder a name stands for.
+
+A holder reads and writes all that follows the key and the space in an archive, or all of a file that a script
+names.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
@@ -13,20 +18,138 @@ from seekable.formats.kaldi.holders.basic_vectors import (
     PairVectorHolder,
     VectorVectorHolder,
 )
-from seekable.formats.kaldi.holders.blobs import BlobHolder, NumpyArrayHolder
-from seekable.formats.kaldi.holders.compressed_holders import CompressedMatrixHolder, GeneralMatrixHolder
-from seekable.formats.kaldi.holders.dense import MatrixHolder, VectorHolder
-from seekable.formats.kaldi.holders.feature_files import HtkHolder, SphinxHolder
-from seekable.formats.kaldi.holders.holder import Holder
-from seekable.formats.kaldi.holders.objects import ObjectHolder
-from seekable.formats.kaldi.holders.packed import PackedMatrixHolder
+from seekable.formats.kaldi.holders.matrices import (
+    CompressedMatrixHolder,
+    GeneralMatrixHolder,
+    MatrixHolder,
+    PackedMatrixHolder,
+    VectorHolder,
+)
+from seekable.formats.kaldi.holders.other_formats import BlobHolder, HtkHolder, NumpyArrayHolder, SphinxHolder
 from seekable.formats.kaldi.holders.posteriors import GaussPosteriorHolder, PosteriorHolder
 from seekable.formats.kaldi.holders.scalars import BoolHolder, NumberHolder, TokenHolder, TokenVectorHolder
 from seekable.formats.kaldi.holders.sparse import SparseMatrixHolder, SparseVectorHolder
 from seekable.formats.kaldi.holders.wave import WaveHolder, WaveInfoHolder
 from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES
+from seekable.formats.kaldi.objects.tokens import read_header, write_header
 
-__all__ = ["find_holder", "holder_names", "is_own", "register_holder"]
+if TYPE_CHECKING:
+    from seekable.formats.kaldi.holders.ranges import Range
+    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """A reader and writer of the objects of one type.
+
+    A holder is immutable and can be pickled: threads and processes share it. It has no state between objects.
+    `read`, `skip` and `shape` begin at the first byte of an object (its binary header, if it has one), and
+    leave the cursor at the first byte after it; in text, whitespace after an object may stay unread. They
+    raise CorruptObject where the bytes are not an object of the type, also where they end too early, and then
+    the position is not defined.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name under which the holder is registered, such as ``matrix``."""
+
+    def read(self, cursor: Cursor) -> Any:
+        """Return the next object. Its memory is a read-only view where the cursor reads memory."""
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write an object, in binary form or as text.
+
+        Raises:
+            WrongType: the value is of another type.
+            InvalidArgument: the value cannot be stored, or has no text form and `binary` is False. Nothing
+                was written.
+        """
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next object, without decoding it where its header has its size."""
+
+    def shape(self, cursor: Cursor) -> tuple[int, ...]:
+        """Return the shape of the next object, from its header where possible, and move past the object."""
+
+
+@runtime_checkable
+class SupportsRange(Protocol):
+    """A holder that can read a part of an object."""
+
+    def read_range(self, cursor: Cursor, part: Range) -> Any:
+        """Return the rows and columns of `part`, reading no others where possible; move past the object.
+
+        Raises:
+            InvalidArgument: the object has no such rows or columns.
+        """
+
+
+@runtime_checkable
+class SupportsExtent(Protocol):
+    """A holder that reads a part of the bytes of each object."""
+
+    def extent(self, cursor: Cursor) -> tuple[int, int]:
+        """Return the first byte that `read` needs after the header, and the byte after the last one."""
+
+
+class _KaldiObject(Protocol):
+    """An object that reads and writes itself."""
+
+    def Read(self, file: Any, binary: bool) -> None:  # noqa: FBT001, N802 - as in Kaldi
+        """Read the members of the object from a binary file object, which stands after the binary header."""
+
+    def Write(self, file: Any, binary: bool) -> None:  # noqa: FBT001, N802 - as in Kaldi
+        """Write the members of the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectHolder:
+    r"""Objects of one class. The class is called without arguments, then Read of the object.
+
+    Example:
+        >>> from seekable.formats.kaldi.objects.basic_types import read_basic_type, write_basic_type
+        >>> class Count:
+        ...     number = 0
+        ...     def Read(self, file, binary):
+        ...         self.number = read_basic_type(file, "int32", binary=binary, add=self.number)
+        ...     def Write(self, file, binary):
+        ...         write_basic_type(file, self.number, "int32", binary=binary)
+        >>> from seekable.formats.kaldi.objects.cursor import MemoryCursor
+        >>> ObjectHolder(Count).read(MemoryCursor(b"\0B\4\5\0\0\0")).number
+        5
+    """
+
+    kind: type[_KaldiObject]
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.kind.__name__
+
+    def read(self, cursor: Cursor) -> _KaldiObject:
+        """Return a new object, after its Read."""
+        binary = read_header(cursor)
+        found = self.kind()
+        found.Read(cursor, binary)
+        return found
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write the binary header, if any, and call Write of an object."""
+        if not callable(getattr(value, "Write", None)):
+            raise WrongType(
+                f"value must have a method Write, as {self.name} has (got a {type(value).__name__})"
+            )
+        write_header(file, binary=binary)
+        value.Write(file, binary)
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next object by reading it."""
+        self.read(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[()]:
+        """Return the shape () of an object, and move past it."""
+        self.read(cursor)
+        return ()
 
 
 def _own_holders() -> list[Holder]:
@@ -95,7 +218,7 @@ def find_holder(holder: object, **options: Any) -> Holder:
     Raises:
         InvalidArgument: no holder has this name, or the holder lacks an option, or the precision is less
             than 1.
-        WrongType: it is something else, or the precision is no int.
+        WrongType: it is something else, or the precision is not an int.
 
     Example:
         >>> find_holder("vector", precision=9).precision

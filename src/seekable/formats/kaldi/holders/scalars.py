@@ -21,14 +21,10 @@ from seekable.formats.kaldi.objects.basic_types import (
     read_basic_type,
     read_binary,
 )
-from seekable.formats.kaldi.objects.header import BINARY_HEADER, read_header
-from seekable.formats.kaldi.objects.tokens import checked_token, decoded, is_token
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, checked_token, decoded, is_token, read_header
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
-
-__all__ = ["BoolHolder", "NumberHolder", "TokenHolder", "TokenVectorHolder", "text_line"]
-
 
 _WHOLE = {
     name: (BINARY_HEADER + bytes([basic.mark]), struct.Struct(f"<3x{basic.packing[-1]}"))

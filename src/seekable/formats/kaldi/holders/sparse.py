@@ -11,25 +11,13 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_size
-from seekable.formats.kaldi.objects.header import BINARY_HEADER, read_header
-from seekable.formats.kaldi.objects.tokens import decoded, token_bytes
+from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, decoded, read_header, token_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.kaldi.holders.ranges import Range
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
-
-__all__ = [
-    "SparseMatrix",
-    "SparseMatrixHolder",
-    "SparseVector",
-    "SparseVectorHolder",
-    "read_sparse_matrix",
-    "skip_sparse_matrix",
-    "sparse_matrix_bytes",
-    "sparse_matrix_text",
-]
 
 _FLOAT, _INT32 = BASIC_TYPES["float"], BASIC_TYPES["int32"]
 _ELEMENTS = {
@@ -41,7 +29,7 @@ _BEFORE_VALUE = 5  # bytes of an element before the size of its value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """A vector of which only some elements are stored.
+    """A vector that stores some of its elements; the others are 0.
 
     Attributes:
         dim: the number of elements.
@@ -158,7 +146,7 @@ class SparseMatrixHolder:
         return read_sparse_matrix(cursor, binary=read_header(cursor))
 
     def read_range(self, cursor: Cursor, part: Range) -> SparseMatrix:
-        """Return some rows and columns of the next matrix, all of which is read."""
+        """Return some rows and columns of the next matrix; all of it is read."""
         return self.read(cursor).part(part, cursor.name)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
@@ -181,7 +169,7 @@ class SparseMatrixHolder:
 
 
 def read_sparse_matrix(cursor: Cursor, *, binary: bool) -> SparseMatrix:
-    """Return the matrix behind the binary header, or in text."""
+    """Return the matrix after the binary header, or in text."""
     if not binary:
         return _read_matrix_text(cursor)
     size, start = _matrix_size(cursor), cursor.position
@@ -189,7 +177,7 @@ def read_sparse_matrix(cursor: Cursor, *, binary: bool) -> SparseMatrix:
 
 
 def skip_sparse_matrix(cursor: Cursor, *, binary: bool) -> tuple[int, int]:
-    """Move past the matrix behind the binary header, or in text; return its rows and columns."""
+    """Move past the matrix after the binary header, or in text; return its rows and columns."""
     if not binary:
         return _read_matrix_text(cursor).shape
     rows, dim = _matrix_size(cursor), 0
@@ -238,11 +226,7 @@ def _read_vector(cursor: Cursor) -> SparseVector:
     start = cursor.position
     if not size:
         return SparseVector(dim, np.empty(0, np.int32), np.empty(0, np.float32))
-    # The size of the values is known from the first element only, so it is read on its own.
-    head = bytes(cursor.take(_BEFORE_VALUE + 1, "an element of a sparse vector"))
-    dtype = _ELEMENTS.get(head[-1])
-    if dtype is None:
-        raise cursor.error("the byte 0x04 or 0x08 of a value", f"{head[-1]:#04x}", at=start + _BEFORE_VALUE)
+    head, dtype = _first_element(cursor)
     rest = cursor.take(size * dtype.itemsize - len(head), f"{size} elements of a sparse vector")
     elements = np.frombuffer(head + bytes(rest), dtype)
     if (elements["index_mark"] != _INT32.mark).any() or (elements["value_mark"] != head[-1]).any():
@@ -259,15 +243,19 @@ def _read_vector(cursor: Cursor) -> SparseVector:
 def _skip_vector(cursor: Cursor) -> int:
     dim, size = _vector_size(cursor)
     if size:
-        start = cursor.position
-        head = bytes(cursor.take(_BEFORE_VALUE + 1, "an element of a sparse vector"))
-        dtype = _ELEMENTS.get(head[-1])
-        if dtype is None:
-            raise cursor.error(
-                "the byte 0x04 or 0x08 of a value", f"{head[-1]:#04x}", at=start + _BEFORE_VALUE
-            )
+        head, dtype = _first_element(cursor)
         cursor.skip(size * dtype.itemsize - len(head), f"{size} elements of a sparse vector")
     return dim
+
+
+def _first_element(cursor: Cursor) -> tuple[bytes, np.dtype[Any]]:
+    """Return the bytes before the first value, whose last one says how large values are, and the type."""
+    start = cursor.position
+    head = bytes(cursor.take(_BEFORE_VALUE + 1, "an element of a sparse vector"))
+    dtype = _ELEMENTS.get(head[-1])
+    if dtype is None:
+        raise cursor.error("the byte 0x04 or 0x08 of a value", f"{head[-1]:#04x}", at=start + _BEFORE_VALUE)
+    return head, dtype
 
 
 def _vector_bytes(vector: SparseVector) -> bytes:
@@ -316,7 +304,7 @@ def _read_matrix_text(cursor: Cursor) -> SparseMatrix:
 
 
 def _read_field(cursor: Cursor, name: bytes) -> int:
-    """Return the integer behind a name such as ``dim=``."""
+    """Return the integer after a name such as ``dim=``."""
     cursor.skip_spaces()
     start = cursor.position
     word = token_bytes(cursor, f"{decoded(name)} of a sparse object")

@@ -19,31 +19,12 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.kaldi.objects.file_cursor import borrowed
-from seekable.formats.kaldi.objects.header import is_binary
-from seekable.formats.kaldi.objects.tokens import decoded
+from seekable.formats.kaldi.objects.tokens import decoded, is_binary
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from seekable.formats.kaldi.objects.cursor import Cursor, Output
-
-__all__ = [
-    "BASIC_TYPES",
-    "DIGITS",
-    "BasicType",
-    "checked_items",
-    "find_type",
-    "parse_bool",
-    "parse_number",
-    "read_basic_type",
-    "read_binary",
-    "read_integer_pairs",
-    "read_integer_vector",
-    "read_size",
-    "write_basic_type",
-    "write_integer_pairs",
-    "write_integer_vector",
-]
 
 DIGITS = 7
 """Kaldi writes floating-point numbers in text with so many significant digits, also doubles."""
@@ -79,7 +60,7 @@ class BasicType:
         """Return a value as a Python number that this type can hold.
 
         Raises:
-            WrongType: it is no number, or no integer where one is needed.
+            WrongType: it is not a number, or no integer where one is needed.
             InvalidArgument: it is too large for the type.
         """
         if self.is_float:
@@ -106,7 +87,7 @@ class BasicType:
         """Return values as an array of this type, contiguous and little-endian.
 
         Raises:
-            WrongType: the values are no numbers, or no integers where integers are needed.
+            WrongType: the values are not numbers, or no integers where integers are needed.
             InvalidArgument: a value is too large for the type, or rows have several lengths.
         """
         try:
@@ -178,7 +159,7 @@ def find_type(kind: str, *, integer: bool = False) -> BasicType:
     """Return the number type with a name.
 
     Raises:
-        InvalidArgument: there is none, or it is no integer type where `integer` is True.
+        InvalidArgument: there is none, or it is not an integer type where `integer` is True.
     """
     found = BASIC_TYPES.get(kind) if isinstance(kind, str) else None
     if found is None or (integer and found.is_float):
@@ -226,7 +207,7 @@ def write_basic_type(
     r"""Write a number or boolean.
 
     Raises:
-        WrongType: the value is of another type, or the precision is no int.
+        WrongType: the value is of another type, or the precision is not an int.
         InvalidArgument: the value does not fit, or the precision is less than 1.
 
     Example:
@@ -327,7 +308,7 @@ def read_integer_vector(file: Any, kind: str, *, binary: bool | None = None) -> 
 
 
 def read_integer_pairs(file: Any, kind: str, *, binary: bool | None = None) -> NDArray[Any]:
-    r"""Return the next vector of pairs of integers, as Kaldi classes store it, as an array of shape (n, 2).
+    r"""Read integer pairs as Kaldi classes store them; return an array, shape (n, 2).
 
     Raises:
         CorruptObject: the file ends, or something else is there.
@@ -371,7 +352,7 @@ def write_integer_vector(file: Output, values: ArrayLike, kind: str, *, binary: 
     """Write a vector of integers as Kaldi classes (not tables) store it.
 
     Raises:
-        WrongType: the values are no integers.
+        WrongType: the values are not integers.
         InvalidArgument: a value does not fit, or the values have more than one dimension.
     """
     basic = find_type(kind, integer=True)
@@ -385,11 +366,11 @@ def write_integer_vector(file: Output, values: ArrayLike, kind: str, *, binary: 
 
 
 def write_integer_pairs(file: Output, values: ArrayLike, kind: str, *, binary: bool | None = None) -> None:
-    """Write a vector of pairs of integers, of shape (n, 2), as Kaldi classes store it.
+    """Write integer pairs, shape (n, 2), as Kaldi classes store them.
 
     Raises:
-        WrongType: the values are no integers.
-        InvalidArgument: a value does not fit, or the values are no pairs.
+        WrongType: the values are not integers.
+        InvalidArgument: a value does not fit, or the values are not pairs.
     """
     basic = find_type(kind, integer=True)
     array = basic.checked_array("values", values)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from seekable.storage.ranges import RangeSource
 
-__all__ = ["BufferedCursor"]
-
 _FIRST_READ: Final = 4 << 10
 _LARGEST_READ: Final = 64 << 10
 """Reads grow from the first size to this one, while objects are small; a large array is read by itself."""

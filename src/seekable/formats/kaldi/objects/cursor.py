@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["END_OF_FILE", "Cursor", "MemoryCursor", "Output"]
-
 END_OF_FILE = "the end of the file"
 """The beginning of ``found`` in the errors of objects that end too early."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["FileCursor", "borrowed"]
-
 _AHEAD_BYTES = 64  # of a file that has to go back after them
 _STEP_BYTES = 1 << 20  # 1 MiB: the most memory that is taken before its bytes have arrived
 

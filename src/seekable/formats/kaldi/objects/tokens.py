@@ -1,4 +1,4 @@
-"""Tokens: words without whitespace, such as ``<Nnet>``; and pretty text between them."""
+"""Tokens, such as ``<Nnet>``, pretty text between them, and the binary header before an object."""
 
 from __future__ import annotations
 
@@ -6,42 +6,96 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.kaldi.objects.cursor import Cursor
 from seekable.formats.kaldi.objects.file_cursor import borrowed
-from seekable.formats.kaldi.objects.header import checked_output, is_binary
 
 if TYPE_CHECKING:
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.objects.cursor import Output
 
-__all__ = [
-    "TOKEN",
-    "TOKEN_AND_SPACE",
-    "check_token",
-    "checked_token",
-    "decoded",
-    "expect_pretty",
-    "expect_token",
-    "is_token",
-    "peek_token",
-    "read_token",
-    "write_pretty",
-    "write_token",
-]
-
+BINARY_HEADER = b"\0B"
 TOKEN: Final = rb"[\x21-\x7e\x80-\xfe]++"
 """The expression for the bytes of a token or a key: no white space, no control characters, no byte 255."""
 
 TOKEN_AND_SPACE: Final = rb"(" + TOKEN + rb")(?:[ \t]|(?=[\r\n]))"
-"""The expression for a key and the space behind it. A line end behind a key belongs to the object."""
+"""The expression for a key and the space after it. A line end after a key belongs to the object."""
 
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x20\\x7f\\ud800-\\udc7f\\udcff-\\udfff]+")
-"""A token as text. Surrogates of single bytes stand for bytes that are no UTF-8; others are no characters."""
+"""A token as text. A surrogate stands for a byte that is not UTF-8; other surrogates are not valid."""
 
 _SPACES: Final = b" \t\n\r\f\v"
+
+
+def read_header(file: Any) -> bool:
+    r"""Return True, and move past the header, if a binary object begins here; return False for text.
+
+    Args:
+        file: a binary file, or a cursor.
+
+    Raises:
+        CorruptObject: a null byte is there without the ``B`` that must follow it.
+
+    Example:
+        >>> import io
+        >>> read_header(io.BytesIO(b"\0BFM ")), read_header(io.BytesIO(b"text"))
+        (True, False)
+    """
+    if isinstance(file, Cursor):
+        return _read_header(file)
+    with borrowed(file) as cursor:
+        return _read_header(cursor)
+
+
+def _read_header(cursor: Cursor) -> bool:
+    if cursor.peek() != 0:
+        return False
+    header = cursor.take(2, "the binary header")
+    if header != BINARY_HEADER:
+        at = cursor.position - len(header)
+        raise cursor.error(f"the binary header {BINARY_HEADER!r}", repr(bytes(header)), at=at)
+    return True
+
+
+def write_header(file: Output, *, binary: bool) -> None:
+    """Write the header of a binary object; write nothing for text."""
+    if binary:
+        checked_output(file).write(BINARY_HEADER)
+
+
+def checked_output(file: Output) -> Output:
+    """Return a file to write to.
+
+    Raises:
+        WrongType: nothing can be written to it.
+    """
+    if not hasattr(file, "write"):
+        raise WrongType(f"file must have write() (got {file!r:.200} of type {type(file).__name__})")
+    return file
+
+
+def is_binary(file: Any, binary: bool | None) -> bool:  # noqa: FBT001 - the value that is decided here
+    """Return `binary`, or the attribute ``binary`` of an opened Kaldi file if it is None.
+
+    Raises:
+        WrongType: it is None, and the file has no such attribute.
+    """
+    if not hasattr(file, "read"):
+        checked_output(file)
+    if binary is None:
+        binary = getattr(file, "binary", None)
+    if not isinstance(binary, bool):
+        kind = type(file).__name__
+        raise WrongType(f"binary must be True or False (got {binary!r}); a {kind} does not say it itself")
+    return binary
 
 
 def decoded(raw: bytes) -> str:
     """Return bytes of a file as text; bytes that are not UTF-8 survive a round trip."""
     return raw.decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes of text that `decoded` has returned."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def is_token(text: str) -> bool:
@@ -57,10 +111,10 @@ def is_token(text: str) -> bool:
 
 
 def check_token(name: str, value: object) -> None:
-    """Raise an error for an argument that is no token, and so cannot be a key either.
+    """Raise an error for an argument that is not a token, and so cannot be a key either.
 
     Raises:
-        WrongType: it is no str.
+        WrongType: it is not a str.
         InvalidArgument: it is empty, or contains whitespace or a control character.
     """
     if not isinstance(value, str):
@@ -72,10 +126,10 @@ def check_token(name: str, value: object) -> None:
 
 
 def checked_token(name: str, value: object) -> bytes:
-    """Return the bytes of a token; errors as of `check_token`."""
+    """Return the bytes of a token; errors as in `check_token`."""
     check_token(name, value)
     assert isinstance(value, str)
-    return value.encode("utf-8", "surrogateescape")
+    return encoded(value)
 
 
 def write_token(file: Output, token: str, *, binary: bool | None = None) -> None:  # noqa: ARG001 - one form
@@ -150,7 +204,7 @@ def token_bytes(cursor: Cursor, what: str) -> bytes:
 def write_pretty(file: Output, text: str, *, binary: bool | None = None) -> None:
     """Write any text as it is in a text file; write nothing in a binary file."""
     if not is_binary(file, binary):
-        file.write(text.encode("utf-8", "surrogateescape"))
+        file.write(encoded(text))
 
 
 def expect_pretty(file: Any, text: str, *, binary: bool | None = None) -> None:
@@ -171,7 +225,7 @@ def expect_pretty(file: Any, text: str, *, binary: bool | None = None) -> None:
     """
     if is_binary(file, binary):
         return
-    raw = text.encode("utf-8", "surrogateescape")
+    raw = encoded(text)
     with borrowed(file) as cursor:
         if raw[:1].isspace():
             cursor.skip_spaces()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from seekable.errors import CorruptObject, ForkUnsafe, PipeFailed, UnsupportedFormat
 from seekable.formats.kaldi.files.opening import open_rx
-from seekable.formats.kaldi.files.stored_file import StoredFile
+from seekable.formats.kaldi.files.stored_file import StoredRawFile
 from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.formats.kaldi.objects.cursor import END_OF_FILE
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
@@ -17,14 +17,12 @@ from seekable.formats.kaldi.objects.tokens import TOKEN, TOKEN_AND_SPACE, decode
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.files.rx_file import RxFile
-    from seekable.formats.kaldi.holders.holder import Holder
-
-__all__ = ["KEY_AFTER_SPACES", "Archive", "cause_of"]
+    from seekable.formats.kaldi.files.streams import RxFile
+    from seekable.formats.kaldi.holders.registry import Holder
 
 _KEY: Final = re.compile(TOKEN)
 KEY_AFTER_SPACES: Final = re.compile(rb"[ \t\n\v\f\r]*" + TOKEN_AND_SPACE)
-"""White space, and a key with the space behind it."""
+"""White space, and a key with the space after it."""
 
 _EXPECTED: Final = "a key and a space, or the end of the archive"
 _LONGEST_KEY: Final = 1 << 20
@@ -50,10 +48,15 @@ class Archive:
         """
         self._file = open_rx(rxfilename, header=False, pipes=pipes)
         self._process_id = os.getpid()
-        self.can_seek = isinstance(self._file.raw, io.FileIO | StoredFile)
+        self.can_seek = isinstance(self._file.raw, io.FileIO | StoredRawFile)
         """True for a regular file that is not compressed."""
-        self.cursor: BufferedCursor | FileCursor = _cursor(self._file)
-        """It stands behind the last key or object that was read."""
+        # What a reader of standard input does not use is left for the next one.
+        self.cursor: BufferedCursor | FileCursor = (
+            cursor_over(self._file)
+            if self.can_seek or self._file.kind == "stdin"
+            else BufferedCursor(cast("io.RawIOBase", self._file.raw), name=str(self._file.name))
+        )
+        """It stands after the last key or object that was read."""
 
     @property
     def name(self) -> str:
@@ -61,10 +64,10 @@ class Archive:
         return self.cursor.name
 
     def next_key(self) -> str | None:
-        """Move past the next key and the space behind it; return the key, or None at the end.
+        """Move past the next key and the space after it; return the key, or None at the end.
 
         Raises:
-            CorruptObject: something else than a key is there, or the archive ends behind a key.
+            CorruptObject: something else than a key is there, or the archive ends after a key.
             PipeFailed: the archive is the output of a command, which has failed.
             ForkUnsafe: this process was forked from the one that opened the stream.
         """
@@ -96,7 +99,7 @@ class Archive:
         self.cursor.seek(position)
 
     def _rare_key(self, before: str | None) -> str | None:
-        """Return a key that is partly in the buffer, or None at the end behind the entry `before`."""
+        """Return a key that is partly in the buffer, or None at the end after the entry `before`."""
         cursor = self.cursor
         if cursor.skip_spaces() < 0:
             if not self.can_seek:
@@ -117,7 +120,7 @@ class Archive:
         return decoded(word)
 
     def _close_stream(self, before: str | None) -> None:
-        """Close a stream at its end, behind the entry with the key `before`."""
+        """Close a stream at its end, after the entry with the key `before`."""
         try:
             self._file.close()
         except PipeFailed as error:
@@ -126,7 +129,7 @@ class Archive:
             raise PipeFailed(error.command, error.exit_code, place) from None
 
     def read(self, holder: Holder) -> Any:
-        """Return the object behind the key that was read last.
+        """Return the object after the key that was read last.
 
         Raises:
             CorruptObject: no such object is there, or the archive ends in it.
@@ -142,7 +145,7 @@ class Archive:
             raise UnsupportedFormat(f"{error}. It ends in {at}") from None
 
     def skip(self, holder: Holder) -> None:
-        """Move past the object behind the key that was read last; errors as in `read`."""
+        """Move past the object after the key that was read last; errors as in `read`."""
         try:
             holder.skip(self.cursor)
         except CorruptObject as error:
@@ -161,15 +164,14 @@ class Archive:
             self._file.abandon()
 
 
-def _cursor(file: RxFile) -> BufferedCursor | FileCursor:
-    name, raw = str(file.name), cast("io.RawIOBase", file.raw)
+def cursor_over(file: RxFile) -> BufferedCursor | FileCursor:
+    """Return a cursor over a file: the faster kind if it can seek, else one that takes objects alone."""
+    name, raw = str(file.name), file.raw
     if isinstance(raw, io.FileIO):
         return BufferedCursor(raw, name=name, position=file.tell(), size=os.fstat(raw.fileno()).st_size)
-    if isinstance(raw, StoredFile):
+    if isinstance(raw, StoredRawFile):
         return BufferedCursor(raw.ranges, name=name, position=file.tell(), size=raw.size)
-    if file.kind == "stdin":
-        return FileCursor(file, name=name)  # What it does not read is left for the next reader.
-    return BufferedCursor(raw, name=name)
+    return FileCursor(file, name=name)
 
 
 def cause_of(error: CorruptObject, file: RxFile) -> CorruptObject | PipeFailed:

@@ -1,8 +1,10 @@
-"""The objects that the lines of a script name: an rxfilename each, maybe with a range of rows and columns."""
+"""Objects that the lines of a script name, read from files that stay open for the next object."""
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
@@ -18,34 +20,225 @@ from seekable.errors import (
     UnsupportedFormat,
 )
 from seekable.formats.kaldi.files.filenames import check_rxfilename, split_offset, split_range
-from seekable.formats.kaldi.files.opening import open_named
-from seekable.formats.kaldi.files.stored_file import check_named, mounted, scheme_of, script_folders
-from seekable.formats.kaldi.holders.holder import SupportsRange
-from seekable.formats.kaldi.holders.matrix_coding import CompressedMatrix
+from seekable.formats.kaldi.files.local_files import coding_by_magic, coding_by_name, open_local
+from seekable.formats.kaldi.files.opening import open_named, open_rx
+from seekable.formats.kaldi.files.stored_file import (
+    GrowingRanges,
+    check_named,
+    is_stored,
+    mounted,
+    scheme_of,
+    script_folders,
+    stored_ranges,
+)
+from seekable.formats.kaldi.holders.compressed import CompressedMatrix
 from seekable.formats.kaldi.holders.ranges import Range, parse_range
+from seekable.formats.kaldi.holders.registry import SupportsRange
 from seekable.formats.kaldi.holders.sparse import SparseMatrix
+from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
+from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN
+from seekable.formats.kaldi.objects.tokens import TOKEN, decoded
 from seekable.formats.kaldi.tables.archive import cause_of
+from seekable.storage.map_file import map_file
+from seekable.storage.mapped import most_maps
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Mapping
 
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
-    from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor
-    from seekable.formats.kaldi.tables.local_data import LocalData
+    from seekable.formats.kaldi.holders.registry import Holder
+    from seekable.formats.kaldi.objects.cursor import Cursor
+    from seekable.storage.ranges import RangeSource
 
-__all__ = ["Place", "ScriptObjects"]
+_MOST_BUFFERED: Final = 8
+"""The number of files of a sequential reader that stay open, each with a descriptor."""
+
+_MOST_STORED: Final = 4096
+
+_SHARE: Final = 4
+"""A reader by key has this part of the files that the process may map, and at least as many as the other."""
+
+_SMALL_BYTES: Final = 256 << 10
+"""A file of at most this size is read as a whole: that is faster than a map."""
 
 _MOST_DIGITS: Final = 18
 _FIRST_KEY: Final = re.compile(TOKEN + rb"[ \t]")
 _CUT: Final = (np.ndarray, SparseMatrix, CompressedMatrix, bytes)
 
-
 Place = tuple[str, int]
 """The path of a file, and a byte of it."""
+
+
+@final
+class _StoredFiles:
+    """Files of stores, each of the version that it had when it was used first. Safe from threads."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, RangeSource] = {}
+
+    def cursor(self, path: str, offset: int | None, key: str) -> BufferedCursor | None:
+        """Return a cursor at a byte of a file; it reads in pieces of its own."""
+        source = self._sources.get(path)
+        if source is None or (offset or 0) > source.size:  # It may have grown.
+            if len(self._sources) >= _MOST_STORED:
+                self._sources.clear()
+            source = self._sources[path] = stored_ranges(path)
+        ranges = GrowingRanges(source)
+        if (coding_by_name(path) if offset else ranges.coding(path)) is not None:
+            return None
+        if (offset or 0) > source.size:
+            _raise_beyond(path, offset or 0)
+        return BufferedCursor(ranges, name=source.path, key=key, position=offset or 0, size=source.size)
+
+
+class _MappedFile:
+    """A file, mapped. Arrays keep the map; the descriptor lasts as long as this object."""
+
+    __slots__ = ("descriptor", "path", "size", "view")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+        self.view = map_file(descriptor, self.size)
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+@final
+class MappedFiles:
+    """Files that are mapped: arrays are read-only views of them. Safe from threads, and after a fork."""
+
+    def __init__(self) -> None:
+        """Begin without an open file."""
+        self._files: dict[str, _MappedFile] = {}
+        self._stored = _StoredFiles()
+
+    def __contains__(self, path: str) -> bool:
+        """Return True if a file is mapped."""
+        return path in self._files
+
+    def cursor(self, path: str, offset: int | None, key: str) -> BufferedCursor | MemoryCursor | None:
+        """Return a cursor at a byte of a file.
+
+        Args:
+            path: the file.
+            offset: the byte; None for a file that is one object.
+            key: for messages.
+
+        Returns:
+            None if the file is not a regular one, or is compressed, or cannot be opened.
+
+        Raises:
+            CorruptTable: the byte is after the end of the file.
+        """
+        if is_stored(path):
+            return self._stored.cursor(path, offset, key)
+        file = self._files.get(path)
+        if file is None:
+            raw = open_plain(path)
+            if raw is None:
+                return None
+            with raw:
+                if offset is None and os.fstat(raw.fileno()).st_size <= _SMALL_BYTES:
+                    return MemoryCursor(bytearray(raw.readall()), name=path, key=key)
+                file = self._keep(_MappedFile(path, os.dup(raw.fileno())))
+        # A file that was cut would kill the process where its map is read.
+        elif os.lseek(file.descriptor, 0, os.SEEK_END) != file.size:
+            file = self._keep(_MappedFile(path, os.dup(file.descriptor)))
+        if offset is not None and offset > file.size:
+            _raise_beyond(path, offset)
+        return MemoryCursor(file.view, name=path, key=key, position=offset or 0)
+
+    def _keep(self, file: _MappedFile) -> _MappedFile:
+        while len(self._files) >= max(_MOST_BUFFERED, most_maps() // _SHARE):
+            # Another thread may drop the same one.
+            self._files.pop(next(iter(tuple(self._files)), ""), None)
+        self._files[file.path] = file
+        return file
+
+    def close(self) -> None:
+        """Close all files; arrays in their maps stay as they are."""
+        self._files.clear()
+
+
+class _BufferedFile:
+    """A file, and the only cursor over it."""
+
+    __slots__ = ("cursor", "raw", "size")
+
+    def __init__(self, raw: io.FileIO, path: str) -> None:
+        self.raw = raw
+        self.size = os.fstat(raw.fileno()).st_size
+        self.cursor = BufferedCursor(raw, name=path, size=self.size)
+
+
+@final
+class BufferedFiles:
+    """Files that are read by way of buffers: arrays have their own memory. One thread at a time uses them."""
+
+    def __init__(self) -> None:
+        """Begin without an open file."""
+        self._files: dict[str, _BufferedFile] = {}
+        self._stored = _StoredFiles()
+
+    def __contains__(self, path: str) -> bool:
+        """Return True if a file is open."""
+        return path in self._files
+
+    def cursor(self, path: str, offset: int | None, key: str) -> BufferedCursor | None:
+        """Return a cursor at a byte of a file, as `MappedFiles.cursor` does; each file has one alone."""
+        if is_stored(path):
+            return self._stored.cursor(path, offset, key)
+        known = self._files.get(path)
+        if known is not None and (offset or 0) > known.size:
+            self._drop(path)  # It may have grown.
+            known = None
+        if known is None:
+            raw = open_plain(path)
+            if raw is None:
+                return None
+            while len(self._files) >= _MOST_BUFFERED:
+                self._drop(next(iter(self._files)))
+            known = self._files[path] = _BufferedFile(raw, path)
+        if (offset or 0) > known.size:
+            _raise_beyond(path, offset or 0)
+        known.cursor.seek(offset or 0)
+        known.cursor.key = key
+        return known.cursor
+
+    def _drop(self, path: str) -> None:
+        self._files.pop(path).raw.close()
+
+    def close(self) -> None:
+        """Close all files that are open."""
+        while self._files:
+            self._drop(next(iter(self._files)))
+
+
+def open_plain(path: str) -> io.FileIO | None:
+    """Return a regular file that is not compressed, open; None for all others, and where it cannot be opened.
+
+    `open_rx` names the reason why a file cannot be opened.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # What a named pipe has must not be lost.
+            return None
+        raw = open_local(path)
+    except (OSError, ValueError):
+        return None
+    if coding_by_magic(raw) is None:
+        return raw
+    raw.close()
+    return None
+
+
+def _raise_beyond(path: str, offset: int) -> None:
+    """Raise the error of an offset after the end of a file."""
+    open_rx(f"{path}:{offset}", header=False).close()
 
 
 class _Whole(NamedTuple):
@@ -63,7 +256,7 @@ class ScriptObjects:
         self,
         name: str,
         holder: Holder,
-        files: LocalData,
+        files: MappedFiles | BufferedFiles,
         *,
         pipes: Pipes,
         storage_options: Mapping[str, Any] | None = None,
@@ -95,7 +288,7 @@ class ScriptObjects:
             xfilename: the rest of the line: an rxfilename, maybe with a range.
 
         Raises:
-            CorruptTable: the rxfilename is none, or its offset is behind the end of the file.
+            CorruptTable: the rxfilename is none, or its offset is after the end of the file.
             CorruptObject: no object of the holder is there.
             InvalidArgument: the range is none, or the object has no such rows or columns, or the holder has
                 no ranges.
@@ -142,7 +335,7 @@ class ScriptObjects:
             raise InvalidArgument(f"{xfilename!r} (key {key!r}): {error}") from None
 
     def _read_other(self, key: str, rxfilename: str, part: Range | None) -> Any:
-        """Return an object, or a part of it, of an rxfilename of any kind; errors name the line."""
+        """Return an object, or a part of it, from any kind of rxfilename; errors name the line."""
         try:
             return self._read_any(key, rxfilename, part)
         except PipeFailed as error:
@@ -183,7 +376,7 @@ class ScriptObjects:
             raise self._archive_error(cursor) or error from None
 
     def _read_whole(self, cursor: Cursor, rxfilename: str, part: Range) -> Any:
-        """Return a part of an object of which all must be read: the next line may name another part of it."""
+        """Read a whole object and return a part: the next line may name another part of it."""
         value = self._holder.read(cursor)
         if isinstance(value, _CUT):
             self._whole = _Whole(rxfilename, value)
@@ -213,7 +406,7 @@ class ScriptObjects:
             self._holder.skip(cursor)
         except CorruptObject:
             return None
-        key = found[0].strip().decode("utf-8", "surrogateescape")
+        key = decoded(found[0].strip())
         seen = (
             f"the key {key!r} of an archive, which has an object at byte {found.end()}. A script names it by "
             f"'{cursor.name}:{found.end()}'; ark:{cursor.name} reads the whole archive"

@@ -2,26 +2,252 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
-from seekable.errors import InvalidArgument
-from seekable.formats.kaldi.files.pipes import checked_pipes
-from seekable.formats.kaldi.files.specifiers import parse_rspecifier
+from seekable.errors import ForkUnsafe, InvalidArgument
+from seekable.formats.kaldi.files.opening import open_rx
+from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.formats.kaldi.files.specifiers import UNREADABLE, PermissiveWarnings, parse_rspecifier
 from seekable.formats.kaldi.files.stored_file import mounted_table
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.tables.entries import open_entries
-from seekable.formats.kaldi.tables.permissive import UNREADABLE, PermissiveWarnings
-from seekable.formats.kaldi.tables.read_ahead import ReadAhead
+from seekable.formats.kaldi.script_lines import entries_of
+from seekable.formats.kaldi.tables.archive import Archive
+from seekable.formats.kaldi.tables.script_objects import BufferedFiles, ScriptObjects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.kaldi.tables.entries import Entries
+    from seekable.formats.kaldi.files.specifiers import Rspecifier
+    from seekable.formats.kaldi.files.streams import RxFile
+    from seekable.formats.kaldi.holders.registry import Holder
+    from seekable.formats.kaldi.script_lines import ScriptEntry
 
-__all__ = ["SequentialReader"]
+_NOTHING: Final = object()
+
+
+class _Entries(Protocol):
+    """The entries of a table, read forward. One thread at a time uses them."""
+
+    def advance(self) -> str | None:
+        """Move to the next entry; return its key, or None after the last one.
+
+        Raises:
+            CorruptTable, PipeFailed, OSError: the table cannot be read on.
+        """
+
+    def value(self) -> Any:
+        """Return the object of the present entry; a second call returns it again.
+
+        Raises:
+            CorruptTable, InvalidArgument, OSError, ...: it cannot be read; later entries may be.
+        """
+
+    def free(self) -> None:
+        """Drop the object of the present entry."""
+
+    def close(self) -> None:
+        """Close all files that are open."""
+
+
+@final
+class _ArchiveEntries:
+    """The entries of an archive. To move to an entry is to read its object."""
+
+    def __init__(self, archive: Archive, holder: Holder) -> None:
+        """Take an archive and what reads its objects."""
+        self._archive = archive
+        self._holder = holder
+        self._value: Any = None
+
+    def advance(self) -> str | None:
+        """Move to the next entry, and read its object."""
+        self._value = None
+        entry = self._archive.next_entry(self._holder)
+        if entry is None:
+            return None
+        key, self._value = entry
+        return key
+
+    def value(self) -> Any:
+        """Return the object, which was read before; None if it was freed."""
+        return self._value
+
+    def free(self) -> None:
+        """Drop the object of the present entry."""
+        self._value = None
+
+    def close(self) -> None:
+        """Close the file of the archive."""
+        self._archive.close()
+
+
+@final
+class _ScriptEntries:
+    """The entries of a script. An object is read when `value` is called."""
+
+    def __init__(self, script: RxFile, objects: ScriptObjects) -> None:
+        """Take an open script and what reads the objects of its lines."""
+        self._script = script
+        self._lines = entries_of(script)
+        self._objects = objects
+        self._entry: ScriptEntry | None = None
+        self._value: Any = _NOTHING
+
+    def advance(self) -> str | None:
+        """Move to the next line."""
+        self._value = _NOTHING
+        self._entry = next(self._lines, None)
+        return None if self._entry is None else self._entry.key
+
+    def value(self) -> Any:
+        """Return the object that the line names."""
+        if self._value is _NOTHING:
+            assert self._entry is not None
+            self._value = self._objects.read(*self._entry)
+        return self._value
+
+    def free(self) -> None:
+        """Drop the object; the next call of `value` reads it again."""
+        self._value = _NOTHING
+
+    def close(self) -> None:
+        """Close the script and all files."""
+        self._script.abandon()
+        self._objects.close()
+
+
+def _open_entries(
+    specifier: Rspecifier,
+    holder: Holder,
+    *,
+    pipes: Pipes,
+    storage_options: Mapping[str, Any] | None = None,
+) -> _Entries:
+    """Open a table to read its entries in order.
+
+    Args:
+        specifier: the table, whose store is mounted.
+        holder: reads the objects.
+        pipes: as in `open_rx`.
+        storage_options: the options of the stores of addresses in the lines of a script.
+
+    Raises:
+        InvalidArgument, PipeRefused, DataNotFound, AccessDenied, ...: as in `open_rx`.
+    """
+    if specifier.kind == "ark":
+        return _ArchiveEntries(Archive(specifier.rxfilename, pipes=pipes), holder)
+    script = open_rx(specifier.rxfilename, pipes=pipes)
+    objects = ScriptObjects(
+        specifier.rxfilename,
+        holder,
+        BufferedFiles(),
+        pipes=pipes_inside(pipes),
+        storage_options=storage_options,
+    )
+    return _ScriptEntries(script, objects)
+
+
+class _Read(NamedTuple):
+    """An entry that the thread read, or the end of the table."""
+
+    key: str | None
+    """None at the end of the table, and where the table cannot be read on."""
+
+    value: Any = None
+    error: BaseException | None = None
+    """The error of the object, or without a key of the table."""
+
+
+@final
+class _ReadAhead:
+    """The entries of a table, each read while the caller uses the one before it.
+
+    One thread reads; it begins with an entry when the one before has been taken, so one object is ahead.
+    """
+
+    def __init__(self, entries: _Entries) -> None:
+        """Take the entries, and start to read the first one."""
+        self._entries = entries
+        self._process_id = os.getpid()
+        self._wanted = threading.Semaphore(1)
+        self._is_read = threading.Semaphore(0)
+        self._is_closed = False
+        self._next: _Read | None = None
+        self._present: _Read | None = None
+        self._thread = threading.Thread(target=self._run, name="seekable kaldi bg", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.acquire()
+            if self._is_closed:
+                return
+            # Errors go to the caller, who would wait for ever if this thread ended by one.
+            self._next = self._read()
+            is_last = self._next.key is None
+            self._is_read.release()
+            if is_last:
+                return
+
+    def _read(self) -> _Read:
+        try:
+            key = self._entries.advance()
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the caller
+            return _Read(None, error=error)
+        if key is None:
+            return _Read(None)
+        try:
+            return _Read(key, self._entries.value())
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the caller
+            return _Read(key, error=error)
+
+    def advance(self) -> str | None:
+        """Move to the next entry, after it has been read.
+
+        Raises:
+            ForkUnsafe: this process was forked from the one that has the thread.
+            CorruptTable, PipeFailed, OSError: the table cannot be read on.
+        """
+        if os.getpid() != self._process_id:
+            raise ForkUnsafe(
+                f"option bg reads in a thread of process {self._process_id}, which a forked process does not "
+                f"have: open the table after the fork"
+            )
+        self._present = None
+        self._is_read.acquire()
+        found, self._next = self._next, None
+        assert found is not None
+        self._wanted.release()
+        if found.key is None and found.error is not None:
+            raise found.error
+        self._present = found
+        return found.key
+
+    def value(self) -> Any:
+        """Return the object of the present entry, or raise the error that its reading ended with."""
+        if self._present is None:
+            raise InvalidArgument(
+                "the present object was freed: option bg does not read it again. Call next()"
+            )
+        if self._present.error is not None:
+            raise self._present.error
+        return self._present.value
+
+    def free(self) -> None:
+        """Drop the object of the present entry."""
+        self._present = None
+
+    def close(self) -> None:
+        """Wait until the thread has ended, and close all files."""
+        self._is_closed = True
+        self._wanted.release()
+        if os.getpid() == self._process_id:
+            self._thread.join()
+        self._entries.close()
 
 
 @final
@@ -43,7 +269,7 @@ class SequentialReader:
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:
-        InvalidArgument: it is no rspecifier, there is no such holder, or no such option.
+        InvalidArgument: it is not an rspecifier, there is no such holder, or no such option.
         PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: the table cannot be opened.
         CorruptTable, PipeFailed: the first entry cannot be read. Later ones raise these errors when they are
             reached, after the entries before them.
@@ -75,8 +301,8 @@ class SequentialReader:
         self._is_freed = False
         self._can_read_again = specifier.kind == "scp"
         allowed = checked_pipes(pipes)
-        entries = open_entries(specifier, found, pipes=allowed, storage_options=storage_options)
-        self._entries: Entries = ReadAhead(entries) if specifier.background else entries
+        entries = _open_entries(specifier, found, pipes=allowed, storage_options=storage_options)
+        self._entries: _Entries = _ReadAhead(entries) if specifier.background else entries
         self._is_open = True
         try:
             self._key = self._advance()
@@ -91,7 +317,7 @@ class SequentialReader:
 
     @property
     def done(self) -> bool:
-        """True if there is no present entry: behind the last one, and after an error of the table.
+        """True if there is no present entry: after the last one, and after an error of the table.
 
         Raises:
             InvalidArgument: the reader is closed, or the present entry of an archive was freed.
@@ -152,7 +378,7 @@ class SequentialReader:
         self._entries.free()
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """Yield the key and the object of the present entry and of those behind it."""
+        """Yield the key and the object of the present entry and of those after it."""
         self._check_open()
         self._check_kept()
         entries = self._entries

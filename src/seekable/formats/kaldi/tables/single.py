@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import os
 from typing import TYPE_CHECKING, Any, final
 
 from seekable._arguments import checked_path
 from seekable.errors import CorruptObject, InvalidArgument
 from seekable.formats.kaldi.files.filenames import split_range
 from seekable.formats.kaldi.files.opening import open_rx, open_wx
-from seekable.formats.kaldi.files.stored_file import StoredFile
 from seekable.formats.kaldi.holders.ranges import parse_range
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.tables.archive import cause_of
+from seekable.formats.kaldi.tables.archive import cause_of, cursor_over
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.formats.kaldi.files.rx_file import RxFile
-    from seekable.formats.kaldi.files.wx_file import WxFile
-    from seekable.formats.kaldi.holders.holder import Holder
-    from seekable.formats.kaldi.objects.cursor import Cursor
-
-__all__ = ["read", "write", "write_object"]
+    from seekable.formats.kaldi.files.streams import WxFile
+    from seekable.formats.kaldi.holders.registry import Holder
 
 
 def read(
@@ -40,7 +32,7 @@ def read(
 ) -> Any:
     r"""Return the object that an extended filename names, or a part of it.
 
-    Bytes behind the object are left alone, as Kaldi does. With a range, only the bytes of its rows are read
+    Bytes after the object are left alone, as Kaldi does. With a range, only the bytes of its rows are read
     from a file that is not compressed, where the holder can skip the others.
 
     Args:
@@ -52,7 +44,7 @@ def read(
         options: fields of the holder, such as ``keep_short=True`` of a wave.
 
     Raises:
-        CorruptObject: the bytes are no object of the holder, or end too early; the message has the byte.
+        CorruptObject: the bytes are not an object of the holder, or end too early; the message has the byte.
         InvalidArgument: the range is none, lies outside of the object, or the holder reads no ranges.
         PipeFailed: a command failed.
         InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_rx`.
@@ -72,22 +64,11 @@ def read(
         message = f"{rxfilename!r} has a range, and the holder {found.name} reads whole objects only"
         raise InvalidArgument(message)
     with open_rx(name, header=False, pipes=pipes, storage_options=storage_options) as file:
-        cursor = _cursor_over(file)
+        cursor = cursor_over(file)
         try:
             return found.read(cursor) if part is None or read_range is None else read_range(cursor, part)
         except CorruptObject as error:
             raise cause_of(error, file) from None
-
-
-def _cursor_over(file: RxFile) -> Cursor:
-    """Return a cursor over a file; over a regular one, the faster kind."""
-    raw = file.raw
-    if isinstance(raw, io.FileIO):
-        size = os.fstat(raw.fileno()).st_size
-        return BufferedCursor(raw, name=str(raw.name), position=file.tell(), size=size)
-    if isinstance(raw, StoredFile):
-        return BufferedCursor(raw.ranges, name=raw.name, position=file.tell(), size=raw.size)
-    return FileCursor(file)
 
 
 def write(

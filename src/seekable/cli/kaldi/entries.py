@@ -1,0 +1,175 @@
+"""``seekable kaldi head``, ``_shapes`` and ``_index``: the entries of a table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from seekable.cli.kaldi.group import (
+    HolderOption,
+    PipesChoice,
+    PipesOption,
+    PrecisionOption,
+    RspecifierArgument,
+)
+from seekable.cli.options import (
+    ExecutorOption,
+    IndexDirOption,
+    JobsOption,
+    JsonOption,
+    NoProgressOption,
+    QuietOption,
+    examples,
+)
+
+HEAD_EPILOG = examples(
+    "kaldi head scp:feats.scp -n 1",
+    "kaldi head ark:ali.ark --holder int32-vector --json | jq -c .value",
+    "kaldi head 'ark:gunzip -c post.1.gz |' --holder posterior",
+)
+SHAPES_EPILOG = examples(
+    "kaldi shapes scp:feats.scp > utt2shape",
+    "kaldi shapes scp:feats.scp | cut -d ' ' -f 1,2 > utt2num_frames",
+    "kaldi shapes scp:wav.scp | cut -d ' ' -f 1,4 > utt2dur",
+    "kaldi shapes ark:ali.ark --holder int32-vector --json | jq -c .shape",
+)
+INDEX_EPILOG = examples(
+    "kaldi index scp:feats.scp",
+    "kaldi index 'ark:feats.*.ark' --holder matrix",
+    "kaldi index ali.ark --holder int32-vector",
+)
+
+
+def head(
+    rspecifier: RspecifierArgument,
+    *,
+    holder: HolderOption = None,
+    count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many entries.")] = 5,
+    precision: PrecisionOption = None,
+    pipes: PipesOption = PipesChoice.SPECIFIER,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the first entries of a table, as a text archive has them.
+
+    Types without a text form, such as waves, are printed as JSON after the key. With --json, each entry is a
+    document that `seekable kaldi from-jsonl` reads back; numbers have all their digits there.
+    """
+    from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder
+    from seekable.kaldi import SequentialReader, find_holder
+
+    rspecifier = as_rspecifier(rspecifier)
+    options = {} if precision is None else {"precision": precision}
+    found = find_holder(chosen_holder(holder, rspecifier, pipes.value), **options)
+    with SequentialReader(rspecifier, found, pipes=pipes.value) as reader:
+        for number in range(count):
+            if number:
+                reader.next()
+            if reader.done:
+                break
+            _print(reader.key, reader.value, found, as_json=as_json)
+
+
+def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
+    from seekable.cli.kaldi.values import to_json
+    from seekable.cli.output import write, write_document
+    from seekable.formats.kaldi.objects.tokens import encoded
+
+    if as_json:
+        write_document({"key": key, "value": to_json(value)})
+    else:
+        write(encoded(key) + b" " + _text(value, holder))
+
+
+def _text(value: Any, holder: Any) -> bytes:
+    """Return the text form of an object with a line end; JSON, if it has none."""
+    import io
+
+    from seekable.cli.kaldi.values import to_json
+    from seekable.errors import InvalidArgument
+    from seekable.formats.lines.jsonl_writer import json_text
+
+    file = io.BytesIO()
+    try:
+        holder.write(file, value, binary=False)
+    except InvalidArgument:
+        return json_text(to_json(value)) + b"\n"
+    text = file.getvalue()
+    return text if text.endswith(b"\n") else text + b"\n"
+
+
+def shapes(
+    rspecifier: RspecifierArgument,
+    *,
+    holder: HolderOption = None,
+    pipes: PipesOption = PipesChoice.SPECIFIER,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the key and the shape of each object of a table.
+
+    Shapes come from headers where objects have them, and no values are decoded then. A matrix has rows and
+    columns; a wave has channels and samples, followed by its seconds.
+    """
+    from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder
+    from seekable.cli.kaldi.values import ShapeHolder
+    from seekable.cli.output import write_document, write_line
+    from seekable.kaldi import SequentialReader, find_holder
+    from seekable.viewer.facts.documents import json_safe
+
+    rspecifier = as_rspecifier(rspecifier)
+    shape = ShapeHolder(find_holder(chosen_holder(holder, rspecifier, pipes.value)))
+    with SequentialReader(rspecifier, shape, pipes=pipes.value) as reader:
+        for key, found in reader:
+            if as_json:
+                write_document({"key": json_safe(key), **found.fields()})
+            else:
+                write_line(" ".join([key, *map(str, found.numbers())]))
+
+
+def index(  # noqa: PLR0913 - an argument for each option
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH",
+            help="Tables: .ark and .scp files, quoted globs of them, or rspecifiers.",
+            show_default=False,
+        ),
+    ],
+    *,
+    holder: HolderOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    executor: ExecutorOption = None,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Index tables: only what is new or was changed.
+
+    sk.open and random access find an entry by its key, or by its row, in the index. Archives are skipped
+    through by the headers of their objects; of a script, the lines are indexed.
+    """
+    from seekable.cli.data_argument import Opening
+    from seekable.cli.executors import executor_of
+    from seekable.cli.index import indexed, indexed_in_words
+    from seekable.cli.kaldi.named_tables import as_rspecifier
+    from seekable.cli.output import write_document, write_line
+
+    documents = []
+    with executor_of(executor, jobs=jobs) as cluster:
+        for path in paths:
+            opening = Opening(
+                as_rspecifier(path),
+                format=None,
+                holder=holder,
+                index_dir=index_dir,
+                jobs=jobs,
+                executor=cluster,
+                progress=not no_progress,
+                quiet=quiet,
+            )
+            documents.append(indexed(opening))
+            if not as_json and not quiet:
+                write_line(indexed_in_words(path, documents[-1]))
+    if as_json:
+        write_document({"datasets": documents})
