@@ -250,7 +250,7 @@ def test_packed_samples_are_decoded(folder: Path, method: str) -> None:
         (["info", "corpus", "--dtype", "uint16"], 2, b"--dtype is for tokens, and 'corpus' is jsonl"),
         (["info", "plain.bin"], 2, b"does not say of which type"),
         (["info", "plain.bin", "--dtype", "text"], 1, b"dtype must be the name of a type"),
-        (["verify", "corpus", "--eos", "1"], 2, b"--eos is for files of tokens"),
+        (["verify", "corpus", "--eos", "1"], 2, b"--eos is for tokens, and"),
         (["pack", "tokens"], 2, b"Missing option '--length'"),
         (["pack", "tokens", "-L", "32", "--most", "3"], 2, b"has no use for --most"),
         (["pack", "tokens", "-L", "32", "--method", "x"], 2, b"takes --method as"),

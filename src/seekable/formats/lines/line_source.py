@@ -377,6 +377,10 @@ class Lines(Format):
         """Return the source of the lines of indexed files."""
         return source_of(files, self.decoder(reading), self.name, reading)
 
+    def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> FileSource:
+        """Return the source of a described one whose files were found; its records are bytes."""
+        return source_of(files, decoder_named(self.raw, self.name), self.name, Reading(shown=shown))
+
     def decoder_from_json(self, said: Mapping[str, Any], given: Loading, where: str) -> LineDecoder:
         """Return the decoder that ``LineDecoder.as_json`` wrote.
 
