@@ -10,7 +10,6 @@ import stat
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.files.file_commands import content_of, file_command
@@ -18,6 +17,7 @@ from seekable.formats.kaldi.files.filenames import (
     check_rxfilename,
     check_wxfilename,
     command_of,
+    filename_text,
     split_offset,
 )
 from seekable.formats.kaldi.files.local_files import (
@@ -115,7 +115,7 @@ def open_rx(
         ...         file.binary, file.tell(), file.read()
         (True, 7, b'good day')
     """
-    name = checked_path(rxfilename)
+    name = filename_text(rxfilename)
     kind = check_rxfilename(name)
     if storage_options and "://" not in name:
         message = (
@@ -198,7 +198,7 @@ def open_wx(
         ...         file.read()
         b'\x00Bgood day'
     """
-    name = checked_path(wxfilename)
+    name = filename_text(wxfilename)
     kind, allowed = check_wxfilename(name), checked_pipes(pipes)
     if atomic and kind != "file":
         message = f"atomic=True is for files, which get their name at the end (got {name!r}, a {kind})"

@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from seekable._arguments import checked_path
 from seekable.errors import InvalidArgument
-from seekable.formats.kaldi.files.filenames import check_wxfilename
+from seekable.formats.kaldi.files.filenames import check_wxfilename, filename_text
 from seekable.formats.kaldi.files.local_files import local_errors
 from seekable.formats.kaldi.files.specifiers import is_specifier, parse_wspecifier
 from seekable.formats.kaldi.holders.candidates import candidates_of
@@ -139,7 +138,7 @@ def repair(
 
 def _files(path: str | os.PathLike[str], script: str | os.PathLike[str] | None) -> tuple[str, str | None]:
     """Return the path of the archive, and that of the script."""
-    text = checked_path(path)
+    text = filename_text(path)
     if script is None and is_specifier(text):
         specifier = parse_wspecifier(text)
         if specifier.archive_wxfilename is None:
@@ -161,7 +160,7 @@ def _found_holder(data: mmap.mmap | bytes, path: str) -> str:
 
 
 def _checked_file(name: str, path: str | os.PathLike[str]) -> str:
-    text = checked_path(path)
+    text = filename_text(path)
     if check_wxfilename(text) != "file":
         raise InvalidArgument(f"{name} must be a file (got {text!r})")
     return text

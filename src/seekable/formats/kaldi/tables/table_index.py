@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, final
 
-from seekable._arguments import checked_path
 from seekable.index.keys.hashes import open_pairs, places, read_keys
 from seekable.index.keys.key_hash import key_hash
 from seekable.index.keys.keyed import Keyed, descriptions, keys_of_entries, read_files, read_head
 from seekable.index.opening import find_indexed
 
 if TYPE_CHECKING:
-    import os
-
     from seekable.index.fileset import FileSet
     from seekable.index.keys.hashes import KeyIndex
 
@@ -100,7 +98,7 @@ def find_table_index(path: str | os.PathLike[str], format_name: str) -> TableInd
         ...     before, find_table_index(path, "ark-int32").ranges("utt2")
         (None, [(8, 16)])
     """
-    files = find_indexed(checked_path(path), format_name=format_name)
+    files = find_indexed(os.fspath(path), format_name=format_name)
     if files is None:
         return None
     keyed = Keyed.of(files, keys_of_entries(format_name))
