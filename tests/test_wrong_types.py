@@ -135,3 +135,12 @@ def test_nobody_is_told_to_remove_a_file_that_is_no_state(tmp_path: Path) -> Non
         read_saved(data)
     with pytest.raises(sk.CorruptState, match="remove it to resume from the state before"):
         read_saved(state)
+
+
+def test_files_of_objects_and_of_lists_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, line in (("a", '{"id": 1}'), ("b", "[1]"), ("c", '{"id": 2, "more": 3}')):
+        (tmp_path / f"{name}.jsonl").write_text(f"{line}\n")
+    sk.open([tmp_path / "a.jsonl", tmp_path / "c.jsonl"])
+    assert not caplog.messages
+    sk.open([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+    assert "b.jsonl', which has 'no fields, a list'" in caplog.text

@@ -40,7 +40,7 @@ def test_a_holder_that_is_not_told_is_named_by_the_format(tmp_path: Path) -> Non
     write_table(tmp_path, {f"utt{n}": np.arange(n) for n in range(4)}, "int32-vector")
     done = run("head", f"{tmp_path}/feats.ark")
     assert done.returncode == 2
-    assert b"format='ark-int32'" in done.stderr
+    assert b"Say which it is: --format ark-int32" in done.stderr
     for kind in ("ark", "scp"):
         printed = output("head", f"{tmp_path}/feats.{kind}", "--format", f"{kind}-int32-vector")
         assert printed.splitlines()[3] == b'["utt3",[0,1,2]]'

@@ -148,7 +148,7 @@ def test_the_type_of_objects_is_asked_for_where_it_cannot_be_found(tmp_path: Pat
     for source in ("ark:ali.ark", "ark:echo a |"):
         done = run(*SHAPES, source, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, b"")
-        assert b"--holder NAME" in done.stderr
+        assert b"--holder " in done.stderr
 
 
 def test_a_file_is_a_table_by_its_suffix(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_tables_are_indexed(tmp_path: Path) -> None:
     write_alignments(tmp_path)
     done = run("kaldi", "index", "ali.ark", cwd=tmp_path)
     assert done.returncode == 2
-    assert b"--holder NAME" in done.stderr
+    assert b"Say which it is: --holder int32\n" in done.stderr
     assert output("kaldi", "index", "ali.ark", "--holder", "int32-vector", cwd=tmp_path).startswith(
         b"ali.ark: 6 "
     )

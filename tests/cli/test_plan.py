@@ -158,8 +158,8 @@ def test_a_description_alone_does_not_tell_the_batch(trained: Path) -> None:
 
 FAILURES: list[tuple[list[str], int, str]] = [
     (["states", "--batch-size", "10", "--step", "-1"], 2, ""),
-    (["states", "--batch-size", "10", "--rank", "1"], 2, "rank must be below world_size=1"),
-    (["states", "--global-batch-size", "10", "--world-size", "3"], 2, "must be a multiple of world_size=3"),
+    (["states", "--batch-size", "10", "--rank", "1"], 2, "rank must be below --world-size 1"),
+    (["states", "--global-batch-size", "10", "--world-size", "3"], 2, "must be a multiple of --world-size 3"),
     (["states", "--batch-size", "10", "--state", "states"], 2, "--state goes with module:function"),
     (["selected", "--batch-size", "1"], 2, "the order of shuffle > select cannot be told"),
     (["nowhere"], 4, "there is no 'nowhere'"),

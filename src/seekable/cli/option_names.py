@@ -19,6 +19,9 @@ _CALL = re.compile(r"(?:\w+=)?sk\.(?:open|Index|Storage|formats\.\w+)\((?:\.\.\.
 
 _ARGUMENT = re.compile(r"(?<![\w.=-])([a-z]\w*)=(True|False|'[^']*'|\"[^\"]*\"|\d+|\.\.\.)?(?=[\s,.;:)]|$)")
 _OF_STORES = re.compile(r"(?:storage_)?options=\{'(\w+)': ([^{}]+)\}")
+_HOLDER = re.compile(r"format=sk\.formats\.Kaldi\([^()]*\), or (?=format=')")
+_OR_FORMAT = re.compile(r", or format='[^']*'")
+"""Two ways to say one thing, of which a command has one."""
 _OTHER_NAMES = {"folder": "index_dir"}
 """What an option is called, by the name of the argument."""
 
@@ -44,6 +47,10 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         name = _OTHER_NAMES.get(found[2], found[2])
         return found[1].replace(found[2], name, 1) if name in options else found[0]
 
+    if "holder" not in options:
+        message = _HOLDER.sub("", message)
+    elif "format" not in options:
+        message = _OR_FORMAT.sub("", message)
     if "storage_option" in options:
         message = _OF_STORES.sub(r"--storage-option \1=\2", message)
     given = [name for argument in arguments if (name := argument.partition("=")[0]) in _OF_FORMATS]

@@ -14,6 +14,7 @@ The functions are pure: they look at the text alone, and no file or command is t
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final, Literal
 
@@ -150,6 +151,21 @@ def command_of(pipe: str) -> str:
         message = f"{pipe!r} is a pipe without a command"
         raise InvalidArgument(message)
     return command
+
+
+def filename_text(name: object) -> str:
+    """Return an extended filename that a user gave, as a text that can be the name of a file.
+
+    Raises:
+        WrongType: it is neither a str nor a path.
+        InvalidArgument: no file can have such a name.
+    """
+    text = checked_text("a filename", os.fspath(name) if isinstance(name, os.PathLike) else name)
+    try:
+        os.fsencode(text)
+    except UnicodeError:
+        raise InvalidArgument(f"a filename must be a name that a file can have (got {text!r})") from None
+    return text
 
 
 def split_offset(rxfilename: str) -> tuple[str, int]:

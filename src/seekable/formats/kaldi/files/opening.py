@@ -10,13 +10,13 @@ import stat
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.files.filenames import (
     check_rxfilename,
     check_wxfilename,
     command_of,
+    filename_text,
     split_offset,
 )
 from seekable.formats.kaldi.files.local_files import (
@@ -124,7 +124,7 @@ def open_rx(
         ...         file.binary, file.tell(), file.read()
         (True, 7, b'good day')
     """
-    name = checked_path(rxfilename)
+    name = filename_text(rxfilename)
     kind = check_rxfilename(name)
     if storage_options and "://" not in name:
         message = (
@@ -207,7 +207,7 @@ def open_wx(
         ...         file.read()
         b'\x00Bgood day'
     """
-    name = checked_path(wxfilename)
+    name = filename_text(wxfilename)
     kind, allowed = check_wxfilename(name), checked_pipes(pipes)
     if atomic and kind != "file":
         message = f"atomic=True is for files, which get their name at the end (got {name!r}, a {kind})"

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import numpy as np
 
-from seekable._arguments import checked_path
 from seekable.errors import CorruptTable, IndexStale
 from seekable.formats.kaldi.files.filenames import check_rxfilename
 from seekable.formats.kaldi.files.opening import open_rx
@@ -429,7 +428,7 @@ def find_table_index(path: str | os.PathLike[str], format_name: str) -> _TableIn
         ...     before, find_table_index(path, "ark-int32").ranges("utt2")
         (None, [(8, 16)])
     """
-    files = find_indexed(checked_path(path), format_name=format_name)
+    files = find_indexed(os.fspath(path), format_name=format_name)
     if files is None:
         return None
     keyed = Keyed.of(files, keys_of_entries(format_name))

@@ -14,9 +14,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
-from seekable._arguments import checked_path
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats.kaldi.files.filenames import check_wxfilename, split_offset, split_range
+from seekable.formats.kaldi.files.filenames import check_wxfilename, filename_text, split_offset, split_range
 from seekable.formats.kaldi.files.local_files import check_local, coding_of, local_errors, open_local
 from seekable.formats.kaldi.files.specifiers import is_specifier, parse_wspecifier
 from seekable.formats.kaldi.holders.candidates import candidates_of
@@ -579,7 +578,7 @@ def repair(
 
 def _files(path: str | os.PathLike[str], script: str | os.PathLike[str] | None) -> tuple[str, str | None]:
     """Return the path of the archive, and that of the script."""
-    text = checked_path(path)
+    text = filename_text(path)
     if script is None and is_specifier(text):
         specifier = parse_wspecifier(text)
         if specifier.archive_wxfilename is None:
@@ -601,7 +600,7 @@ def _found_holder(data: mmap.mmap | bytes, path: str) -> str:
 
 
 def _checked_file(name: str, path: str | os.PathLike[str]) -> str:
-    text = checked_path(path)
+    text = filename_text(path)
     if check_wxfilename(text) != "file":
         raise InvalidArgument(f"{name} must be a file (got {text!r})")
     return text

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, final
 
-from seekable._arguments import checked_path
 from seekable.errors import CorruptObject, InvalidArgument
-from seekable.formats.kaldi.files.filenames import split_range
+from seekable.formats.kaldi.files.filenames import filename_text, split_range
 from seekable.formats.kaldi.files.opening import open_rx, open_wx
 from seekable.formats.kaldi.holders.ranges import parse_range
 from seekable.formats.kaldi.holders.registry import find_holder
@@ -57,7 +56,7 @@ def read(
         ((2, 3), [[4.0, 5.0]])
     """
     found = find_holder(holder, **options)
-    name, text = split_range(checked_path(rxfilename))
+    name, text = split_range(filename_text(rxfilename))
     part = None if text is None else parse_range(text)
     read_range = getattr(found, "read_range", None)  # A check of `SupportsRange` takes ten times as long.
     if part is not None and read_range is None:
