@@ -14,7 +14,7 @@ from seekable.formats.kaldi.objects.header import BINARY_HEADER
 from seekable.formats.kaldi.objects.tokens import TOKEN, decoded
 from seekable.formats.kaldi.tables.script import key_and_xfilename, line_problem
 from seekable.formats.lines.line_bounds import scan_lines
-from seekable.formats.sniff import check_is_text
+from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
     import numpy as np

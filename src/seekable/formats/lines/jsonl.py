@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from seekable._lazy import lazy
 from seekable.errors import UnsupportedFormat
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
-from seekable.formats.sniff import check_is_text
 from seekable.index.digest import END_BYTES
 from seekable.storage.far import far
 from seekable.storage.files import shell_path
+from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.formats.lines.line_bounds import scan_lines
-from seekable.formats.sniff import check_is_text
+from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from typing import TYPE_CHECKING, Final, Protocol, final
@@ -11,6 +12,7 @@ from seekable.formats.kaldi.files.opening import open_rx
 from seekable.formats.kaldi.files.stored_file import GrowingRanges, is_stored, stored_ranges
 from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.storage.files import failed_read
 from seekable.storage.map_file import map_file
 from seekable.storage.mapped import most_maps
 
@@ -89,7 +91,10 @@ class _MappedFile:
         self.path = path
         self.descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
-        self.view = map_file(descriptor, self.size)
+        try:
+            self.view = map_file(descriptor, self.size)
+        except OSError as error:
+            raise failed_read(path, error, at=0) from None
 
     def __del__(self) -> None:
         os.close(self.descriptor)
@@ -205,8 +210,9 @@ def open_plain(path: str) -> io.FileIO | None:
         raw = open_local(path)
     except (OSError, ValueError):
         return None
-    if coding_by_magic(raw) is None:
-        return raw
+    with contextlib.suppress(OSError):
+        if coding_by_magic(raw) is None:
+            return raw
     raw.close()
     return None
 
