@@ -184,7 +184,7 @@ def test_below_the_limit_all_works_and_above_it_is_told(tmp_path: Path, kind: st
         sk.Loader(ds, batch_size=1, steps=2, epochs=None).load_state_dict(loader.state_dict())
         ds.save(tmp_path / "pipeline.json")
 
-    below(200, use)
+    below(150, use)
     done: list[object] = []
     thread = threading.Thread(target=lambda: done.append(ds[1]))
     thread.start()

@@ -82,7 +82,8 @@ class ReadFile(io.FileIO):
         Raises:
             Unreachable: the system cannot read them.
         """
-        return self._answer(partial(super().read, -1 if size is None else size))
+        found: bytes = self._answer(partial(super().read, -1 if size is None else size))
+        return found
 
     def readall(self) -> bytes:
         """Return all bytes up to the end of the file; errors as of ``read``."""
@@ -90,7 +91,8 @@ class ReadFile(io.FileIO):
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Fill the start of a buffer, and return the number of bytes, 0 at the end; errors as of ``read``."""
-        return self._answer(partial(super().readinto, buffer))
+        count: int = self._answer(partial(super().readinto, buffer))
+        return count
 
     def _answer(self, call: Callable[[], T | None]) -> T:
         try:
