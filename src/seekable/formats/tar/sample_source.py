@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -26,7 +25,7 @@ from seekable.formats.tar.sample_records import (
 from seekable.formats.tar.tar_format import sample_rule_of
 from seekable.index.keys.keyed import keys_of_samples
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.files.leaf import OwnKeys, RunsLeaf
+from seekable.nodes.files.leaf import OwnKeys, RunsLeaf, warn_of_files
 from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn
 from seekable.nodes.map import Map
 from seekable.state.functions import describe_function
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
     from seekable.nodes.keys.key import KeyOf, Keys
 
 __all__ = ["SampleSource", "found_again", "sample_source"]
-
-_MOST_WARNED = 5
-"""The most files that one warning names."""
 
 
 @final
@@ -259,7 +255,7 @@ def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], S
             errors=options.errors,
         )
         _check_columns(made)
-        _warn(made)
+        warn_of_files(made, TarWarning)
         return made
 
     return source
@@ -284,24 +280,6 @@ def _check_columns(source: SampleSource) -> None:
             raise InvalidArgument(message)
     wanted = [name for name in source.fields if source.columns is None or name in source.columns]
     check_fields(wanted, source.decoders, fields=source.fields, where=source.asked)
-
-
-def _warn(source: SampleSource) -> None:
-    """Warn of what the walk of the files found strange.
-
-    Warns:
-        TarWarning: a file has no end mark, say.
-    """
-    schemas = source.words.schemas
-    if not any(schema.warnings for schema in schemas):
-        return
-    texts = [
-        f"{source.files.shown_path(file)}: {text}"
-        for file, schema in enumerate(source.words.schema_of.tolist())
-        for text in schemas[schema].warnings
-    ]
-    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, TarWarning, stacklevel=6)
 
 
 def _shown_decode(decoders: FieldDecoders) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -18,7 +17,7 @@ from seekable.formats.tokens.source.token_axis import token_axis
 from seekable.formats.tokens.source.token_reading import TokensReader
 from seekable.formats.tokens.words import TokenWords
 from seekable.nodes.columns.names import checked_names, no_such_column
-from seekable.nodes.files.leaf import RunsLeaf
+from seekable.nodes.files.leaf import RunsLeaf, warn_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +37,6 @@ else:
     verify_tokens = lazy("seekable.formats.tokens.verify_tokens")
 
 __all__ = ["TokenSource", "found_again", "token_source"]
-
-_MOST_WARNED = 5
-"""The most files that one warning names."""
 
 
 @final
@@ -219,7 +215,7 @@ def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], To
             errors=options.errors,
         )
         _check_arrays(made)
-        _warn(made)
+        warn_of_files(made, UserWarning)
         return made
 
     return source
@@ -229,24 +225,6 @@ def found_again(_: Format, files: FileSet, described: Mapping[str, Any], shown: 
     """Return the source of a described one whose files were found, with the same columns."""
     columns = described.get("columns")
     return TokenSource(files, described["format"], shown, columns=None if columns is None else tuple(columns))
-
-
-def _warn(source: TokenSource) -> None:
-    """Warn of files whose documents may not be those that the user meant.
-
-    Warns:
-        UserWarning: no token of a file is the one that ends documents, say.
-    """
-    schemas = source.words.schemas
-    if not any(schema.warnings for schema in schemas):
-        return
-    texts = [
-        f"{source.files.shown_path(file)!r}: {text}"
-        for file, schema in enumerate(source.words.schema_of.tolist())
-        for text in schemas[schema].warnings
-    ]
-    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, UserWarning, stacklevel=6)
 
 
 def _check_arrays(source: TokenSource) -> None:
