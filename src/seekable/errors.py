@@ -16,7 +16,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- BadValue             (ValueError)         a value does not fit its column
     |-- DataNotFound         (FileNotFoundError)  no data file at this path
     |-- AccessDenied         (PermissionError)    no permission to read or write a file
-    |-- Unreachable          (ConnectionError)    data on another machine cannot be read now
+    |-- Unreachable          (ConnectionError)    data of a store, or of a disk that fails, cannot be read now
     |-- UnsupportedFormat    (ValueError)         a file of an unknown format
     |-- CorruptRecord        (ValueError)         one record cannot be decoded
     |   `-- CorruptTokens    (UnsupportedFormat)  a file of tokens, or one beside it, is torn or damaged
@@ -152,7 +152,7 @@ class AccessDenied(SeekableError, PermissionError):
 
 
 class Unreachable(SeekableError, ConnectionError):
-    """Data on another machine cannot be read now, and is not in the cache of this one."""
+    """Data cannot be read now: it is on another machine and not in the cache, or its disk fails."""
 
 
 class UnsupportedFormat(SeekableError, ValueError):

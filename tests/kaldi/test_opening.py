@@ -27,6 +27,7 @@ from seekable.storage.compression import inflated
 from seekable.storage.zstd_frames import write_frames
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -457,7 +458,7 @@ def test_files_that_this_user_may_not_open_are_errors(here: Path, monkeypatch: p
         raise PermissionError
 
     (here / "a").write_bytes(b"")
-    monkeypatch.setattr(io, "FileIO", refused)
+    monkeypatch.setattr("seekable.formats.kaldi.files.local_files.ReadFile", refused)
     monkeypatch.setattr("seekable.formats.kaldi.files.opening.WrittenFile", refused)
     with pytest.raises(sk.AccessDenied, match="'a' cannot be read by this user"):
         open_rx("a")
@@ -537,3 +538,28 @@ def test_a_file_that_is_written_again_keeps_its_mode(here: Path, *, atomic: bool
     with open_wx("a", atomic=atomic) as file:
         file.write(b"new")
     assert (here / "a").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("path", ["/proc/self/mem", "/proc/self/clear_refs", "/proc/kmsg", "DIR"])
+def test_an_error_of_the_system_names_the_file_and_the_byte(tmp_path: Path, path: str) -> None:
+    """Nothing waits either: ``/proc/kmsg`` calls itself a regular file, and has no bytes for a long time."""
+    error: type[sk.SeekableError]
+    error, told = sk.errors.Unreachable, f"'{path}' cannot be read at byte 0: .* [(]E[A-Z]+[)]"
+    if path == "DIR":
+        path, error, told = str(tmp_path), sk.DataNotFound, "it is a folder"
+    if not os.access(path, os.R_OK):
+        pytest.skip(f"there is no {path} here that this user may read")
+    script = tmp_path / "a.scp"
+    script.write_text(f"u {path}\n")
+    read: list[Callable[[], object]] = [
+        lambda: kaldi.open_rx(path, header=False).read(),
+        lambda: kaldi.read(path, "matrix"),
+        lambda: list(kaldi.SequentialReader(f"ark:{path}", "matrix")),
+        lambda: list(kaldi.SequentialReader(f"scp:{script}", "matrix")),
+        lambda: kaldi.RandomAccessReader(f"ark:{path}", "matrix")["u"],
+        lambda: kaldi.RandomAccessReader(f"scp:{script}", "matrix")["u"],
+        lambda: kaldi.read_script(path),
+    ]
+    for call in read:
+        with pytest.raises(error, match=told):
+            call()

@@ -364,7 +364,10 @@ class InnerNode(Node):
     @cached
     def scheduled(self) -> bool:
         """True if the arguments of this node, or of one below it, depend on the position."""
-        return self.arguments(0) != self.arguments(None) or any(child.scheduled for child in self.children)
+        for child in each_once(self.children):  # A generator would be one call more for each node of a chain.
+            if child.scheduled:
+                return True
+        return self.arguments(0) != self.arguments(None)
 
     def schedule_key(self, upto: int) -> tuple[str, ...]:
         """Return a digest of the node's own arguments, then what the scheduled children return."""

@@ -227,8 +227,11 @@ class Graph(ABC):
 
     @cached
     def depth(self) -> int:
-        """The number of nodes one above the other down to a source; one that makes records counts twice."""
-        own = 2 if isinstance(self, Read) else 1
+        """How many steps deep the pipeline is; what takes more calls of Python counts more.
+
+        A node that makes records counts three times, and one that puts several datasets in order twice.
+        """
+        own = 3 if isinstance(self, Read) else min(2, len(self.children))
         return own + max((child.depth for child in self.children), default=0)
 
     @property
@@ -356,7 +359,7 @@ def described(node: Any, upto: int | None) -> dict[str, Any]:
             known.made = None
 
 
-MOST_DEEP = 160
+MOST_DEEP = 210
 """The greatest depth of a pipeline. Python follows calls 1,000 deep, those of the caller among them, and
 a node takes up to ten of these where records are read, or the pipeline goes to a worker process."""
 
@@ -367,11 +370,18 @@ def check_depth(node: Graph) -> None:
     Raises:
         InvalidArgument: it is.
     """
+    # The depths of nodes below, which may have been unpickled, come first: no call waits for another.
+    pending = [node]
+    while pending:
+        if below := [child for child in pending[-1].children if "depth" not in vars(child)]:
+            pending += below
+        else:
+            _ = pending.pop().depth
     if node.depth > MOST_DEEP:
         message = (
             f"this pipeline is {node.depth} steps deep, and {MOST_DEEP} are the most; those that make "
-            f"records of others, such as map and zip, count twice. Let one function do what several do, and "
-            f"give sk.concat or sk.mix all datasets at once"
+            f"records, such as map and zip, count three times, and concat and mix twice. Let one function do "
+            f"what several do, and give sk.concat or sk.mix all datasets at once"
         )
         raise InvalidArgument(message)
 

@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING, BinaryIO
 
 from seekable._lazy import lazy
-from seekable.errors import AccessDenied, DataNotFound
+from seekable.errors import AccessDenied, DataNotFound, Unreachable
 from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ __all__ = [
     "TEMPORARY_SUFFIX",
     "cache_folder",
     "create_new",
+    "failed_read",
     "file_identity",
     "has_access",
     "locked",
@@ -359,3 +360,19 @@ def _rights(path: str) -> str:
     except OSError:
         return "a folder above it may not be searched"
     return f"it has mode {stat.filemode(status.st_mode)} and belongs to uid {status.st_uid}"
+
+
+def failed_read(path: str, error: OSError, *, at: int | None = None) -> Unreachable:
+    """Return the error of a local file that the system cannot read.
+
+    Args:
+        path: the file.
+        error: the error of the system.
+        at: the byte of the file; None if it could not be opened.
+    """
+    where = "be opened" if at is None else f"be read at byte {at:,}"
+    name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+    return Unreachable(
+        f"{path!r} cannot {where}: {error.strerror or error} ({name}). It is no file of data, or its disk or "
+        f"its server fails: look into the log of the system, or copy the file from elsewhere"
+    )

@@ -276,7 +276,7 @@ def test_documents_are_counted_twice_where_an_index_and_a_token_tell_them(tmp_pa
 
 def test_a_token_that_is_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, 6])], "<u2"))
-    with pytest.warns(UserWarning, match=r"a\.bin': none of its 2 tokens is eos=9"):
+    with pytest.warns(UserWarning, match=r"a\.bin: none of its 2 tokens is eos=9"):
         sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="uint16", eos=9))
 
 

@@ -260,12 +260,8 @@ class NodeReader:
         if len(documents) > _MOST_NODES:
             raise CorruptState(f"nodes: expected at most {_MOST_NODES:,} (got {len(documents):,})")
         for number, document in enumerate(documents):
-            try:
-                self.nodes.append(self._read_node(number, document))
-                check_depth(self.nodes[-1])
-            except RecursionError:
-                message = f"nodes[{number}]: more nodes stand one above the other than Python can follow"
-                raise CorruptState(message) from None
+            self.nodes.append(self._read_node(number, document))
+            check_depth(self.nodes[-1])
         return self.nodes
 
     def _read_node(self, number: int, document: Mapping[str, Any]) -> Node:

@@ -14,7 +14,7 @@ from seekable.formats.kaldi.files.opening import open_rx
 from seekable.formats.kaldi.holders.ranges import Range, parse_range
 from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, TOKEN, decoded
 from seekable.formats.lines.line_bounds import scan_lines
-from seekable.formats.sniff import check_is_text
+from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
     import os

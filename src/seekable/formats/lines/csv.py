@@ -22,8 +22,8 @@ import numpy as np
 from seekable.errors import UnsupportedFormat
 from seekable.formats.lines.csv_dialect import LIKELY_DELIMITERS, Dialect, dialect_of
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, find_newlines
-from seekable.formats.sniff import check_is_text
 from seekable.index.digest import END_BYTES
+from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

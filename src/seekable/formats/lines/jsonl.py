@@ -14,10 +14,10 @@ from seekable.formats.contract import check_partitions
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
 from seekable.formats.lines.line_source import Lines
 from seekable.formats.look import OtherTool
-from seekable.formats.sniff import check_is_text
 from seekable.formats.table import card_named, index_finders
 from seekable.index.digest import END_BYTES
 from seekable.storage.files import shell_path
+from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from seekable.formats.classify import files_of_card, format_of_spec
 from seekable.formats.contract import Claim, check_partitions
 from seekable.formats.lines.line_bounds import scan_lines
 from seekable.formats.lines.line_source import Lines
-from seekable.formats.sniff import check_is_text
 from seekable.formats.table import card_named
+from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
     from typing import Self

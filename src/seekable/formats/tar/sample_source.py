@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable._log import warn_caller
-from seekable.errors import InvalidArgument, TarWarning
+from seekable.errors import InvalidArgument
 from seekable.formats.tar.fields.decode_argument import FieldDecoders, check_fields
 from seekable.formats.tar.layout import MemberWords
 from seekable.formats.tar.sample_reading import SampleFiles, SamplesReader
@@ -42,10 +41,7 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import Reader
     from seekable.nodes.keys.key import KeyOf, Keys
 
-__all__ = ["SampleSource", "check_columns", "warn_of_files"]
-
-_MOST_WARNED = 5
-"""The most files that one warning names."""
+__all__ = ["SampleSource", "check_columns"]
 
 
 @final
@@ -236,24 +232,6 @@ def check_columns(source: SampleSource) -> None:
             raise InvalidArgument(message)
     wanted = [name for name in source.fields if source.columns is None or name in source.columns]
     check_fields(wanted, source.decoders, fields=source.fields, where=source.asked)
-
-
-def warn_of_files(source: SampleSource) -> None:
-    """Warn of what the walk of the files found strange.
-
-    Warns:
-        TarWarning: a file has no end mark, say.
-    """
-    schemas = source.words.schemas
-    if not any(schema.warnings for schema in schemas):
-        return
-    texts = [
-        f"{source.files.shown_path(file)}: {text}"
-        for file, schema in enumerate(source.words.schema_of.tolist())
-        for text in schemas[schema].warnings
-    ]
-    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warn_caller("\n".join(texts[:_MOST_WARNED]) + more, TarWarning)
 
 
 def _shown_decode(decoders: FieldDecoders) -> str:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from seekable._arguments import checked_flag
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, SeekableError
+from seekable.errors import InvalidArgument, SeekableError, TarWarning
 from seekable.formats.classify import format_of_spec
 from seekable.formats.contract import Claim, Format, check_partitions
 from seekable.formats.look import OtherTool
 from seekable.formats.table import card_named
 from seekable.formats.tar.fields.decode_argument import checked_decode
-from seekable.formats.tar.sample_source import SampleSource, check_columns, warn_of_files
+from seekable.formats.tar.sample_source import SampleSource, check_columns
 from seekable.formats.tar.tar_format import OPTIONS, TarSurveyor, tar_name
 from seekable.nodes.columns.names import checked_names
+from seekable.nodes.files.leaf import warn_of_files
 from seekable.nodes.keys.key import SAMPLE_KEY
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class Tar(Format):
             errors=reading.errors,
         )
         check_columns(made)
-        warn_of_files(made)
+        warn_of_files(made, TarWarning)
         return made
 
     def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> SampleSource:

@@ -12,9 +12,10 @@ from seekable.formats.contract import Format, check_partitions
 from seekable.formats.table import card_named
 from seekable.formats.tokens.families.by_family import TokenSurveyor
 from seekable.formats.tokens.options import TOKENS, TokenOptions, checked_dtype, token_options
-from seekable.formats.tokens.source.token_source import TokenSource, check_arrays, warn_of_files
+from seekable.formats.tokens.source.token_source import TokenSource, check_arrays
 from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, FACTS, TOKENIZER
 from seekable.nodes.columns.names import checked_names
+from seekable.nodes.files.leaf import warn_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +139,7 @@ class Tokens(Format):
         columns = None if reading.columns is None else checked_names("columns", reading.columns)
         made = TokenSource(files, self.name, reading.shown, columns=columns, errors=reading.errors)
         check_arrays(made)
-        warn_of_files(made)
+        warn_of_files(made, UserWarning)
         return made
 
     def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> TokenSource:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, final
 from seekable.index.build.data_bytes import Data
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.storage.far import far, is_far
-from seekable.storage.files import PLACEHOLDER_HEAD, stat_file, unreadable_error
+from seekable.storage.files import PLACEHOLDER_HEAD, failed_read, stat_file, unreadable_error
 from seekable.storage.ranges import DescriptorRanges, HashedRanges
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ def opened_file(
         raise unreadable_error(path) from None
     with opened:
         found = LocalFile(opened, path, status)
-        if os.pread(opened.fileno(), len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
+        try:
+            head = os.pread(opened.fileno(), len(PLACEHOLDER_HEAD), 0)
+        except OSError as error:
+            raise failed_read(path, error, at=0) from None
+        if head == PLACEHOLDER_HEAD:
             found = far().builds.file_behind(found, opened.fileno(), path)
         yield found
 

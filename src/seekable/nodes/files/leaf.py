@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from seekable._cached import cached
+from seekable._log import warn_caller
 from seekable.nodes.contract import Leaf
 from seekable.nodes.keys.key import itself
 from seekable.nodes.readahead import read_rows
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
     Bad = dict[str, tuple[CorruptRecord, int]]
     """By path, the first record of a file that cannot be decoded, and the number of such records."""
 
-__all__ = ["FilesLeaf", "OwnKeys", "RunsLeaf", "SlicedAxis", "SlicedLeaf", "undecodable"]
+__all__ = ["FilesLeaf", "OwnKeys", "RunsLeaf", "SlicedAxis", "SlicedLeaf", "undecodable", "warn_of_files"]
+
+_MOST_WARNED = 5
+"""The most files that one warning names."""
 
 _STREAK, _STREAK_BEGINS = 64, 8
 """Of rows read one by one in their order: the rows between two announcements, and before the first one."""
@@ -200,6 +204,25 @@ class FilesLeaf(Leaf):
     def bad_rows(self, start: int, stop: int) -> Bad:
         """Return the records of some rows that cannot be decoded; any process can call it."""
         return undecodable(self, start, stop)
+
+
+def warn_of_files(source: Any, kind: type[Warning]) -> None:
+    """Warn of what the surveys of files found strange, of the first five.
+
+    Args:
+        source: a source whose ``words`` have the schemas of its files, each with its warnings.
+        kind: the class of the warning.
+    """
+    schemas = source.words.schemas
+    if not any(schema.warnings for schema in schemas):
+        return
+    texts = [
+        f"{source.files.shown_path(file)}: {text}"
+        for file, schema in enumerate(source.words.schema_of.tolist())
+        for text in schemas[schema].warnings
+    ]
+    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
+    warn_caller("\n".join(texts[:_MOST_WARNED]) + more, kind)
 
 
 def undecodable(leaf: Leaf, start: int, stop: int) -> Bad:

@@ -10,16 +10,25 @@ import io
 import lzma
 import os
 import stat
-from typing import TYPE_CHECKING, Final, Literal, final
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, final
 
-from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, UnsupportedFormat
+from seekable.errors import (
+    AccessDenied,
+    DataNotFound,
+    InvalidArgument,
+    SeekableError,
+    UnsupportedFormat,
+)
 from seekable.storage.compression import inflated
-from seekable.storage.files import has_access, unreadable_error
+from seekable.storage.files import failed_read, has_access, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from _typeshed import ReadableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+T = TypeVar("T")
 
 Coding = Literal["gz", "zst", "bz2", "xz"]
 """The names of compressions, as suffixes."""
@@ -31,7 +40,62 @@ _ZSTD_READ_BYTES: Final = 8 << 10
 _MOST_XZ_BYTES: Final = 2 << 30
 """The most memory for the dictionary of an xz file; ``xz -9`` needs 64 MiB."""
 
+_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR})
+
+
+@final
+class ReadFile(io.FileIO):
+    """A local file, open for reading. An error of the system is one of ours, with the file and the byte.
+
+    It never waits for bytes of what calls itself a regular file and is none, as files of ``/proc`` do.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open a file.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        is_regular = stat.S_ISREG(os.stat(path).st_mode)
+        super().__init__(path, opener=_without_waiting if is_regular else None)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes, no more than ``size``; none at the end of the file.
+
+        Raises:
+            Unreachable: the system cannot read them.
+        """
+        found: bytes = self._answer(partial(super().read, -1 if size is None else size))
+        return found
+
+    def readall(self) -> bytes:
+        """Return all bytes up to the end of the file; errors as of ``read``."""
+        return self._answer(super().readall)
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Fill the start of a buffer, and return the number of bytes, 0 at the end; errors as of ``read``."""
+        count: int = self._answer(partial(super().readinto, buffer))
+        return count
+
+    def _answer(self, call: Callable[[], T | None]) -> T:
+        try:
+            answer = call()
+        except OSError as error:
+            raise failed_read(str(self.name), error, at=_place(self)) from None
+        if answer is None:
+            raise failed_read(str(self.name), _WAITS, at=_place(self))
+        return answer
+
+
+_WAITS: Final = BlockingIOError(errno.EAGAIN, "it has no bytes now, and may have some later")
+
+
+def _place(file: io.FileIO) -> int:
+    with contextlib.suppress(OSError):
+        return file.tell()
+    return 0
 
 
 def open_local(path: str, *, regular: bool = False) -> io.FileIO:
@@ -44,13 +108,14 @@ def open_local(path: str, *, regular: bool = False) -> io.FileIO:
     Raises:
         DataNotFound: there is no such file; the message has the reason.
         AccessDenied: this user may not read it.
+        Unreachable: the system cannot open it.
         UnsupportedFormat: it is refused.
     """
     with local_errors(path, writing=False):
         if not regular:
-            return io.FileIO(path)
+            return ReadFile(path)
         _check_regular(path, os.stat(path).st_mode)
-        file = io.FileIO(path, opener=_without_waiting)
+        file = ReadFile(path)
     try:
         _check_regular(path, os.fstat(file.fileno()).st_mode)
     except UnsupportedFormat:
@@ -160,15 +225,18 @@ def local_errors(path: str, *, writing: bool) -> Iterator[None]:
     Raises:
         DataNotFound: there is no such file or folder.
         AccessDenied: this user may not open the file.
+        Unreachable: the system cannot read the file.
     """
     try:
         yield
     except PermissionError:
         raise (_unwritable_error(path) if writing else unreadable_error(path)) from None
     except OSError as error:
-        if error.errno not in _NOT_THERE:
+        if error.errno in _NOT_THERE:
+            raise missing_error(path) from None
+        if writing or error.errno in _LIMITS or isinstance(error, SeekableError):
             raise
-        raise missing_error(path) from None
+        raise failed_read(path, error) from None
 
 
 def _unwritable_error(path: str) -> AccessDenied:
@@ -218,7 +286,10 @@ def coding_by_magic(file: io.FileIO) -> Coding | None:
     No uncompressed table or object begins with these bytes: a key has no control character, and is not the
     torn UTF-8 that zstd begins with.
     """
-    return coding_of(os.pread(file.fileno(), 4, 0))
+    try:
+        return coding_of(os.pread(file.fileno(), 4, 0))
+    except OSError as error:
+        raise failed_read(str(file.name), error, at=0) from None
 
 
 def coding_of(head: bytes) -> Coding | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -40,6 +41,7 @@ from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.formats.kaldi.objects.tokens import TOKEN, decoded
 from seekable.formats.kaldi.tables.archive import cause_of
+from seekable.storage.files import failed_read
 from seekable.storage.map_file import map_file
 from seekable.storage.mapped import most_maps
 
@@ -102,7 +104,10 @@ class _MappedFile:
         self.path = path
         self.descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
-        self.view = map_file(descriptor, self.size)
+        try:
+            self.view = map_file(descriptor, self.size)
+        except OSError as error:
+            raise failed_read(path, error, at=0) from None
 
     def __del__(self) -> None:
         os.close(self.descriptor)
@@ -230,8 +235,9 @@ def open_plain(path: str) -> io.FileIO | None:
         raw = open_local(path)
     except (OSError, ValueError):
         return None
-    if coding_by_magic(raw) is None:
-        return raw
+    with contextlib.suppress(OSError):
+        if coding_by_magic(raw) is None:
+            return raw
     raw.close()
     return None
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
-from seekable._log import warn_caller
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.tokens.families.by_family import TokenSurveyor
 from seekable.formats.tokens.source.stored_arrays import TokenFiles, arrays_of
@@ -36,10 +35,7 @@ if TYPE_CHECKING:
 else:
     verify_tokens = lazy("seekable.formats.tokens.verify_tokens")
 
-__all__ = ["TokenSource", "check_arrays", "warn_of_files"]
-
-_MOST_WARNED = 5
-"""The most files that one warning names."""
+__all__ = ["TokenSource", "check_arrays"]
 
 
 @final
@@ -184,24 +180,6 @@ class TokenSource(SlicedLeaf):
     def axis(self) -> TokenAxis | None:
         """The tokens of all documents end to end; None if something else lies between them in a file."""
         return token_axis(self.reading)
-
-
-def warn_of_files(source: TokenSource) -> None:
-    """Warn of files whose documents may not be those that the user meant.
-
-    Warns:
-        UserWarning: no token of a file is the one that ends documents, say.
-    """
-    schemas = source.words.schemas
-    if not any(schema.warnings for schema in schemas):
-        return
-    texts = [
-        f"{source.files.shown_path(file)!r}: {text}"
-        for file, schema in enumerate(source.words.schema_of.tolist())
-        for text in schemas[schema].warnings
-    ]
-    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
-    warn_caller("\n".join(texts[:_MOST_WARNED]) + more, UserWarning)
 
 
 def check_arrays(source: TokenSource) -> None:
