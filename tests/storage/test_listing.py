@@ -309,3 +309,13 @@ def test_all_names_below_a_folder_are_inspected_and_none_twice(data: Path) -> No
     find_files(data / "*.jsonl", suffixes=SUFFIXES, inspect=inspect)
     find_files(data / "a9.jsonl", suffixes=SUFFIXES, inspect=inspect)
     assert len(seen) == 4
+
+
+def test_files_of_a_folder_that_are_compressed_in_another_way_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a.csv", "b.csv.xz", "c.CSV.bz2", "d.jpg.xz", "_e.csv.xz"):
+        (tmp_path / name).write_bytes(b"x\n")
+    assert find_files(tmp_path, suffixes=(".csv",))[0].names == ("a.csv",)
+    (record,) = caplog.records
+    assert f"2 files of the folder '{tmp_path}' are left out, 'b.csv.xz' for one" in record.getMessage()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._log import LOG
 from seekable.errors import DataNotFound
 from seekable.storage.asked import checked_asked
 from seekable.storage.braces import expanded_paths
@@ -69,6 +70,10 @@ _END = fnmatch.translate("").removeprefix("(?s:").removeprefix(")")
 """The end of every translated pattern: the end of the name."""
 
 _WORTH_LISTING = 100
+
+_PACKED = (".bz2", ".xz", ".lz4", ".zip")
+"""The ends of the names of compressed files that are not read."""
+
 HIDDEN = (".", "_")
 """The first characters of names that are skipped in folders."""
 
@@ -164,7 +169,21 @@ class Rules:
                 f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
             )
         check_complete(data, f"the folder {root!r}")
+        self._warn_of_packed(root, [name for name in all_names if name not in never])
         return Found(root, tuple(names))
+
+    def _warn_of_packed(self, root: str, names: Sequence[str]) -> None:
+        """Log the files of a folder that would be data if they were compressed in another way."""
+        packed = [name for name in names if name.lower().endswith(_PACKED)]
+        packed = [name for name in packed if name.rpartition(".")[0].lower().endswith(self.suffixes)]
+        if packed:
+            LOG.warning(
+                "%d files of the folder %r are left out, %r for one: such a file can only be read from its "
+                "start; decompress it once, or compress it with gzip or zstd",
+                len(packed),
+                root,
+                min(packed),
+            )
 
     def of_glob(self, root: str, last: str, names: set[str], passed: list[str]) -> tuple[str, ...]:
         """Return the data files among those that a glob matches, in natural order.
