@@ -34,6 +34,7 @@ class CountingStore:
     lists: list[str] = field(default_factory=list)
     puts: list[str] = field(default_factory=list)
     fork_safe: bool = True
+    lacks: str = ""
     lists_in_order: bool = False
     most_reads: int | None = None
     """The reads after which all others fail with `Killed`; None for no such end."""
