@@ -17,7 +17,7 @@ from seekable.formats.tokens import verify_tokens
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.index.verify.integrity import Problem
+    from seekable.index.integrity import Problem
 
 CHARACTERS = 100_000
 """So many tokens of two bytes that the middle of a document is at neither end of a file."""

@@ -25,7 +25,7 @@ from tests.storage.compressing import bgzf, compressed, zst_frame
 import seekable as sk
 from seekable.dataset.verify_data import verify
 from seekable.formats.registry import FORMATS
-from seekable.index.build import decompressing
+from seekable.index.build import content as decompressing
 from seekable.index.build.scan import ScanJob, scan_part
 from seekable.storage import seek_points
 from seekable.testing import assert_resumes_exactly

@@ -25,7 +25,7 @@ from tests.parallel.executors import Backwards, Cancelling, Inline, Interfering
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.index import digest
-from seekable.index.build import build_index, build_progress, file_scan, parts
+from seekable.index.build import build_index, commit, file_scan, parts
 from seekable.index.build.scan import PartScan
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.entry import FileEntry
-    from seekable.index.fileset import FileSet
+    from seekable.index.fileset import FileEntry, FileSet
     from seekable.index.scanner import ByteSource
     from seekable.parallel.progress import Progress
 
@@ -204,7 +203,7 @@ def test_a_commit_that_fails_half_way_may_be_repeated(
         write_atomically(path, data)
 
     monkeypatch.setattr("seekable.index.build.commit.write_atomically", write_or_fail)
-    monkeypatch.setattr(build_progress, "_COMMIT_SECONDS", -1.0)
+    monkeypatch.setattr(commit, "_COMMIT_SECONDS", -1.0)
     with pytest.raises(OSError, match="No space left"):
         open_data(tmp_path)
     told: list[Progress] = []

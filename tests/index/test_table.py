@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.index.catalog import encode_catalog
-from seekable.index.entry import Entry, Segment
-from seekable.index.file_table import Table, encode_table, in_order
+from seekable.index.file_table import Entry, Segment, Table, encode_table, in_order
 from seekable.storage.natural_order import natural_key
 
 UINT64 = st.integers(0, 2**64 - 1)

@@ -18,18 +18,18 @@ from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, w
 
 from seekable.errors import DataNotFound
 from seekable.formats.registry import FORMATS, SUFFIXES
+from seekable.index.deep_verification import PartJob, compare_part
 from seekable.index.digest import END_BYTES
-from seekable.index.entry import Segment
-from seekable.index.verify.integrity import Indexed, check_offsets
-from seekable.index.verify.part_comparison import PartJob, compare_part
-from seekable.index.verify.verification import verify_files
+from seekable.index.file_table import Segment
+from seekable.index.integrity import Indexed, check_offsets
+from seekable.index.verification import verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.verify.integrity import Problem
-    from seekable.index.verify.verification import Verification
+    from seekable.index.integrity import Problem
+    from seekable.index.verification import Verification
     from seekable.parallel.progress import Progress
 
 
@@ -309,7 +309,7 @@ def write_large(path: Path, *, size: int, ends: list[int]) -> None:
 def test_a_large_file_is_read_in_parts_and_in_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.index.verify.deep._PARALLEL_BYTES", 0)
+    monkeypatch.setattr("seekable.index.deep_verification._PARALLEL_BYTES", 0)
     size, ends = 600 << 20, [10, 100 << 20, (256 << 20) - 1, 256 << 20, 400 << 20, (512 << 20) + 5]
     path = tmp_path / "a.txt"
     write_large(path, size=size, ends=ends)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.thrift import ALL
 
-from seekable.index.build import decompressing as entering
+from seekable.index.build import content as entering
 from seekable.storage.seek_points import _FILLERS, inflate_from_bit
 
 if TYPE_CHECKING:

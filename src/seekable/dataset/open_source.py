@@ -14,7 +14,7 @@ from seekable.dataset.source_kinds import has_spec, may_be_shar, shown_source, s
 from seekable.errors import DuplicateKeys, InvalidArgument
 from seekable.formats.finding import sampled_files
 from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from seekable.formats.shar.discovery import SharFiles
     from seekable.formats.source_options import SourceOptions
     from seekable.formats.tar import other_fields, sibling_archives
+    from seekable.index import key_files
     from seekable.index.fileset import FileSet
-    from seekable.index.keys import hashes, keyed
     from seekable.index.opening import Indexing
     from seekable.nodes.columns import hive_folders
     from seekable.nodes.columns import partitions as partition_columns
@@ -43,8 +43,7 @@ else:
     shar_spec = lazy("seekable.formats.shar.shar_spec")
     sibling_archives = lazy("seekable.formats.tar.sibling_archives")
     specs = lazy("seekable.dataset.specs")
-    hashes = lazy("seekable.index.keys.hashes")
-    keyed = lazy("seekable.index.keys.keyed")
+    key_files = lazy("seekable.index.key_files")
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
@@ -271,13 +270,13 @@ def _without_keys(form: Format, options: SourceOptions, files: FileSet) -> Any:
 def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | None) -> Keys | None:
     """Return the keys that records have themselves, None if they are not indexed; it loads little code."""
     if key is entry_key:
-        made = keyed.keys_of_entries(files.entry(0).format)
+        made = key_files.keys_of_entries(files.entry(0).format)
     elif key == SAMPLE_KEY and files.word_counts().any():
-        made = keyed.keys_of_samples(files.entry(0).format)
+        made = key_files.keys_of_samples(files.entry(0).format)
     else:
         return None
-    wanted = keyed.Keyed.of(files, made)
-    for folder in hashes.places(files, index_dir=index_dir):
-        if index := hashes.read_keys(folder, wanted):
+    wanted = key_files.Keyed.of(files, made)
+    for folder in key_files.places(files, index_dir=index_dir):
+        if index := key_files.read_keys(folder, wanted):
             return Keys(key, index)
     return None

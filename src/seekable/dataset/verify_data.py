@@ -16,9 +16,9 @@ from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.formats.shar.shar_opening import format_of_field, open_shar, unequal_files
 from seekable.formats.shar.shar_spec import shar_files
 from seekable.formats.source_options import SourceOptions
-from seekable.index.table_indexer import is_table_indexer
-from seekable.index.verify.integrity import Problem
-from seekable.index.verify.verification import Verification, verify_files
+from seekable.index.integrity import Problem
+from seekable.index.surveyor import is_table_indexer
+from seekable.index.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.map_ranges import execution_options, map_ranges

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.entry import Entry
+    from seekable.index.file_table import Entry
 
 CATALOG = "catalog.json"
 SCHEMA_VERSION = 3

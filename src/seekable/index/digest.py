@@ -1,4 +1,4 @@
-"""The three digests that the index keeps of a file, all of them made with xxh3_64.
+"""The digests of the index, all of them made with xxh3_64: three of each file, and one of each key.
 
 - *head and tail*: of the first 64 KiB, the last 64 KiB (they overlap in a small file) and the size
   as a little-endian uint64. Cheap; part of fingerprints.
@@ -6,6 +6,7 @@
   the pieces can be hashed in any order and at once. Of a file whose offsets came from the index of another
   tool, and which was not read for that reason, another number stands in its place.
 - *offsets*: of the file's record offsets as little-endian uint64, the end sentinel included.
+- *key*: of the text or the number by which a record is found.
 
 As text a digest is ``xxh3:`` and 16 hexadecimal digits.
 """
@@ -15,10 +16,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xxhash
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 END_BYTES = 64 << 10
@@ -137,3 +140,38 @@ class PieceHasher:
         self._digests += self._piece.intdigest().to_bytes(_DIGEST_BYTES, "little")
         self._piece.reset()
         self._room = PIECE_BYTES
+
+
+def key_hash(key: str | int) -> int:
+    """Return the hash of a key: xxh3_64 of ``s`` and its UTF-8, or of ``i`` and its decimal digits.
+
+    Example:
+        >>> key_hash("1") == key_hash(1)
+        False
+    """
+    if not isinstance(key, str):
+        return xxhash.xxh3_64_intdigest(b"i%d" % key)
+    try:
+        return xxhash.xxh3_64_intdigest(f"s{key}".encode())
+    except UnicodeEncodeError:
+        return xxhash.xxh3_64_intdigest(b"s" + key.encode("utf-8", "surrogatepass"))
+
+
+def text_key_hashes(keys: Sequence[bytes]) -> NDArray[np.uint64]:
+    """Return the hashes of many keys that are the bytes of texts: uint64, each as of `key_hash`.
+
+    Args:
+        keys: the bytes of each key; where they are no UTF-8, the key is the text with surrogates that
+            ``os.fsdecode`` makes of them.
+
+    Example:
+        >>> int(text_key_hashes([b"utt1"])[0]) == key_hash("utt1")
+        True
+    """
+    try:
+        b"\n".join(keys).decode()
+    except UnicodeDecodeError:
+        hashes = (key_hash(key.decode("utf-8", "surrogateescape")) for key in keys)
+    else:
+        hashes = (xxhash.xxh3_64_intdigest(b"s" + key) for key in keys)
+    return np.fromiter(hashes, np.uint64, len(keys))

@@ -14,16 +14,12 @@ from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import AccessDenied, IndexStale
-from seekable.index import companions
 from seekable.index.catalog import read_table, whole_segments
-from seekable.index.companions import has_points, has_schema
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
-from seekable.index.side_files import changed_beside
-from seekable.index.status import RACY_NS, FileStatus, file_status
-from seekable.index.surveyor import ReadsSideFiles
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.sidecar_files import has_points, has_schema, read_schema
+from seekable.index.surveyor import ReadsSideFiles, changed_beside, is_table_indexer
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
 from seekable.storage.files import stat_file, stat_files
@@ -49,12 +45,30 @@ else:
     parts = lazy("seekable.index.build.parts")
     scan = lazy("seekable.index.build.scan")
 
-__all__ = ["Indexing", "find_indexed", "open_files"]
-
 _MOST_BUILDS = 3
 
 _MOST_READ_BYTES = 64 << 20
 """The most bytes of a file that is compared with its index because both were written at nearly one time."""
+
+_RACY_NS = 2_000_000_000
+"""A file indexed this soon after its modification may have changed again with the same time: the times of
+some file systems have steps of two seconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FileStatus:
+    """The files that an index has, and those that are to be scanned."""
+
+    rows: NDArray[np.int64]
+    """The row of each file in the table, -1 where there is none that is valid."""
+
+    racy: NDArray[np.bool_]
+    """True for each file with a row that must be read again: it may have changed after it was indexed."""
+
+    @property
+    def to_scan(self) -> NDArray[np.bool_]:
+        """True for each file to be read."""
+        return (self.rows < 0) | self.racy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +89,7 @@ class _Index:
     folder: str
     notice: str
     table: Table | None
-    status: FileStatus
+    status: _FileStatus
 
 
 @final
@@ -285,22 +299,19 @@ def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
     known = np.flatnonzero(rows >= 0)
     schemas = index.table.column("schema", rows[known]).view(np.uint64).tolist()
     indexed_ns = index.table.column("indexed_ns", rows[known]).tolist()
-    beside = {
-        digest: tuple(scanner.side_files(companions.read_schema(index.folder, digest)))
-        for digest in set(schemas)
-    }
+    beside = {digest: tuple(scanner.side_files(read_schema(index.folder, digest))) for digest in set(schemas)}
     for file, schema, time_ns in zip(known.tolist(), schemas, indexed_ns, strict=True):
         if changed_beside(paths[file], beside[schema]):
             rows[file] = -1
         elif doubt:
-            racy[file] |= any(abs(time_ns - side.mtime_ns) < RACY_NS for side in beside[schema])
-    return replace(index, status=FileStatus(rows, racy & (rows >= 0)))
+            racy[file] |= any(abs(time_ns - side.mtime_ns) < _RACY_NS for side in beside[schema])
+    return replace(index, status=_FileStatus(rows, racy & (rows >= 0)))
 
 
 def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
     table = read_table(folder)
     doubt = doubt and "://" not in files.root  # An etag changes with each write, whatever the time is.
-    found = file_status(
+    found = _file_status(
         table,
         list(files.numbers),
         format_name=format_name,
@@ -312,7 +323,46 @@ def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doub
     return _Index(files, folder, notice, table, _enterable(files, folder, table, found))
 
 
-def _enterable(files: _Files, folder: str, table: Table | None, found: FileStatus) -> FileStatus:
+def _file_status(
+    table: Table | None,
+    names: Sequence[str],
+    *,
+    format_name: str,
+    sizes: NDArray[np.int64],
+    mtimes_ns: NDArray[np.int64],
+    whole: NDArray[np.bool_] | None,
+    doubt: bool,
+) -> _FileStatus:
+    """Compare the files of an index with those on disk: which are as they were, which need a scan.
+
+    Pure: no file is accessed.
+
+    Args:
+        table: the index's table, if it has one.
+        names: the files' names relative to the root.
+        format_name: the name of the format that they are opened in.
+        sizes: their numbers of bytes, int64.
+        mtimes_ns: their modification times, int64.
+        whole: True for each segment of the table that can be used; None without a table.
+        doubt: True to read files again that were indexed right after they were modified.
+    """
+    if table is None or whole is None:
+        return _FileStatus(np.full(len(names), -1, np.int64), np.zeros(len(names), bool))
+    rows = table.rows(names, format_name=format_name)
+    here = np.flatnonzero(rows >= 0)
+    known = rows[here]
+    valid = (
+        (table.column("size", known) == sizes[here])
+        & (table.column("mtime_ns", known) == mtimes_ns[here])
+        & whole[table.column("segment", known)]
+    )
+    rows[here[~valid]] = -1
+    racy = np.zeros(len(names), bool)
+    racy[here] = doubt & valid & (np.abs(table.column("indexed_ns", known) - mtimes_ns[here]) < _RACY_NS)
+    return _FileStatus(rows, racy)
+
+
+def _enterable(files: _Files, folder: str, table: Table | None, found: _FileStatus) -> _FileStatus:
     """Leave out the compressed files whose seek points are gone, and the tables whose schemas are."""
     lost = _without_schema(folder, table, found) if table is not None else []
     lost += [
@@ -334,7 +384,7 @@ def _has_compressed(names: Iterable[str]) -> bool:
     return any(map(compression_of, {name[-4:] for name in names}))
 
 
-def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
+def _without_schema(folder: str, table: Table, found: _FileStatus) -> list[int]:
     known = np.flatnonzero(found.rows >= 0)
     schemas = table.column("schema", found.rows[known]).view(np.uint64)
     if not schemas.any():

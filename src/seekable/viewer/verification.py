@@ -12,7 +12,7 @@ from seekable.viewer.hooked_work import hooked
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from seekable.index.verify.verification import Verification
+    from seekable.index.verification import Verification
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.jobs import Partial

@@ -12,7 +12,7 @@ import pytest
 from tests.formats.tar.archives import PATH, archive, stream
 
 from seekable.formats.tar.walk import walk
-from seekable.index.build.forward import ForwardFile, ForwardStream
+from seekable.index.build.content import ForwardFile, ForwardStream
 
 if TYPE_CHECKING:
     from pathlib import Path

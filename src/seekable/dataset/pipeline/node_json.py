@@ -21,7 +21,7 @@ from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongT
 from seekable.formats.registry import FORMATS, format_named
 from seekable.index.fileset import FileSet
 from seekable.index.opening import open_files
-from seekable.index.table_indexer import TableIndexer, is_table_indexer
+from seekable.index.surveyor import TableIndexer, is_table_indexer
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import Keys, entry_key

@@ -32,7 +32,7 @@ from seekable.formats.registry import (
 )
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.state.functions import describe_function
 from seekable.storage.memory import most_record_bytes, record_too_large

@@ -18,7 +18,7 @@ from seekable.formats.tables.table_reader import TablesReader
 from seekable.formats.tables.table_reading import UNPACKED, Tables
 from seekable.formats.tables.table_rows import RowReader
 from seekable.formats.tables.table_schema import Columns, read_schemas, unified
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.columns.decode_column import DECODED, DECODERS
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.progress import watched

@@ -13,7 +13,7 @@ from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, KeyNotFound
 from seekable.formats.tar.energon import META, NOT_READ, read_energon, splits_in_words
 from seekable.formats.tar.sample_source import SampleSource
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 from seekable.nodes.select import Select
 from seekable.storage import paths
 from seekable.storage.listing import Found

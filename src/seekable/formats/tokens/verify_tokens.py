@@ -10,7 +10,7 @@ import xxhash
 
 from seekable.errors import CorruptRecord, CorruptState
 from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, read_document
-from seekable.index.verify.integrity import Problem
+from seekable.index.integrity import Problem
 from seekable.storage import paths
 
 if TYPE_CHECKING:

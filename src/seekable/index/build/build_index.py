@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING
 
 from seekable._log import LOG
 from seekable.errors import IndexStale
-from seekable.index.build.build_progress import BuildProgress
-from seekable.index.build.commit import make_folder
+from seekable.index.build.commit import BuildProgress, make_folder
 from seekable.index.build.file_scan import FileScanBuilder
-from seekable.index.build.kept_parts import KeptParts, StoredParts
-from seekable.index.build.kept_results import KeptResults, loaded
+from seekable.index.build.kept_parts import KeptParts, KeptResults, StoredParts, loaded
 from seekable.index.build.other_index import find_others, take_over
 from seekable.index.build.parts import FileToIndex, parts_of, plan_batches
 from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
-from seekable.index.surveyor import is_splittable
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_splittable, is_table_indexer
 from seekable.parallel.cluster import most_requests
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks

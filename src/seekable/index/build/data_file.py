@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, final
 
-from seekable.index.build.data_bytes import Data
 from seekable.index.digest import END_BYTES, head_tail_digest
+from seekable.storage.compression import compression_of
 from seekable.storage.far import far, is_far
 from seekable.storage.files import PLACEHOLDER_HEAD, stat_file, unreadable_error
 from seekable.storage.ranges import DescriptorRanges, HashedRanges
@@ -17,8 +18,30 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from io import FileIO
 
+    from seekable.storage.compression import Compression
+    from seekable.storage.ranges import SeekableBytes
 
-__all__ = ["DataFile", "LocalFile", "opened_file"]
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The bytes of a data file, open: of a placeholder, those of the file that it stands for."""
+
+    file: SeekableBytes
+    """The open file."""
+
+    size: int
+    """Its number of bytes."""
+
+    head: bytes
+    """Its first 64 KiB."""
+
+    name: str
+    """Its name in error messages: its path, or its address on the Hub."""
+
+    @property
+    def compression(self) -> Compression | None:
+        """The compression of the file by its name."""
+        return compression_of(self.name)
 
 
 class DataFile(Protocol):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from seekable.index.digest import content_digest
-from seekable.index.entry import OFFSET_BYTES, Segment
-from seekable.index.units import UnitHasher, keep_units
+from seekable.index.file_table import OFFSET_BYTES, Segment
+from seekable.index.offsets import UnitHasher, keep_units
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 from seekable.storage.memory import advise
 

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import IndexStale, UnsupportedFormat
-from seekable.index.build.data_file import opened_file
-from seekable.index.build.decompressing import (
+from seekable.index.build.content import (
     MOST_BLOCK_BYTES,
     DecompressingSource,
+    ForwardContent,
+    ForwardFile,
     gzip_seek_points,
     needs_points,
 )
-from seekable.index.build.forward import ForwardContent, ForwardFile
+from seekable.index.build.data_file import opened_file
 from seekable.index.digest import END_BYTES
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.object_digests import UnitDigests, has_digests
 from seekable.index.scanner import ByteSource
-from seekable.index.surveyor import is_surveyor
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_surveyor, is_table_indexer
 from seekable.storage.compression import compression_of
 from seekable.storage.files import refuse_lfs_pointer
 
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.build.data_bytes import Data
-    from seekable.index.build.data_file import DataFile
+    from seekable.index.build.data_file import Data, DataFile
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Finder, Surveyor
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.surveyor import Finder, Surveyor, TableIndexer
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from seekable.errors import CorruptRecord
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
+    from seekable.index.integrity import Problem
     from seekable.index.surveyor import Finder
-    from seekable.index.verify.integrity import Problem
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import KeyOf, Keys

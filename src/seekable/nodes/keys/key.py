@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard, Type
 import numpy as np
 
 from seekable.errors import WrongType
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from seekable.index.keys.hashes import KeyIndex
+    from seekable.index.key_files import KeyIndex
 
 __all__ = [
     "SAMPLE_KEY",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
-from seekable.index.build.commit import companions_of
+from seekable.index.build.commit import sidecars_of
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, table_in_catalog
 from seekable.index.file_table import (
     TABLE_NAMES,
@@ -29,7 +29,7 @@ from seekable.storage.files import read_or_map
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from seekable.index.entry import Entry
+    from seekable.index.file_table import Entry
     from seekable.index.fileset import FileSet
     from seekable.remote.stores.store import Stat
 
@@ -188,8 +188,8 @@ def _facts(entry: Entry) -> tuple[int, ...]:
 
 
 def _write_parts(folder: str, target: PublishedFolder, entries: Iterable[Entry]) -> int:
-    """Write segments and companions, and return the number of files."""
-    names = {entry.segment.file_name for entry in entries} | companions_of(entries)
+    """Write segments and sidecars, and return the number of files."""
+    names = {entry.segment.file_name for entry in entries} | sidecars_of(entries)
     written = 0
     for name in sorted(names):
         path = os.path.join(folder, name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable.index.build.data_bytes import Data
+from seekable.index.build.data_file import Data
 from seekable.index.digest import END_BYTES
 from seekable.remote.file_on_hub import hub_object, hub_ranges, local_copy
 from seekable.remote.index.object_file import ObjectFile

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from seekable.viewer.facts.documents import json_safe
 
 if TYPE_CHECKING:
-    from seekable.index.verify.integrity import Problem
-    from seekable.index.verify.verification import Verification
+    from seekable.index.integrity import Problem
+    from seekable.index.verification import Verification
 
 __all__ = ["verification_document"]
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, final
 
-from seekable.index.keys.hashes import open_pairs, places, read_keys
-from seekable.index.keys.key_hash import key_hash
-from seekable.index.keys.keyed import Keyed, descriptions, keys_of_entries, read_files, read_head
+from seekable.index.digest import key_hash
+from seekable.index.key_files import (
+    Keyed,
+    descriptions,
+    keys_of_entries,
+    open_pairs,
+    places,
+    read_files,
+    read_head,
+    read_keys,
+)
 from seekable.index.opening import find_indexed
 
 if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
-    from seekable.index.keys.hashes import KeyIndex
+    from seekable.index.key_files import KeyIndex
 
 __all__ = ["TableIndex", "find_table_index"]
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.source.token_axis import TokenAxis
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
+    from seekable.index.integrity import Problem
     from seekable.index.surveyor import Finder
-    from seekable.index.verify.integrity import Problem
     from seekable.nodes.files.leaf import Bad
 
 else:

@@ -11,18 +11,16 @@ import numpy as np
 import xxhash
 
 from seekable.index.catalog import CATALOG, encode_catalog
-from seekable.index.companions import content_size, shown_path
 from seekable.index.digest import digest_text
-from seekable.index.offsets import open_offsets
-from seekable.index.units import hashed_units, keep_units
+from seekable.index.offsets import hashed_units, keep_units, open_offsets
+from seekable.index.sidecar_files import content_size, shown_path
 from seekable.storage.compression import compression_of
 from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.entry import Entry, Segment
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import Entry, Segment, Table
 
 
 __all__ = ["Indexed", "Kind", "Problem", "check_catalog", "check_offsets", "check_segment"]

@@ -16,7 +16,7 @@ import xxhash
 from seekable._lazy import lazy
 from seekable.errors import IndexStale
 from seekable.index.index_location import may_hold_placeholders
-from seekable.index.units import damaged_error
+from seekable.index.offsets import damaged_error
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far, is_far
 from seekable.storage.files import regular_only, write_atomically
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.index import object_digests
-    from seekable.index.entry import Entry
+    from seekable.index.file_table import Entry
     from seekable.index.indexed_files import IndexedFiles
     from seekable.storage import addresses, compressed, seek_points
     from seekable.storage.mapped import MappedFile

@@ -1,6 +1,6 @@
 """The verification of data files against their index, and of the index by itself.
 
-Nothing is written but the digests of units (`seekable.index.units`) that an older index lacks.
+Nothing is written but the digests of units (`seekable.index.offsets`) that an older index lacks.
 
 A plain verification compares size, modification time (which is all that opening compares) and both ends of
 each file with the index, and reads the index itself: its catalog, its table, each segment and each offset. A
@@ -22,15 +22,13 @@ from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.index.catalog import CATALOG, read_table
-from seekable.index.companions import read_schema, shown_path
+from seekable.index.deep_verification import compare_all, has_same_ends, looked_at
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
-from seekable.index.side_files import changed_beside
-from seekable.index.surveyor import ReadsSideFiles, is_surveyor
-from seekable.index.table_indexer import is_table_indexer
-from seekable.index.verify.deep import compare_all, has_same_ends, looked_at
-from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
+from seekable.index.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
+from seekable.index.sidecar_files import read_schema, shown_path
+from seekable.index.surveyor import ReadsSideFiles, changed_beside, is_surveyor, is_table_indexer
 from seekable.parallel.progress import Progress, Throttle
 from seekable.storage.far import far
 from seekable.storage.files import stat_file

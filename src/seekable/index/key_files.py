@@ -1,9 +1,11 @@
 """Key indexes: the rows of the records that have a key, by the hashes of the keys.
 
 ``keys-<digest>.u64`` holds, as little-endian uint64, the sorted hashes of all keys and then the row of each,
-16 bytes a record; it is named by the xxh3_64 of its bytes. ``keys-<digest>.json`` is its header
-(`seekable.index.keys.keyed`), and is named by the digest of that. It is written last, and so decides. Rows
-count over the files in their order.
+16 bytes a record; it is named by the xxh3_64 of its bytes. Rows count over the files in their order.
+
+``keys-<digest>.json`` is its header, named by the digest of that. It is written last, and so decides. Its
+first line, up to ``"files": [``, holds all that a reader needs; the files follow, one a line. Names are for
+people, and tell which files are gone; content and record counts decide.
 
 `seekable.nodes.keys.key` makes the hashes, and compares the real keys. The keys of files that have not
 changed are taken over from older key indexes.
@@ -12,10 +14,12 @@ changed are taken over from older key indexes.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import time
 from bisect import bisect_left
+from dataclasses import dataclass
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +31,8 @@ from seekable.errors import IndexStale
 from seekable.index.catalog import read_table
 from seekable.index.digest import digest_text
 from seekable.index.index_location import find_index
-from seekable.index.keys.keyed import descriptions, encode_description, read_files, read_head
-from seekable.index.units import UNIT_SHIFT, UnitHasher, damaged_error, keep_units, open_units
-from seekable.storage.files import read_or_map, write_atomically
+from seekable.index.offsets import UNIT_SHIFT, UnitHasher, damaged_error, keep_units, open_units
+from seekable.storage.files import read_or_map, regular_only, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,33 +41,167 @@ if TYPE_CHECKING:
 
     from seekable.index.file_table import Table
     from seekable.index.fileset import FileSet
-    from seekable.index.keys.keyed import Head, Keyed, KeyedFile
-    from seekable.index.units import Units
+    from seekable.index.offsets import Units
 
     Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
 
-__all__ = [
-    "PAIR_BYTES",
-    "KeyIndex",
-    "known_hashes",
-    "lock_of",
-    "open_pairs",
-    "places",
-    "read_keys",
-    "write_keys",
-]
-
-
 PAIR_BYTES = 16
 """The bytes of a key: its hash and its row."""
 
+_WORD = np.dtype("<u8")
+_ROWS_AT_ONCE = 1 << 20
 _GRACE_SECONDS = 3600
 
-_WORD = np.dtype("<u8")
-
+_SCHEMA = 1
+_HEAD_END = b', "files": [\n'
+_END = b"\n]}\n"
+_OURS = re.compile(r"keys-[0-9a-f]{16}\.json")
 _PAIRS = re.compile(r"(keys-[0-9a-f]{16})\.(?:u64|units|part)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keyed:
+    """Files in the order of their records, and the way in which the keys are made."""
+
+    made: dict[str, Any]
+    """The scanner, the decoder, and the field or function; JSON-safe."""
+
+    contents: tuple[str, ...]
+    """The digest of all of each file."""
+
+    records: NDArray[np.int64]
+    """The number of records of each file."""
+
+    @classmethod
+    def of(cls, files: FileSet, made: dict[str, Any]) -> Keyed:
+        """Return the files of a set, as a key index describes them."""
+        return cls(made, tuple(map(digest_text, files.contents.tolist())), files.records)
+
+    @property
+    def name(self) -> str:
+        """The name of the index, without suffix."""
+        hasher = xxhash.xxh3_64(json.dumps(self.made, sort_keys=True).encode())
+        hasher.update("".join(self.contents).encode())
+        hasher.update(self.records.astype("<i8").tobytes())
+        return f"keys-{hasher.hexdigest()}"
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """The number of records before each file; a last element is the number of all records."""
+        starts: NDArray[np.int64] = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.records)])
+        return starts
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHeader:
+    """The header of a key index."""
+
+    seekable_keys: int
+    """The version of the format."""
+
+    pairs: str
+    """The name of the file of hashes and rows."""
+
+    keys: int
+    """The number of keys."""
+
+    made: dict[str, Any]
+    """The way in which the keys are made."""
+
+    duplicates: dict[str, Any] | None
+    """The examples of keys that several records have."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedFile:
+    """A file of a key index."""
+
+    root: int
+    """The number of its root; 0 is that of the index folder."""
+
+    name: str
+    """The path of the file, relative to its root."""
+
+    content: str
+    """The digest of all of it."""
+
+    records: int
+    """The number of records of the file."""
+
+
+def keys_of_entries(format_name: str) -> dict[str, Any]:
+    """Return what makes the keys that entries of Kaldi's tables have themselves, for `Keyed`.
+
+    Args:
+        format_name: the name of the format in the index.
+    """
+    return {"scanned_as": format_name, "key": "whole entry"}
+
+
+def keys_of_samples(format_name: str) -> dict[str, Any]:
+    """Return what makes the keys of samples of tar files, which come from the names of their members.
+
+    Args:
+        format_name: the name of the format in the index.
+    """
+    return {"scanned_as": format_name, "key": "sample"}
+
+
+def encode_description(
+    files: FileSet, keyed: Keyed, *, pairs: str, keys: int, duplicates: dict[str, Any] | None
+) -> Iterator[bytes]:
+    """Yield the bytes of a description."""
+    head = {
+        "seekable_keys": _SCHEMA,
+        "pairs": pairs,
+        "keys": keys,
+        "made": keyed.made,
+        "duplicates": duplicates,
+    }
+    # Python's own JSON here and below, because keys and names may have lone surrogates.
+    yield json.dumps(head).removesuffix("}").encode() + _HEAD_END
+    roots: dict[str, int] = {}
+    numbers = (
+        number for root, _, count in files.runs for number in [roots.setdefault(root, len(roots))] * count
+    )
+    for i, (root, content, records) in enumerate(
+        zip(numbers, keyed.contents, keyed.records.tolist(), strict=True)
+    ):
+        line = {"root": root, "name": files.name(i), "content": content, "records": records}
+        yield (b",\n" if i else b"") + json.dumps(line).encode()
+    yield _END
+
+
+def read_head(path: str) -> KeyHeader | None:
+    """Return the head of a description, None if there is none that is whole and of this version."""
+    try:
+        with open(path, "rb", opener=regular_only) as file:
+            data = file.read()
+        head = KeyHeader(**json.loads(data[: data.index(_HEAD_END)] + b"}"))
+    except (OSError, ValueError, TypeError):
+        return None
+    return head if head.seekable_keys == _SCHEMA and data.endswith(_END) else None
+
+
+def read_files(path: str) -> tuple[KeyedFile, ...] | None:
+    """Return the files of a description, None if it does not list them."""
+    try:
+        with open(path, "rb", opener=regular_only) as file:
+            return tuple(KeyedFile(**described) for described in json.load(file)["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def descriptions(folder: str) -> list[str]:
+    """Return the paths of the descriptions in an index folder, the newest first."""
+    try:
+        with os.scandir(folder) as files:
+            found = [(file.stat().st_mtime_ns, file.path) for file in files if _OURS.fullmatch(file.name)]
+    except OSError:
+        return []
+    return [path for _, path in sorted(found, reverse=True)]
 
 
 class KeyIndex:
@@ -176,7 +313,7 @@ def read_keys(folder: str, keyed: Keyed) -> KeyIndex | None:
     return open_pairs(folder, head, records=int(keyed.records.sum()))
 
 
-def open_pairs(folder: str, head: Head, *, records: int) -> KeyIndex | None:
+def open_pairs(folder: str, head: KeyHeader, *, records: int) -> KeyIndex | None:
     """Return the key index that a description names, None if it cannot be read or is longer or shorter.
 
     Args:
@@ -261,11 +398,6 @@ def _present(files: tuple[KeyedFile, ...], table: Table, format_name: str) -> bo
     )
 
 
-_WORD_BYTES = np.dtype("<u8")
-
-_ROWS_AT_ONCE = 1 << 20
-
-
 def known_hashes(folders: Iterable[str], keyed: Keyed) -> tuple[UInt64s, Bools, Bools]:
     """Return the hashes of keys that older indexes hold, so that files are not read again.
 
@@ -316,7 +448,7 @@ def _take_over(index: KeyIndex, ends: Int64s, shifts: Int64s, *, hashes: UInt64s
     """Put the hashes of an older index where its files' rows are now; of files of shift -1, nowhere."""
     if not index.count:
         return
-    pairs = np.memmap(index.path, _WORD_BYTES, "r", shape=(2, index.count))
+    pairs = np.memmap(index.path, _WORD, "r", shape=(2, index.count))
     for start in range(0, index.count, _ROWS_AT_ONCE):
         some, rows = (
             pairs[0, start : start + _ROWS_AT_ONCE],
