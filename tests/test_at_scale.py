@@ -30,7 +30,7 @@ from seekable.index.index_location import find_index
 from seekable.loader import checkpoint_files
 from seekable.nodes.saved_rows import keep_unnamed
 from seekable.remote.simulation import planned_reads, simulated_run
-from seekable.storage.local import LOCAL
+from seekable.storage.paths import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

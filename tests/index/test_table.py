@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seekable.index.catalog import encode_catalog
 from seekable.index.file_table import Entry, Segment, Table, encode_table, in_order
-from seekable.storage.natural_order import natural_key
+from seekable.storage.file_names import natural_key
 
 UINT64 = st.integers(0, 2**64 - 1)
 COUNT = st.integers(0, 2**62)

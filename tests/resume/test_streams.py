@@ -19,7 +19,7 @@ from tests.thrift import some
 import seekable as sk
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
-from seekable.state.stream_document import StreamState
+from seekable.state.document import StreamState
 from seekable.stream import Lane, SameItems, Token
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from tests.thrift import ALL, some
 from seekable.errors import IndexStale
 from seekable.formats.registry import FORMATS
 from seekable.index.build.scan import ScanJob, scan_part
-from seekable.storage import compressed as blocks
+from seekable.storage import seek_points as blocks
 from seekable.storage.cache import Cache
-from seekable.storage.compressed import CompressedFile
-from seekable.storage.seek_points import SeekPoints
+from seekable.storage.seek_points import CompressedFile, SeekPoints
 
 if TYPE_CHECKING:
     from pathlib import Path

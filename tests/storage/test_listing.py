@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from seekable.errors import DataNotFound, WrongType
 from seekable.storage import listing
+from seekable.storage.file_names import natural_key, natural_sorted
 from seekable.storage.listing import Found, Listing, find_files, missing
-from seekable.storage.natural_order import natural_key, natural_sorted
 
 if TYPE_CHECKING:
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 
 SUFFIXES = (".jsonl", ".txt")
 

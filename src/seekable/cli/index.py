@@ -208,7 +208,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
 
     from seekable.formats.tables.tables import TableSource
     from seekable.index.sidecar_files import shown_path
-    from seekable.storage.index_names import INDEX_FOLDER
+    from seekable.storage.file_names import INDEX_FOLDER
     from seekable.viewer.facts.data_survey import files_of
     from seekable.viewer.facts.documents import json_safe
 

@@ -14,8 +14,8 @@ from seekable.formats.source_options import SourceOptions
 from seekable.index.index_options import Index
 from seekable.index.opening import Indexing
 from seekable.storage.access import Storage
-from seekable.storage.asked import checked_asked, has_addresses
 from seekable.storage.far import far
+from seekable.storage.listing import checked_asked, has_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.payload import AskedDecoder
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 
 __all__ = ["open"]
 

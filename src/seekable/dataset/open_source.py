@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import Asked, Found
 else:
     shar_spec = lazy("seekable.formats.shar.shar_spec")
     sibling_archives = lazy("seekable.formats.tar.sibling_archives")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens import token_files
     from seekable.formats.tokens.tokenizing import store_document
     from seekable.storage import addresses, paths
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 else:
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.formats.tokens.token_files")

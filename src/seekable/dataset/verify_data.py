@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import Bad
     from seekable.parallel.progress import ProgressHook
     from seekable.storage import paths
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 else:
     paths = lazy("seekable.storage.paths")
 

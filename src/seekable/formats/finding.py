@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from seekable.storage import listing
-from seekable.storage.asked import has_addresses
 from seekable.storage.far import far
+from seekable.storage.listing import has_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, Found, Inspect
 
 __all__ = ["find_files", "sampled_files"]
 

@@ -16,8 +16,8 @@ from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.finding import find_files
 from seekable.formats.source_options import SourceOptions
-from seekable.storage.asked import PLAIN
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
+from seekable.storage.listing import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import Pipes
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Found, Listing
+    from seekable.storage.listing import Asked, Found, Listing
 else:
     folders = lazy("seekable.formats.folders")
     hub_folders = lazy("seekable.formats.hub_folders")

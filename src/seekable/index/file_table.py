@@ -28,7 +28,7 @@ import numpy as np
 import xxhash
 
 from seekable.index.digest import unread_content_digest
-from seekable.storage.natural_order import natural_key, natural_sorted
+from seekable.storage.file_names import natural_key, natural_sorted
 
 if TYPE_CHECKING:
     import mmap

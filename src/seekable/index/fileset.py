@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
     from seekable.storage import addresses
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import xxhash
 
 from seekable.errors import InvalidArgument
+from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.files import cache_folder, has_access
-from seekable.storage.index_names import INDEX_FOLDER
 from seekable.storage.trust import check_no_link, untrusted_owner
 
 _INDEX_OF_SHAR = ".seekable.idx"

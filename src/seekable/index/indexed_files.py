@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.file_table import Table
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 __all__ = [
     "IndexedFiles",

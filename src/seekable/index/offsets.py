@@ -22,8 +22,7 @@ import numpy as np
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from seekable.errors import IndexStale
-from seekable.storage.files import READ_BYTES, read_or_map, regular_only, write_atomically
-from seekable.storage.map_file import drop_pages
+from seekable.storage.files import READ_BYTES, drop_pages, read_or_map, regular_only, write_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,6 +20,7 @@ from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
 from seekable.index.sidecar_files import has_points, has_schema, read_schema
 from seekable.index.surveyor import ReadsSideFiles, changed_beside, is_table_indexer
+from seekable.storage.access import chosen_cache
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
 from seekable.storage.files import stat_file, stat_files
@@ -36,11 +37,9 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage import cache_choice as choice
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
-    choice = lazy("seekable.storage.cache_choice")
     cluster = lazy("seekable.parallel.cluster")
     parts = lazy("seekable.index.build.parts")
     scan = lazy("seekable.index.build.scan")
@@ -438,5 +437,5 @@ def _part(run: Found, index: _Index) -> IndexedFiles:
     assert index.table is not None  # Only an index without a table lacks files, and none does.
     numbers = np.array([index.files.numbers[name] for name in run.names], np.int64)
     rows = index.status.rows[numbers]
-    cache = choice.chosen_cache() if "://" in run.root else None
+    cache = chosen_cache() if "://" in run.root else None
     return indexed_files(run.root, index.folder, index.table, rows, cache=cache)

@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from seekable.index import object_digests
     from seekable.index.file_table import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.storage import addresses, compressed, seek_points
+    from seekable.storage import addresses, seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
 else:
     addresses = lazy("seekable.storage.addresses")
-    compressed = lazy("seekable.storage.compressed")
     object_digests = lazy("seekable.index.object_digests")
     seek_points = lazy("seekable.storage.seek_points")
 
@@ -89,7 +88,7 @@ def open_unmapped(
         return far().placeholders.open(path, (size, mtime_ns), kind=kind, points=points)
     assert kind is not None
     assert points is not None
-    return compressed.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+    return seek_points.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
 
 
 def _points(folder: str, content: int, path: str) -> SeekPoints:

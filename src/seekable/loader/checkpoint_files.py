@@ -18,11 +18,11 @@ from seekable._log import LOG
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
-from seekable.state.stream_document import State, StreamState, merged, parse_state
+from seekable.state.document import State, StreamState, merged, parse_state
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import TEMPORARY_SUFFIX
-from seekable.storage.local import output_of, output_path
+from seekable.storage.paths import output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

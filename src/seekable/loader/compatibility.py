@@ -9,14 +9,13 @@ from seekable.nodes.contract import InnerNode, Node
 from seekable.nodes.mix import Mix
 from seekable.state.canonical import plain_json
 from seekable.state.descriptions import Description, mismatch
-from seekable.state.document import RunState
-from seekable.state.stream_document import StreamState
+from seekable.state.document import RunState, StreamState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.resume import from_description
-    from seekable.state.stream_document import State
+    from seekable.state.document import State
     from seekable.stream.stream import Stream
 else:
     from_description = lazy("seekable.resume.from_description")

@@ -16,8 +16,7 @@ from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, Unreachable
 from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import parse
-from seekable.storage.files import create_new
-from seekable.storage.map_file import map_file
+from seekable.storage.files import create_new, map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.remote.output_files import StoredFiles
 from seekable.storage import addresses
-from seekable.storage.cache_choice import chosen_cache
+from seekable.storage.access import chosen_cache
 from seekable.storage.files import regular_only
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ if TYPE_CHECKING:
     )
     from seekable.remote.listing import find, folder
     from seekable.remote.mounts import Mounts
-    from seekable.storage.access import Storage
-    from seekable.storage.asked import Asked
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice, Storage
     from seekable.storage.compression import Compression
     from seekable.storage.far import (
         Digests,
@@ -71,7 +69,7 @@ if TYPE_CHECKING:
         Slices,
         Source,
     )
-    from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, Found, Inspect
     from seekable.storage.mapped import MappedFile
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints

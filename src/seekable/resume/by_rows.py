@@ -21,8 +21,7 @@ from seekable.resume.sources import remaining_by_source, sources_of, with_source
 from seekable.resume.start_position import BegunEpoch, start_position
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
-from seekable.state.document import RunState
-from seekable.state.stream_document import StreamState
+from seekable.state.document import RunState, StreamState
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import described_lineage, lineage_of
 from seekable.stream.mix import MixItems
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from seekable.resume.match import Match
     from seekable.resume.readers import Reader
     from seekable.resume.sources import Name, Source
-    from seekable.state.stream_document import State
+    from seekable.state.document import State
     from seekable.stream.source import FromDataset
     from seekable.stream.stream import Stream
 

@@ -20,7 +20,7 @@ from seekable.resume.readers import drawn_by_lanes, lanes_of, readers_of, waitin
 from seekable.resume.remainder import remainder_of
 from seekable.resume.sources import positions_by_source, remaining_by_source, sources_of
 from seekable.resume.start_position import draws_before
-from seekable.state.stream_document import StreamState
+from seekable.state.document import StreamState
 from seekable.stream.lineage import described_lineage, lineage_of
 from seekable.stream.partly_delivered import parsed
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from seekable.resume.consumed import DatasetProgress
     from seekable.resume.sources import Name, Source
     from seekable.state.descriptions import Description
-    from seekable.state.document import RunState
-    from seekable.state.stream_document import StreamState
+    from seekable.state.document import RunState, StreamState
     from seekable.stream.stage import Stage
 
     Specs = Mapping[int, str]

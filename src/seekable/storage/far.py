@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.storage.access import Storage
-    from seekable.storage.asked import Asked
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice, Storage
     from seekable.storage.compression import Compression
-    from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, Found, Inspect
     from seekable.storage.mapped import MappedFile
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints

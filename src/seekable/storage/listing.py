@@ -1,4 +1,4 @@
-"""The data files that a path, a folder, a glob, or a list of those stands for.
+"""The data files that a source stands for: a path, a folder, a glob, or a list of those.
 
 The result is a sequence of `Found`: consecutive files below one *root*, the fixed part of the path or glob.
 The index of a root lies at the root, and the name of a file is its path relative to it, so that a dataset
@@ -14,20 +14,72 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from seekable.errors import DataNotFound
-from seekable.storage.asked import checked_asked
-from seekable.storage.braces import expanded_paths
+from seekable.errors import DataNotFound, WrongType
 from seekable.storage.compression import COMPRESSED
+from seekable.storage.file_names import check_complete, expanded_paths, natural_sorted, without_indexes
 from seekable.storage.files import unreadable_error
-from seekable.storage.index_names import without_indexes
-from seekable.storage.natural_order import check_complete, natural_sorted
 
-if TYPE_CHECKING:
-    from seekable.storage.asked import Asked
+_COLLAPSED = re.compile(r"(s3|gs|gcs|az|abfs|abfss|https?):/(?=[^/])", re.IGNORECASE)
+
+PLAIN = "any"
+"""The kind of a source that is neither a spec nor of a format that the user names."""
+
+Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""The sources of a user: a path, a folder, a glob, an address, or a list of those."""
+
+
+def checked_asked(asked: object) -> Asked:
+    """Return a source of a user, checked; of an iterator of paths, a list.
+
+    Raises:
+        WrongType: the source is neither a path nor a list of paths.
+    """
+    if isinstance(asked, (str, os.PathLike)):
+        return asked
+    # A set has no order, and the items of a dict and of bytes are no paths.
+    if not isinstance(asked, Iterable) or isinstance(asked, (bytes, bytearray, AbstractSet, Mapping)):
+        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}")
+    items = list(asked)
+    for item in items:
+        if not isinstance(item, (str, os.PathLike)):
+            raise WrongType(f"a list of data holds strings and paths; got {item!r:.200}")
+    return items
+
+
+def address_of_path(path: object) -> str | None:
+    """Return the address that a path object was made of, which took a slash away; None if there is none.
+
+    Example:
+        >>> address_of_path("s3:/bucket/a.jsonl"), address_of_path("corpus/a.jsonl")
+        ('s3://bucket/a.jsonl', None)
+    """
+    if not isinstance(path, str) or (found := _COLLAPSED.match(path)) is None or os.path.lexists(path):
+        return None
+    return f"{found[1]}://{path[found.end() :]}"
+
+
+def has_addresses(asked: object) -> bool:
+    """Return True if a source, or an item of it, contains the address of a store.
+
+    Example:
+        >>> has_addresses("s3://bucket/a.jsonl"), has_addresses(["a.jsonl", "b.jsonl"])
+        (True, False)
+        >>> from pathlib import Path
+        >>> has_addresses(Path("s3://bucket/a.jsonl"))
+        True
+    """
+    if isinstance(asked, str):
+        return "://" in asked
+    if isinstance(asked, os.PathLike):
+        return address_of_path(os.fspath(asked)) is not None
+    if isinstance(asked, Mapping):
+        return any(map(has_addresses, asked.values()))
+    return isinstance(asked, list | tuple) and any(map(has_addresses, asked))
+
 
 Arrange = Callable[[str, Sequence[str]], Sequence[str]]
 """Returns which of a folder's files are data, in the order in which their records come."""

@@ -24,8 +24,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable.errors import IndexStale
-from seekable.storage.files import unreadable_error
-from seekable.storage.map_file import map_file
+from seekable.storage.files import map_file, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.state.canonical import plain_json
 from seekable.state.descriptions import Description, mismatch
-from seekable.state.stream_document import StreamState, other_kind, parse_state
+from seekable.state.document import StreamState, other_kind, parse_state
 from seekable.stream.description import text_of_stream
 from seekable.stream.lane import LaneIterator, StageState
 from seekable.stream.partly_delivered import PartlyDelivered, splitting_lineage

@@ -14,7 +14,7 @@ from seekable.storage.addresses import is_address, parse, shown
 from seekable.storage.far import far
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
-from seekable.storage.local import LOCAL, output_of, output_path
+from seekable.storage.paths import LOCAL, output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

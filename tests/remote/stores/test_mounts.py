@@ -27,7 +27,7 @@ from seekable.remote.mounts import Mounts, mount, mounts_of, options_of, store_o
 from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.store import Pin
 from seekable.storage.addresses import parse, shown
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 
 if TYPE_CHECKING:
     from http.server import BaseHTTPRequestHandler

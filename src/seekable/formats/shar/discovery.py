@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final, Literal
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unreachable, UnsupportedFormat
 from seekable.formats.finding import find_files
+from seekable.storage.file_names import natural_key, natural_sorted
 from seekable.storage.listing import Found
-from seekable.storage.natural_order import natural_key, natural_sorted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from seekable.storage import paths
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 else:
     paths = lazy("seekable.storage.paths")
 

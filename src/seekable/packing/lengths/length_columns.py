@@ -19,8 +19,7 @@ import numpy as np
 from seekable.index.catalog import read_table
 from seekable.index.digest import digest_text
 from seekable.packing.order.length_order import COARSE, LengthClasses, LengthOrder, number_type
-from seekable.storage.files import TEMPORARY_SUFFIX, regular_only
-from seekable.storage.map_file import map_file
+from seekable.storage.files import TEMPORARY_SUFFIX, map_file, regular_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

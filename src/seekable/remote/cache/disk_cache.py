@@ -30,7 +30,7 @@ from seekable.remote.cache.eviction import Room
 from seekable.remote.cache.extents import create_object
 from seekable.remote.cache.ledger import Ledger
 from seekable.remote.cache.open_objects import CacheCounts, OpenObjects, folder_of
-from seekable.storage.cache_choice import CacheChoice
+from seekable.storage.access import CacheChoice
 from seekable.storage.files import cache_folder
 from seekable.storage.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 

@@ -24,8 +24,7 @@ import msgspec
 import numpy as np
 import xxhash
 
-from seekable.storage.files import make_private_folder
-from seekable.storage.map_file import map_file
+from seekable.storage.files import make_private_folder, map_file
 from seekable.storage.object_key import UNIT_BYTES, unit_count
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seekable.remote.cache.extents import Extent, KeptObject
-from seekable.storage.map_file import drop_pages
+from seekable.storage.files import drop_pages
 from seekable.storage.object_key import parsed_key
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.sending import Sender
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.stores.store import Store
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 __all__ = ["Transfers"]
 

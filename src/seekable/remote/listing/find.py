@@ -16,16 +16,14 @@ from seekable.remote.listing import folder, glob_keys
 from seekable.remote.listing.kept import has_kept, listing_name, read_kept, write_kept
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.storage import addresses, listing
-from seekable.storage.asked import PLAIN, checked_asked
-from seekable.storage.braces import expanded, has_braces
-from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules
+from seekable.storage.file_names import expanded, has_braces
+from seekable.storage.listing import HIDDEN, MAGIC, PLAIN, Found, Rules, checked_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable.remote.listing.listed_files import Columns
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Arrange, Inspect
+    from seekable.storage.listing import Arrange, Asked, Inspect
 
 __all__ = ["find_files", "is_plain", "sizes", "status_columns", "statuses"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from seekable.remote.listing import folder
 from seekable.remote.listing.known import FolderListing, known_listings
 from seekable.remote.listing.listed_files import ListedFiles
-from seekable.storage.index_names import INDEX_FOLDER
+from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.listing import MAGIC, RECURSIVE, matcher
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.state.document import RunState
-from seekable.storage.local import output_path
-from seekable.storage.paths import absolute, exists
+from seekable.storage.paths import absolute, exists, output_path
 from seekable.viewer.facts.state_batches import StateBatches, generation_at, state_batches
 
 __all__ = ["Batches", "Pipeline", "made_by", "pipeline_of"]

@@ -13,7 +13,7 @@ from seekable.viewer.facts.json_values import json_value
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from seekable.state.stream_document import State
+    from seekable.state.document import State
     from seekable.stream.stream import Stream
 
 __all__ = ["Replay", "nearest_state", "replay"]

@@ -11,8 +11,7 @@ from seekable.loader.checkpoint_files import whole_description
 from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely
 from seekable.resume.report import report_saved
 from seekable.state.descriptions import Description, difference
-from seekable.state.document import RunState
-from seekable.state.stream_document import StreamState
+from seekable.state.document import RunState, StreamState
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.source_counts import source_counts, source_names
 

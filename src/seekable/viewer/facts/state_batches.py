@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seekable.loader.checkpoint_files import generations_in, read_generation, resumable
 from seekable.state.document import RunState
-from seekable.storage.local import output_path
+from seekable.storage.paths import output_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
