@@ -1,7 +1,7 @@
 """JSON of states and descriptions: one text for one value, digests of it, and any name of a file.
 
-Python has the bytes of a name that is not UTF-8 as lone surrogates, which strict JSON refuses. The ``json`` of
-Python writes them as escapes, so that the document is ASCII, and reads them back.
+Python has the bytes of a name that is not UTF-8 as lone surrogates, which strict JSON refuses. The ``json``
+of Python writes them as escapes, so that the document is ASCII, and reads them back.
 """
 
 from __future__ import annotations
