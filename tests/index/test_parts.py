@@ -30,7 +30,7 @@ from seekable.index.build.scan import PartScan
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
 from seekable.storage.files import write_atomically
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,7 +229,7 @@ class Odd(JsonlScanner):
 
 def test_an_executor_that_breaks_is_told_of(tmp_path: Path) -> None:
     fill(tmp_path)
-    found = [Found(str(tmp_path), ("part-0.jsonl",))]
+    found = [FoundFiles(str(tmp_path), ("part-0.jsonl",))]
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         with pytest.raises(WorkerDied, match=r"broke while it worked on .*part-0\.jsonl.*jobs=1") as raised:
             open_files(found, Odd("dies"), executor=executor)
@@ -239,7 +239,7 @@ def test_an_executor_that_breaks_is_told_of(tmp_path: Path) -> None:
 def test_a_bug_in_a_scanner_keeps_its_error_and_names_the_file(tmp_path: Path) -> None:
     fill(tmp_path)
     with pytest.raises(ZeroDivisionError, match="a bug") as raised:
-        open_files([Found(str(tmp_path), ("part-0.jsonl",))], Odd("fails"), executor=Inline())
+        open_files([FoundFiles(str(tmp_path), ("part-0.jsonl",))], Odd("fails"), executor=Inline())
     assert "part-0.jsonl' from byte 0" in raised.value.__notes__[0]
 
 
@@ -259,7 +259,7 @@ class Whole(JsonlScanner):
 @pytest.mark.usefixtures("tiny_parts")
 def test_a_format_without_a_middle_is_scanned_whole(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", ROWS)
-    files = open_files([Found(str(tmp_path), ("a.jsonl",))], Whole())
+    files = open_files([FoundFiles(str(tmp_path), ("a.jsonl",))], Whole())
     check(files)
     assert Whole.seen == ((0, len(ROWS)),)
 

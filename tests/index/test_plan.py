@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.index.build.parts import parts_of, plan_batches
-from seekable.index.file_table import Entry, Segment, Table, encode_table, in_order
+from seekable.index.file_table import Entry, FileTable, OffsetSegment, encode_table, in_order
 from seekable.index.opening import _RACY_NS, _file_status
 
 NOW = 10**18
-GOOD, LOST = Segment(1, 10), Segment(2, 10)
+GOOD, LOST = OffsetSegment(1, 10), OffsetSegment(2, 10)
 
 
 def entry(
-    name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: Segment = GOOD
+    name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: OffsetSegment = GOOD
 ) -> Entry:
     return Entry(name, "text", size, mtime_ns, indexed_ns, 1, 0, 0, 0, segment=segment, start=0, generation=1)
 
@@ -21,7 +21,7 @@ def entry(
 def surveyed(
     entries: list[Entry], wanted: dict[str, tuple[int, int]], *, doubt: bool = True
 ) -> tuple[list[bool], list[bool]]:
-    table = Table(encode_table(in_order(entries)))
+    table = FileTable(encode_table(in_order(entries)))
     found = _file_status(
         table,
         list(wanted),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.formats.splitter import split
 from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, write
 
@@ -20,7 +20,7 @@ from seekable.errors import DataNotFound
 from seekable.formats.registry import FORMATS, SUFFIXES
 from seekable.index.deep_verification import PartJob, compare_part
 from seekable.index.digest import END_BYTES
-from seekable.index.file_table import Segment
+from seekable.index.file_table import OffsetSegment
 from seekable.index.integrity import Indexed, check_offsets
 from seekable.index.verification import verify_files
 from seekable.storage.listing import find_files
@@ -28,7 +28,7 @@ from seekable.storage.listing import find_files
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.integrity import Problem
+    from seekable.index.integrity import VerificationProblem
     from seekable.index.verification import Verification
     from seekable.parallel.progress import Progress
 
@@ -46,7 +46,7 @@ def verified(
     )
 
 
-def the_problem(folder: Path, *, deep: bool) -> Problem:
+def the_problem(folder: Path, *, deep: bool) -> VerificationProblem:
     (problem,) = verified(folder, deep=deep).problems
     return problem
 
@@ -247,7 +247,7 @@ def test_offsets_that_are_digested_and_wrong(tmp_path: Path, offsets: list[int],
     (file,) = verified(tmp_path, deep=False, form="text").indexed
     numbers = np.array(offsets, "<u8")
     digest = xxhash.xxh3_64_intdigest(numbers.tobytes())
-    segment = Segment(digest, 4)
+    segment = OffsetSegment(digest, 4)
     (tmp_path / ".seekable" / segment.file_name).write_bytes(numbers.tobytes())
     entry = replace(file.entry, records=3, start=0, segment=segment, offsets=digest)
     problem = check_offsets(Indexed(file.root, file.folder, 0, entry, 9, LONG_AGO_NS))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
-    from seekable.storage.listing import Asked, Found
+    from seekable.storage.listing import Asked, FoundFiles
 else:
     shar_spec = lazy("seekable.formats.shar.shar_spec")
     sibling_archives = lazy("seekable.formats.tar.sibling_archives")
@@ -130,7 +130,7 @@ class Opening:
             node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
         return Dataset(node)
 
-    def _resolved(self, form: Format, options: SourceOptions, found: Sequence[Found]) -> Format:
+    def _resolved(self, form: Format, options: SourceOptions, found: Sequence[FoundFiles]) -> Format:
         """Return the format with all that decides where records start; see ``Format.resolved``.
 
         Raises:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["Spec", "checked_format"]
 
@@ -52,7 +52,7 @@ class Spec(ABC):
     @abstractmethod
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the files of the spec, and their format.
 
         Args:
@@ -69,7 +69,7 @@ class Spec(ABC):
 
     def prepare_index(  # noqa: B027 - most files are indexed where they lie
         self,
-        found: Sequence[Found],
+        found: Sequence[FoundFiles],
         form: Format,
         *,
         index_dir: str | os.PathLike[str] | None,

@@ -18,7 +18,7 @@ from seekable.formats.registry import without_their_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.far import far
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,7 +88,7 @@ class TextSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the files of the path and their format."""
         form = checked_format(self, "text", format_name)
         return _files_by_suffix(self.path, form), form
@@ -114,7 +114,7 @@ class KaldiSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the scripts or archives and their format."""
         form = checked_format(self, self.rspecifier.kind, format_name)
         return _files_by_suffix(self.path, form), form
@@ -132,12 +132,12 @@ class DirectorySpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the text tables of the directory and their format; see `found`."""
         form = checked_format(self, "kaldi-directory", format_name)
         return self.found(), form
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundFiles, ...]:
         """Return the text tables of the directory, the one that lists the utterances first.
 
         Raises:
@@ -145,10 +145,10 @@ class DirectorySpec(Spec):
         """
         tables = validation.present_tables(self.path)
         folder = os.path.dirname(next(iter(tables.values())))
-        return (Found(folder, tuple(tables)),)
+        return (FoundFiles(folder, tuple(tables)),)
 
 
-def _files_by_suffix(path: str, form: Format) -> tuple[Found, ...]:
+def _files_by_suffix(path: str, form: Format) -> tuple[FoundFiles, ...]:
     """Return the files of a path, of a folder those with a suffix of a format, compressed or not."""
     endings = [
         f"{suffix}{more}" for suffix in form.suffixes for more in ("", *(f".{kind}" for kind in COMPRESSED))

@@ -16,14 +16,14 @@ from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.formats.shar.shar_opening import format_of_field, open_shar, unequal_files
 from seekable.formats.shar.shar_spec import shar_files
 from seekable.formats.source_options import SourceOptions
-from seekable.index.integrity import Problem
+from seekable.index.integrity import VerificationProblem
 from seekable.index.surveyor import is_table_indexer
 from seekable.index.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -187,7 +187,7 @@ def _verified_shar(
 ) -> Verification:
     """Return the problems of the files of a Shar, of each by itself and of all together."""
     found = Verification(0, 0, 0, (), (), ())
-    good: dict[tuple[Found, ...], FileSet] = {}
+    good: dict[tuple[FoundFiles, ...], FileSet] = {}
     for field in (shar.cuts, *shar.fields):
         verified = check(field.found, format_of_field(field).scanner)
         good[field.found] = verified.good
@@ -195,7 +195,7 @@ def _verified_shar(
     if found.problems:
         return found
     unequal = [
-        Problem("record", path, message)
+        VerificationProblem("record", path, message)
         for field in shar.fields
         for path, message in unequal_files(good[shar.cuts.found], good[field.found], field.name)
     ]
@@ -206,10 +206,10 @@ def _verified_shar(
     return _decoded(found, source, how)
 
 
-def _found(files: FileSet) -> Iterator[Found]:
+def _found(files: FileSet) -> Iterator[FoundFiles]:
     names = iter(files.names())
     for root, _, count in files.runs:
-        yield Found(root, tuple(islice(names, count)))
+        yield FoundFiles(root, tuple(islice(names, count)))
 
 
 def _together(one: Verification, other: Verification) -> Verification:
@@ -257,9 +257,9 @@ def _undecodable(records: _Decodable, how: _Run) -> Bad:
     return bad
 
 
-def _problem(error: CorruptRecord, count: int) -> Problem:
+def _problem(error: CorruptRecord, count: int) -> VerificationProblem:
     others = f"; of this file {count:,} records cannot be decoded" if count > 1 else ""
     what = (
         f"it cannot be decoded: {type(error.cause).__name__}: {error.cause}; it starts with {error.preview!r}"
     )
-    return Problem("record", error.path, f"{what}{others}", row=error.row, offset=error.offset)
+    return VerificationProblem("record", error.path, f"{what}{others}", row=error.row, offset=error.offset)

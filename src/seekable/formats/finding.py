@@ -15,7 +15,7 @@ from seekable.storage.listing import has_addresses
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.storage.listing import Arrange, Asked, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, FoundFiles, Inspect
 
 __all__ = ["find_files", "sampled_files"]
 
@@ -35,7 +35,7 @@ def find_files(
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
     kind: str = _OF_SPEC,
-) -> tuple[Found, ...]:
+) -> tuple[FoundFiles, ...]:
     """Return the data files of a source; see `seekable.storage.listing.find_files`.
 
     Args:
@@ -58,7 +58,7 @@ def find_files(
     return listing.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange)
 
 
-def sampled_files(found: Iterable[Found]) -> tuple[Found, ...]:
+def sampled_files(found: Iterable[FoundFiles]) -> tuple[FoundFiles, ...]:
     """Return the first 64 files of a keyed permutation of the names, in the order in which they are found.
 
     The permutation orders names by a keyed digest. So files that are added later change the sample only where
@@ -68,9 +68,9 @@ def sampled_files(found: Iterable[Found]) -> tuple[Found, ...]:
         found: the files; 64 of them or fewer are all in the sample.
 
     Example:
-        >>> from seekable.storage.listing import Found
+        >>> from seekable.storage.listing import FoundFiles
         >>> names = tuple(f"{number:03}.jsonl" for number in range(1000))
-        >>> (sample,) = sampled_files([Found("/data", names)])
+        >>> (sample,) = sampled_files([FoundFiles("/data", names)])
         >>> len(sample.names), sample.names[:3]
         (64, ('005.jsonl', '028.jsonl', '045.jsonl'))
     """

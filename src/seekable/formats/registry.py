@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.formats.source_options import Pipes
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.storage.listing import Asked, Found, Listing
+    from seekable.storage.listing import Asked, FoundFiles, Listing
 else:
     folders = lazy("seekable.formats.folders")
     hub_folders = lazy("seekable.formats.hub_folders")
@@ -69,7 +69,7 @@ class SourceBuilder(Protocol):
 class HolderFinder(Protocol):
     """Finds the holder of a format whose name alone does not say where records start."""
 
-    def __call__(self, form: Format, holder: object, found: Sequence[Found], pipes: Pipes) -> Format:
+    def __call__(self, form: Format, holder: object, found: Sequence[FoundFiles], pipes: Pipes) -> Format:
         """Return the format with its holder.
 
         Args:
@@ -144,7 +144,7 @@ class Format:
         found: Finder = _imported(self.finder)(*made_of)
         return found
 
-    def resolved(self, options: SourceOptions, found: Sequence[Found]) -> Format:
+    def resolved(self, options: SourceOptions, found: Sequence[FoundFiles]) -> Format:
         """Return the format with all that decides where records start: of Kaldi's tables, with their holder.
 
         Args:
@@ -176,7 +176,9 @@ class Format:
             return self
         return self.with_holder(options.holder, found, options.pipes)
 
-    def with_holder(self, holder: object, found: Sequence[Found] = (), pipes: Pipes = "refuse") -> Format:
+    def with_holder(
+        self, holder: object, found: Sequence[FoundFiles] = (), pipes: Pipes = "refuse"
+    ) -> Format:
         """Return the format with a holder; see `HolderFinder`."""
         holder_finder: HolderFinder = _imported(self.holder_finder)
         return holder_finder(self, holder, found, pipes)
@@ -266,7 +268,7 @@ SUFFIXES = tuple(
 """The ends of the names of data files."""
 
 
-def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[Found, ...]:
+def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[FoundFiles, ...]:
     """Return the data files of a path, a folder, a glob, or a list of those.
 
     Args:
@@ -356,7 +358,7 @@ def format_named(name: str) -> Format:
     raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
 
 
-def format_of_all(found: Sequence[Found]) -> Format:
+def format_of_all(found: Sequence[FoundFiles]) -> Format:
     """Return the one format of all files.
 
     Raises:
@@ -388,7 +390,7 @@ def _suffix(name: str) -> str:
     return (os.path.splitext(stem)[1] + suffix if compression_of(name) else suffix).lower()
 
 
-def refuse_copies(found: Sequence[Found]) -> None:
+def refuse_copies(found: Sequence[FoundFiles]) -> None:
     """Refuse a file beside its compressed copy, because each record would come twice.
 
     Raises:

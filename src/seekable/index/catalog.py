@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from seekable.index.digest import digest_text
-from seekable.index.file_table import Table, is_table_name, table_name
+from seekable.index.file_table import FileTable, is_table_name, table_name
 from seekable.index.offsets import is_whole
 from seekable.storage.files import regular_only
 
@@ -42,15 +42,15 @@ _READ_ATTEMPTS = 2
 _READ_BYTES = 64 << 10
 """A table up to this size is read: a map of it would cost a descriptor."""
 
-_tables: weakref.WeakValueDictionary[str, Table] = weakref.WeakValueDictionary()
+_tables: weakref.WeakValueDictionary[str, FileTable] = weakref.WeakValueDictionary()
 
 
-class _Head(msgspec.Struct):
+class _CatalogHead(msgspec.Struct):
     seekable_index: int
     table: str
 
 
-def read_table(folder: str) -> Table | None:
+def read_table(folder: str) -> FileTable | None:
     """Return the table of an index folder, None if it has none that is whole."""
     # Between the two reads another process may replace the table: then the catalog names another one.
     for _ in range(_READ_ATTEMPTS):
@@ -62,7 +62,7 @@ def read_table(folder: str) -> Table | None:
     return None
 
 
-def open_table(folder: str, file_name: str) -> Table | None:
+def open_table(folder: str, file_name: str) -> FileTable | None:
     """Return a table by its name, None if there is no such file or it is damaged."""
     path = os.path.join(folder, file_name)
     if (table := _tables.get(path)) and os.path.exists(path):
@@ -70,7 +70,7 @@ def open_table(folder: str, file_name: str) -> Table | None:
     try:
         data = _read_or_map(path)
         # Before it is looked into: of a damaged one nothing can be relied on, not even that it ends.
-        table = Table(data) if table_name(data) == file_name else None
+        table = FileTable(data) if table_name(data) == file_name else None
     except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError):
         return None
     if table is not None:
@@ -91,7 +91,7 @@ def _read_or_map(path: str) -> bytes | mmap.mmap:
         return file.read() if size <= _READ_BYTES else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
 
-def whole_segments(folder: str, table: Table) -> NDArray[np.bool_]:
+def whole_segments(folder: str, table: FileTable) -> NDArray[np.bool_]:
     """Return which of a table's segments are good, as far as `is_whole` can tell in constant time."""
     return np.array([is_whole(folder, segment) for segment in table.segments], bool)
 
@@ -114,7 +114,7 @@ def table_in_catalog(read: Callable[[int, int], bytes], size: int) -> str | None
     """
     head, end = read(0, min(_HEAD_BYTES, size)), read(max(size - len(_END), 0), size)
     try:
-        found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_Head)
+        found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_CatalogHead)
     except ValueError:
         return None
     whole = found.seekable_index == SCHEMA_VERSION and end == _END and is_table_name(found.table)

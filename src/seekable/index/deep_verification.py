@@ -16,7 +16,7 @@ from seekable.index.build.data_file import opened_file
 from seekable.index.build.parts import plan_batches
 from seekable.index.build.scan import survey
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest
-from seekable.index.integrity import Problem
+from seekable.index.integrity import VerificationProblem
 from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_splittable, is_surveyor, is_table_indexer
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.build.data_file import Data
-    from seekable.index.build.parts import Part
+    from seekable.index.build.parts import FilePart
     from seekable.index.file_table import Entry
     from seekable.index.integrity import Indexed, Kind
     from seekable.index.surveyor import Finder
@@ -201,7 +201,7 @@ def compare_all(
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
-) -> list[Problem]:
+) -> list[VerificationProblem]:
     """Read files as a whole and return their problems, at most one a file.
 
     Args:
@@ -264,7 +264,7 @@ def _go_on(_: int) -> None:
     check_not_abandoned()
 
 
-def _job(file: Indexed, part: Part) -> PartJob:
+def _job(file: Indexed, part: FilePart) -> PartJob:
     return PartJob(
         file.path,
         file.folder,
@@ -278,10 +278,10 @@ def _job(file: Indexed, part: Part) -> PartJob:
 
 def _here(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, Compared]]:
     for part in chain.from_iterable(batches):
         yield part, compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
         watch.done(part)
@@ -289,14 +289,14 @@ def _here(
 
 def _in_threads(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, Compared]]:
     """Compare objects of stores, whose bytes are mostly waited for."""
     left = chain.from_iterable(batches)
     with abandoned_at_errors(_PARTS_AT_ONCE, "seekable-verify") as threads:
-        tasks: Tasks[Part, Compared] = Tasks(
+        tasks: Tasks[FilePart, Compared] = Tasks(
             take=lambda: next(left, None),
             submit=lambda executor, part: executor.submit(
                 compare_part, _job(files[part.file], part), scanner, on_bytes=_go_on
@@ -313,34 +313,34 @@ def _in_threads(
 
 def _in_workers(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
     *,
     workers: int,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, Compared]]:
     with WorkerProcesses(workers) as processes:
         yield from _in_executor(files, batches, scanner, watch, processes, ahead=workers * _AHEAD_EACH)
 
 
 def _in_executor(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
     executor: Executor,
     *,
     ahead: int,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, Compared]]:
     left = iter(batches)
 
-    def submit(executor: Executor, batch: Sequence[Part]) -> Future[list[Compared]]:
+    def submit(executor: Executor, batch: Sequence[FilePart]) -> Future[list[Compared]]:
         jobs = [_job(files[part.file], part) for part in batch]
         if any("://" in job.path for job in jobs):
             return executor.submit(compare_sent, sent_jobs(jobs, scanner))
         return executor.submit(compare_parts, jobs, scanner)
 
-    tasks: Tasks[Sequence[Part], list[Compared]] = Tasks(
+    tasks: Tasks[Sequence[FilePart], list[Compared]] = Tasks(
         take=lambda: next(left, None),
         submit=submit,
         here=None,
@@ -359,7 +359,7 @@ class _Watch:
     """The progress of the reading."""
 
     def __init__(
-        self, files: Sequence[Indexed], batches: Sequence[Sequence[Part]], hook: ProgressHook | None
+        self, files: Sequence[Indexed], batches: Sequence[Sequence[FilePart]], hook: ProgressHook | None
     ) -> None:
         self._hook = hook
         self._files = files
@@ -372,7 +372,7 @@ class _Watch:
         self._read += size
         self.report()
 
-    def done(self, part: Part) -> None:
+    def done(self, part: FilePart) -> None:
         self._left[part.file] -= 1
         if not self._left[part.file]:
             self._done += 1
@@ -386,11 +386,11 @@ class _Watch:
         )
 
 
-def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
+def _judge(file: Indexed, parts: Sequence[Compared]) -> VerificationProblem | None:
     """Return the problem of a file whose parts were all compared, None if it has none."""
     refused = next((part.refused for part in parts if part.refused), None)
     if refused:
-        return Problem("changed" if file.difference else "content", file.path, refused, offset=0)
+        return VerificationProblem("changed" if file.difference else "content", file.path, refused, offset=0)
     boundary = next((part.boundary for part in parts if part.boundary), None)
     content = content_digest(b"".join(part.pieces for part in parts))
     if content != file.entry.content and not file.entry.unread:
@@ -400,14 +400,14 @@ def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
             f"its content is what was indexed, and yet {_in_words(boundary)}: the index in {file.folder!r} "
             f"is wrong; remove it and index again"
         )
-        return Problem("offsets", file.path, message, row=boundary.row, offset=boundary.offset)
+        return VerificationProblem("offsets", file.path, message, row=boundary.row, offset=boundary.offset)
     if file.difference:
         message = f"its content is what was indexed, but {file.difference}; opening it indexes it again"
-        return Problem("touched", file.path, message)
+        return VerificationProblem("touched", file.path, message)
     return None
 
 
-def _other_content(file: Indexed, boundary: Boundary | None) -> Problem:
+def _other_content(file: Indexed, boundary: Boundary | None) -> VerificationProblem:
     what = file.difference or "its content is another, at the same size and time"
     remedy = "put the old file back, or open it to index the new one"
     if file.remote_size is not None:
@@ -419,14 +419,14 @@ def _other_content(file: Indexed, boundary: Boundary | None) -> Problem:
         remedy = "put the old file back, or index it again after `touch`"
     if boundary:
         message = f"{what}; {_in_words(boundary)}; {remedy}"
-        return Problem(_kind(file), file.path, message, row=boundary.row, offset=boundary.offset)
+        return VerificationProblem(_kind(file), file.path, message, row=boundary.row, offset=boundary.offset)
     where, offset = "records start where they did, so that it cannot be told which one is another", None
     if file.remote_size is not None:
         where += f"; the bytes on this machine or on the Hub are others than those of {file.shown!r}"
     elif file.size == file.entry.size and has_same_ends(file):
         offset = END_BYTES
         where += f" but that it is between byte {offset:,} and byte {file.size - END_BYTES:,}"
-    return Problem(_kind(file), file.path, f"{what}; {where}; {remedy}", offset=offset)
+    return VerificationProblem(_kind(file), file.path, f"{what}; {where}; {remedy}", offset=offset)
 
 
 def _kind(file: Indexed) -> Kind:

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import xxhash
 
@@ -52,8 +52,7 @@ _FEW = 16
 """Up to this many names are looked for one by one: that makes nothing of all the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class OffsetSegment(msgspec.Struct, frozen=True):
     """A file of record offsets in an index folder."""
 
     digest: int
@@ -73,8 +72,7 @@ class Segment:
         return self.length * OFFSET_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A file in one format, as the index keeps it."""
 
     name: str
@@ -104,9 +102,7 @@ class Entry:
     offsets: int
     """The digest of its record offsets."""
 
-    _: KW_ONLY
-
-    segment: Segment
+    segment: OffsetSegment
     """The segment that holds its record offsets."""
 
     start: int
@@ -139,7 +135,7 @@ class Entry:
         return self.name, self.format
 
 
-class Table:
+class FileTable:
     """The files of one index, as they were at one time; never changed.
 
     No objects are made for the files before they are needed: a table that is mapped takes 8 bytes a file.
@@ -163,7 +159,7 @@ class Table:
         self._columns = dict(zip((*_COLUMNS, *_REFERENCES), columns, strict=True))
         at = _HEADER_WORDS + width * self.files
         self.segments = [
-            Segment(digest, length)
+            OffsetSegment(digest, length)
             for digest, length in words[at : at + _SEGMENT_WORDS * segments].reshape(2, segments).T.tolist()
         ]
         """The segments that its files' offsets are in."""
@@ -287,9 +283,9 @@ def encode_table(ordered: Sequence[Entry]) -> bytes:
     """Return the bytes of the table of these files, given in the order that `in_order` has.
 
     Example:
-        >>> segment = Segment(digest=1, length=2)
+        >>> segment = OffsetSegment(digest=1, length=2)
         >>> entry = Entry("a", "text", 3, 5, 7, 1, 11, 13, 17, segment=segment, start=0, generation=1)
-        >>> Table(encode_table([entry])).entries() == [entry]
+        >>> FileTable(encode_table([entry])).entries() == [entry]
         True
     """
     formats = {name: number for number, name in enumerate(sorted({entry.format for entry in ordered}))}
@@ -340,7 +336,7 @@ def _type_of(column: str) -> np.dtype[np.int64] | np.dtype[np.uint64]:
     return np.dtype("<i8") if column.endswith("_ns") else _WORD
 
 
-def _unique(segments: Iterable[Segment]) -> list[Segment]:
+def _unique(segments: Iterable[OffsetSegment]) -> list[OffsetSegment]:
     return list(dict.fromkeys(segments))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from seekable._lazy import lazy
@@ -182,8 +183,7 @@ _OpenFile: TypeAlias = "tuple[weakref.ref[MappedFile], Offsets, int, memoryview,
 """The map of a file, which goes when it is closed; its segment, first offset, numbers, and compared units."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(msgspec.Struct, frozen=True):
     """The identity of an indexed file, without anything that depends on where it lies."""
 
     name: str

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 import xxhash
 
 from seekable.errors import InvalidArgument
@@ -38,8 +38,7 @@ _MOST_NAME_BYTES = 240
 """The longest part of a key that is the name of a folder; file systems allow 255 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The folders of the index of one root."""
 
     folder: str

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import os
     from concurrent.futures import Executor
 
-__all__ = ["Index"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:

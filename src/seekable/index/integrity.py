@@ -20,21 +20,18 @@ from seekable.storage.seek_points import points_name
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Entry, Segment, Table
-
-
-__all__ = ["Indexed", "Kind", "Problem", "check_catalog", "check_offsets", "check_segment"]
+    from seekable.index.file_table import Entry, FileTable, OffsetSegment
 
 
 Kind = Literal["not indexed", "gone", "changed", "touched", "content", "offsets", "index", "record"]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class VerificationProblem:
     """One thing that is not as it should be.
 
     Example:
-        >>> Problem("changed", "/data/a.jsonl", "it has 3 bytes").offset is None
+        >>> VerificationProblem("changed", "/data/a.jsonl", "it has 3 bytes").offset is None
         True
     """
 
@@ -118,7 +115,7 @@ _OFFSETS_AT_ONCE = 1 << 20
 _REMEDY = "remove {folder!r} and index again"
 
 
-def check_catalog(folder: str, table: Table) -> Problem | None:
+def check_catalog(folder: str, table: FileTable) -> VerificationProblem | None:
     """Compare ``catalog.json``, which other programs read, with the table that it names."""
     path = os.path.join(folder, CATALOG)
     with open(os.path.join(folder, table.file_name), "rb") as file:
@@ -128,12 +125,12 @@ def check_catalog(folder: str, table: Table) -> Problem | None:
         for part in encode_catalog(table.entries(), table=data):
             if file.read(len(part)) != part:
                 message = f"its list of files is not that of the table, from about byte {at:,} on; {_REMEDY}"
-                return Problem("index", path, message.format(folder=folder), offset=at)
+                return VerificationProblem("index", path, message.format(folder=folder), offset=at)
             at += len(part)
     return None
 
 
-def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | None:
+def check_segment(folder: str, segment: OffsetSegment, *, files: int) -> VerificationProblem | None:
     """Return the problem of a segment that is gone or damaged; else make the digests of units that it lacks.
 
     Args:
@@ -146,16 +143,16 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
     try:
         size, hasher = os.path.getsize(path), hashed_units(path)
     except FileNotFoundError:
-        return Problem("index", path, f"it is not there, and {what}")
+        return VerificationProblem("index", path, f"it is not there, and {what}")
     except OSError as error:
-        return Problem("index", path, f"it cannot be read ({error.strerror}), and {what}")
+        return VerificationProblem("index", path, f"it cannot be read ({error.strerror}), and {what}")
     if size != segment.bytes:
         offset = min(size, segment.bytes)
-        return Problem(
+        return VerificationProblem(
             "index", path, f"it has {size:,} bytes instead of {segment.bytes:,}, and {what}", offset=offset
         )
     if hasher.whole() != segment.digest:
-        return Problem(
+        return VerificationProblem(
             "index",
             path,
             f"its bytes are not those that were written: their digest is {hasher.whole():016x}, and {what}",
@@ -165,7 +162,7 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
     return None
 
 
-def check_offsets(file: Indexed, *, surveyed: bool = False) -> Problem | None:
+def check_offsets(file: Indexed, *, surveyed: bool = False) -> VerificationProblem | None:
     """Return the problem of a file whose offsets do not ascend, lie outside of it, or lack their digest.
 
     Args:
@@ -189,7 +186,7 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> Problem | None:
     last, stop = -1, entry.start + entry.numbers
     if stop > len(offsets):
         message = f"its offsets end behind those of {entry.segment.file_name} in {file.folder!r}"
-        return Problem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
+        return VerificationProblem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
     ascending = entry.start + (entry.records + 1 if surveyed else entry.numbers)
     for first in range(entry.start, stop, _OFFSETS_AT_ONCE):
         some = offsets[first : min(first + _OFFSETS_AT_ONCE, stop)]
@@ -228,6 +225,6 @@ def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int, least: int
     return int(np.argmax(bad)) if bad.any() else None
 
 
-def _bad(file: Indexed, what: str, *, row: int | None = None) -> Problem:
+def _bad(file: Indexed, what: str, *, row: int | None = None) -> VerificationProblem:
     message = f"{what}: the index in {file.folder!r} is wrong; {_REMEDY.format(folder=file.folder)}"
-    return Problem("offsets", file.path, message, row=row)
+    return VerificationProblem("offsets", file.path, message, row=row)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.fileset import FileSet
     from seekable.index.offsets import Units
 
@@ -388,7 +388,7 @@ def _remove_garbage(folder: str, *, of: str) -> None:
                     os.unlink(file.path)
 
 
-def _present(files: tuple[KeyedFile, ...], table: Table, format_name: str) -> bool:
+def _present(files: tuple[KeyedFile, ...], table: FileTable, format_name: str) -> bool:
     """Return True if an index folder has the files of a key index at its root, as they were."""
     own = [file for file in files if file.root == 0]
     rows = table.rows([file.name for file in own], format_name=format_name)

@@ -25,8 +25,6 @@ from seekable.storage.object_key import UNIT_BYTES, unit_count
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ObjectDigests", "UnitDigests", "digests_name", "encode_digests", "has_digests"]
-
 _LEAST_BYTES: Final = 1 << 20
 _WORD: Final = 8
 _MOST_OPEN: Final = 1024

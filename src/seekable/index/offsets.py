@@ -27,7 +27,7 @@ from seekable.storage.files import READ_BYTES, drop_pages, read_or_map, regular_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Segment
+    from seekable.index.file_table import OffsetSegment
 
 UNIT_SHIFT = 9
 """A number is in the unit of its index shifted right by this: 512 numbers are 4 KiB."""
@@ -189,7 +189,7 @@ def keep_units(path: str, hasher: UnitHasher) -> None:
     write_atomically(units_name(path), digests)
 
 
-def complete_units(folder: str, segment: Segment) -> bool:
+def complete_units(folder: str, segment: OffsetSegment) -> bool:
     """Return True if a segment has the digests of its units, or needs none, after making those that it lacks.
 
     Return False if its bytes are not those that were written.
@@ -345,7 +345,7 @@ def join_small(
 _open: weakref.WeakValueDictionary[str, Offsets] = weakref.WeakValueDictionary()
 
 
-def open_offsets(folder: str, segment: Segment) -> Offsets:
+def open_offsets(folder: str, segment: OffsetSegment) -> Offsets:
     """Return the offsets of a segment; one open object serves all callers of the process.
 
     Raises:
@@ -365,7 +365,7 @@ def open_offsets(folder: str, segment: Segment) -> Offsets:
     return offsets
 
 
-def is_whole(folder: str, segment: Segment) -> bool:
+def is_whole(folder: str, segment: OffsetSegment) -> bool:
     """Return True if a segment can be read and has its length; the bytes of a small one are compared too."""
     path = os.path.join(folder, segment.file_name)
     try:

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.build import build_index, parts, scan
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 else:
     build_index = lazy("seekable.index.build.build_index")
     cluster = lazy("seekable.parallel.cluster")
@@ -71,7 +71,7 @@ class _FileStatus:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Files:
+class _RootFiles:
     """The files to open of one root, each once, as they are on disk."""
 
     root: str
@@ -84,10 +84,10 @@ class _Files:
 class _Index:
     """The index of one root, compared with the files to open."""
 
-    files: _Files
+    files: _RootFiles
     folder: str
     notice: str
-    table: Table | None
+    table: FileTable | None
     status: _FileStatus
 
 
@@ -104,7 +104,7 @@ class Indexing:
     publish: bool = False
     by_version: bool = False
 
-    def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
+    def files(self, found: Sequence[FoundFiles], scanner: Finder) -> FileSet:
         """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
         if self.publish:
             far().builds.check_publishable(run.root for run in found)
@@ -126,7 +126,7 @@ class Indexing:
 
 
 def open_files(
-    found: Sequence[Found],
+    found: Sequence[FoundFiles],
     scanner: Finder,
     *,
     index_dir: str | os.PathLike[str] | None = None,
@@ -225,7 +225,7 @@ def _is_sure(index: _Index, path: str) -> bool:
     )
 
 
-def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
+def _by_root(found: Iterable[FoundFiles]) -> dict[str, dict[str, int]]:
     """Return the names to open of each root, numbered, each once."""
     roots: dict[str, dict[str, int]] = {}
     for run in found:
@@ -235,15 +235,15 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
     return roots
 
 
-def _stat(root: str, numbers: dict[str, int]) -> _Files:
+def _stat(root: str, numbers: dict[str, int]) -> _RootFiles:
     if "://" in root:
-        return _Files(root, numbers, *far().looks(root, list(numbers)))
+        return _RootFiles(root, numbers, *far().looks(root, list(numbers)))
     pairs = ((status.st_size, status.st_mtime_ns) for status in stat_files(root, numbers))
     found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
-    return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
+    return _RootFiles(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
 
 
-def _stat_again(index: _Index, format_name: str) -> _Files:
+def _stat_again(index: _Index, format_name: str) -> _RootFiles:
     """Return the files with the present status of those that were scanned."""
     scanned, paths = np.flatnonzero(index.status.to_scan).tolist(), _paths(index)
     sizes, mtimes_ns = index.files.sizes.copy(), index.files.mtimes_ns.copy()
@@ -259,7 +259,7 @@ def _stat_again(index: _Index, format_name: str) -> _Files:
 
 
 def _take_scanned(
-    table: Table | None,
+    table: FileTable | None,
     names: Sequence[str],
     scanned: Sequence[int],
     sizes: NDArray[np.int64],
@@ -276,7 +276,7 @@ def _take_scanned(
 
 
 def _look_up(
-    files: _Files, scanner: Finder, *, index_dir: str | os.PathLike[str] | None, doubt: bool
+    files: _RootFiles, scanner: Finder, *, index_dir: str | os.PathLike[str] | None, doubt: bool
 ) -> _Index:
     location = find_index(files.root, index_dir=index_dir)
     if location.shared:
@@ -307,7 +307,7 @@ def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
     return replace(index, status=_FileStatus(rows, racy & (rows >= 0)))
 
 
-def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
+def _compared(files: _RootFiles, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
     table = read_table(folder)
     doubt = doubt and "://" not in files.root  # An etag changes with each write, whatever the time is.
     found = _file_status(
@@ -323,7 +323,7 @@ def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doub
 
 
 def _file_status(
-    table: Table | None,
+    table: FileTable | None,
     names: Sequence[str],
     *,
     format_name: str,
@@ -361,7 +361,7 @@ def _file_status(
     return _FileStatus(rows, racy)
 
 
-def _enterable(files: _Files, folder: str, table: Table | None, found: _FileStatus) -> _FileStatus:
+def _enterable(files: _RootFiles, folder: str, table: FileTable | None, found: _FileStatus) -> _FileStatus:
     """Leave out the compressed files whose seek points are gone, and the tables whose schemas are."""
     lost = _without_schema(folder, table, found) if table is not None else []
     lost += [
@@ -383,7 +383,7 @@ def _has_compressed(names: Iterable[str]) -> bool:
     return any(map(compression_of, {name[-4:] for name in names}))
 
 
-def _without_schema(folder: str, table: Table, found: _FileStatus) -> list[int]:
+def _without_schema(folder: str, table: FileTable, found: _FileStatus) -> list[int]:
     known = np.flatnonzero(found.rows >= 0)
     schemas = table.column("schema", found.rows[known]).view(np.uint64)
     if not schemas.any():
@@ -426,14 +426,14 @@ def _paths(index: _Index) -> list[str]:
     return [folder + name for name in index.files.numbers]
 
 
-def _file_set(found: Sequence[Found], indexes: Sequence[_Index]) -> FileSet:
+def _file_set(found: Sequence[FoundFiles], indexes: Sequence[_Index]) -> FileSet:
     by_root = {index.files.root: index for index in indexes}
     files = FileSet(tuple(_part(run, by_root[run.root]) for run in found))
     files.load()
     return files
 
 
-def _part(run: Found, index: _Index) -> IndexedFiles:
+def _part(run: FoundFiles, index: _Index) -> IndexedFiles:
     assert index.table is not None  # Only an index without a table lacks files, and none does.
     numbers = np.array([index.files.numbers[name] for name in run.names], np.int64)
     rows = index.status.rows[numbers]

@@ -25,7 +25,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ByteChunk:
     """Some consecutive bytes of a file. They are overwritten when the next chunk is read."""
 
     base: int
@@ -96,7 +96,7 @@ class ByteSource:
         before = bytearray(1)
         return bytes(before) if self.start and self._read_at(self.start - 1, memoryview(before)) else b""
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[ByteChunk]:
         """Yield the part's bytes in order."""
         for chunk in self._read(self.start, self.stop):
             self._hash(memoryview(chunk.held)[: chunk.size])
@@ -104,7 +104,7 @@ class ByteSource:
             if self._on_bytes:
                 self._on_bytes(chunk.size)
 
-    def beyond(self) -> Iterator[Chunk]:
+    def beyond(self) -> Iterator[ByteChunk]:
         """Yield what is behind the part, up to the file's end, for as much of it as is needed."""
         return self._read(self.stop, self.size)
 
@@ -121,20 +121,22 @@ class ByteSource:
         if self._units is not None:
             self._units.update(data)
 
-    def _read(self, start: int, stop: int) -> Iterator[Chunk]:
+    def _read(self, start: int, stop: int) -> Iterator[ByteChunk]:
         # No isinstance of a protocol: for a small file that takes as long as the scan.
         next_view = getattr(self._file, "next_view", None)
         return self._read_views(next_view, start, stop) if next_view else self._read_copies(start, stop)
 
-    def _read_views(self, next_view: Callable[[int], memoryview], start: int, stop: int) -> Iterator[Chunk]:
+    def _read_views(
+        self, next_view: Callable[[int], memoryview], start: int, stop: int
+    ) -> Iterator[ByteChunk]:
         """Yield chunks of a file whose bytes are in memory when they are read; none is copied."""
         self._file.seek(start)
         while start < stop and len(view := next_view(min(self._chunk_bytes, stop - start))):
-            yield Chunk(start, view, len(view), np.frombuffer(view, np.uint8))
+            yield ByteChunk(start, view, len(view), np.frombuffer(view, np.uint8))
             start += len(view)
             self._file.seek(start)
 
-    def _read_copies(self, start: int, stop: int) -> Iterator[Chunk]:
+    def _read_copies(self, start: int, stop: int) -> Iterator[ByteChunk]:
         buffer = bytearray(max(min(self._chunk_bytes, stop - start), 1))
         view, array = memoryview(buffer), np.frombuffer(buffer, np.uint8)
         base = start
@@ -142,7 +144,7 @@ class ByteSource:
             count = self._read_at(base, view[: stop - base])
             if not count:
                 return  # It was truncated, which the caller finds out by its size.
-            yield Chunk(base, buffer, count, array[:count])
+            yield ByteChunk(base, buffer, count, array[:count])
             base += count
 
     def _read_at(self, at: int, buffer: memoryview) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import xxhash
 
 from seekable._lazy import lazy
@@ -34,21 +34,6 @@ else:
     addresses = lazy("seekable.storage.addresses")
     object_digests = lazy("seekable.index.object_digests")
     seek_points = lazy("seekable.storage.seek_points")
-
-__all__ = [
-    "PageTableFile",
-    "content_size",
-    "has_points",
-    "has_schema",
-    "is_remote",
-    "open_unmapped",
-    "pages_name",
-    "path_of_shown",
-    "read_schema",
-    "schema_digest",
-    "schema_name",
-    "shown_path",
-]
 
 
 def open_unmapped(
@@ -188,8 +173,7 @@ def pages_name(content: int) -> str:
     return f"pages-{content:016x}.bin"
 
 
-@dataclass(frozen=True, slots=True)
-class PageTableFile:
+class PageTableFile(msgspec.Struct, frozen=True):
     """The file that holds the page tables of one table file; its format alone reads the bytes."""
 
     folder: str

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import msgspec
 import numpy as np
 
 from seekable._lazy import lazy
@@ -27,7 +28,7 @@ else:
     paths = lazy("seekable.storage.paths")
 
 
-class ForwardBytes(Protocol):
+class ForwardReader(Protocol):
     """The bytes of one file, read from its start to its end; what lies between may be left out."""
 
     @property
@@ -78,7 +79,7 @@ class Surveyor(Protocol):
                 to do.
         """
 
-    def survey(self, source: ForwardBytes) -> Survey:
+    def survey(self, source: ForwardReader) -> Survey:
         """Return the records of a file.
 
         Raises:
@@ -92,8 +93,7 @@ def is_surveyor(finder: object) -> TypeIs[Surveyor]:
     return hasattr(finder, "survey")
 
 
-@dataclass(frozen=True, slots=True)
-class TableLayout:
+class TableLayout(msgspec.Struct, frozen=True):
     """The groups and the columns of a table file, as the index keeps them.
 
     Example:

@@ -36,7 +36,7 @@ from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.state.canonical import canonical_json
-from seekable.state.descriptions import Description
+from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, parse_state
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.paths import output_of, output_path
@@ -243,7 +243,7 @@ def _with_description(saved: Saved, resume: Resume) -> State:
     if description is None:
         return state
     row_files = (saved.noted or {}).get("kept", {})
-    return replace(state, pipeline=Description(description, row_files).text())
+    return replace(state, pipeline=PipelineDescription(description, row_files).text())
 
 
 def _pipeline_of(loader: Stateful) -> Node | Stream:

@@ -257,6 +257,6 @@ def _began(state: RunState, steps: Steps) -> int:
     return max(0, state.step - -(-records // steps.batch))
 
 
-def _described(dataset: Node) -> descriptions.Description:
+def _described(dataset: Node) -> descriptions.PipelineDescription:
     """Return the description that states of a dataset carry: with all weights, also of later positions."""
-    return descriptions.Description(dataset.describe(None), evaluated.row_files_of(dataset))
+    return descriptions.PipelineDescription(dataset.describe(None), evaluated.row_files_of(dataset))

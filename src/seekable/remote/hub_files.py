@@ -26,7 +26,7 @@ from seekable.remote.hub_listing import list_folder, list_hub
 from seekable.remote.placeholder import is_placeholder_folder, read_placeholder, write_placeholders
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.files import TEMPORARY_SUFFIX
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -111,13 +111,13 @@ class HubSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the files of the split and their format; see `hub_files`."""
         return hub_files(replace(self, format=format_name), index_dir=index_dir)
 
     def prepare_index(
         self,
-        found: Sequence[Found],
+        found: Sequence[FoundFiles],
         form: Format,
         *,
         index_dir: str | os.PathLike[str] | None,
@@ -209,7 +209,9 @@ def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
     raise InvalidArgument(message)
 
 
-def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tuple[tuple[Found, ...], Format]:
+def hub_files(
+    spec: HubSpec, *, index_dir: str | os.PathLike[str] | None
+) -> tuple[tuple[FoundFiles, ...], Format]:
     """Return the files of a split and their format. Files on the Hub get placeholders.
 
     Args:
@@ -226,12 +228,12 @@ def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tup
     """
     suffixes = _suffixes(spec.format)
     if spec.is_local:
-        found = Found(spec.repo, tuple(list_folder(spec, suffixes)))
+        found = FoundFiles(spec.repo, tuple(list_folder(spec, suffixes)))
     else:
         files, indexes = list_hub(spec, hub_folder(index_dir), suffixes)
         write_placeholders([*files, *indexes])
         root = files[0].placeholder.removesuffix(files[0].path).rstrip("/")
-        found = Found(root, tuple(file.path for file in files))
+        found = FoundFiles(root, tuple(file.path for file in files))
     form = format_of_all([found]) if spec.format is None else format_named(spec.format)
     return (found,), form
 
@@ -256,7 +258,7 @@ def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
     return {named: suffixes.get(named) or suffixes[named.partition("-")[0]]}
 
 
-def _not_indexed(run: Found, form: Format, *, index_dir: str | os.PathLike[str] | None) -> list[str]:
+def _not_indexed(run: FoundFiles, form: Format, *, index_dir: str | os.PathLike[str] | None) -> list[str]:
     """Return the paths of the placeholders that have no index."""
     paths = [os.path.join(run.root, name) for name in run.names]
     table = read_table(find_index(run.root, index_dir=index_dir).folder)
@@ -288,7 +290,7 @@ def _fetch_footers(paths: Sequence[str], form: TableIndexer, progress: ProgressH
             raise
 
 
-def _adopt_entries(run: Found, *, format_name: str, index_dir: str | os.PathLike[str] | None) -> None:
+def _adopt_entries(run: FoundFiles, *, format_name: str, index_dir: str | os.PathLike[str] | None) -> None:
     """Add the entries of equal files from the indexes of sibling folders to the index of a folder.
 
     Each commit of a repository has a folder of placeholders, and an index, of its own. Most commits change

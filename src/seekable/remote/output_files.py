@@ -41,7 +41,7 @@ _COPY_BYTES = 8 << 20
 
 @final
 class StoredFiles:
-    """`seekable.storage.far.Output` over addresses of stores."""
+    """`seekable.storage.far.FileOutput` over addresses of stores."""
 
     def size(self, path: str) -> int | None:
         """Return the number of bytes of an object; None if there is none."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.index.build.data_file import DataFile
-    from seekable.index.build.far_builds import FarBuilds, Pieces
+    from seekable.index.build.far_builds import FarBuilds, FarPieces
     from seekable.index.build.kept_parts import Answer
     from seekable.index.build.parts import FileToIndex
     from seekable.index.build.scan import ScanBatch, ScanJob
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
         Far,
         FarReads,
         FarReport,
+        FileOutput,
         FilesByNumber,
         Item,
         Look,
-        Output,
         Placeholders,
         Planned,
         PlansAhead,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         Slices,
         Source,
     )
-    from seekable.storage.listing import Arrange, Asked, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, FoundFiles, Inspect
     from seekable.storage.mapped import MappedFile
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
@@ -151,7 +151,7 @@ class _Builds:
     def file_behind(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
         return remote_file.PlaceholderFile(placeholder, descriptor, path)
 
-    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> Pieces:
+    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:
         size, identity = look
         source = pinned_object.PinnedObject(path, size=size, identity=identity)
         return pinned_object.FetchedPieces(source, pieces)
@@ -227,7 +227,7 @@ class _System:
     builds: Final[FarBuilds] = _Builds()
     reads: Final[FarReads] = _Reads()
     placeholders: Final[Placeholders] = _Placeholders()
-    output: Final[Output] = StoredFiles()
+    output: Final[FileOutput] = StoredFiles()
 
     def opened(
         self, source: Source, storage: Storage, *, index_dir: str | os.PathLike[str] | None
@@ -264,7 +264,7 @@ class _System:
         inspect: Inspect | None,
         arrange: Arrange | None,
         kind: str,
-    ) -> tuple[Found, ...]:
+    ) -> tuple[FoundFiles, ...]:
         return find.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange, kind=kind)
 
     def is_plain(self, address: str) -> bool:

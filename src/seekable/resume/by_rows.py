@@ -20,7 +20,7 @@ from seekable.resume.readers import lanes_of, readers_of, with_readers
 from seekable.resume.sources import remaining_by_source, sources_of, with_sources
 from seekable.resume.start_position import BegunEpoch, start_position
 from seekable.state.canonical import fingerprint_of
-from seekable.state.descriptions import Description
+from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, StreamState
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import described_lineage, lineage_of
@@ -149,7 +149,7 @@ def _num_draws(state: StreamState) -> int | None:
     return sum(int(stages[number].values.get("draw", 0)) for stages in lanes_of(state).values())
 
 
-def description_of(state: State) -> Description:
+def description_of(state: State) -> PipelineDescription:
     """Return the description of the pipeline that a state was taken of.
 
     Raises:
@@ -164,7 +164,7 @@ def description_of(state: State) -> Description:
             f"Else load it with resume='exact' into the pipeline that it was taken of, and take a state there"
         )
         raise StateMismatch(message)
-    return Description.parse(state.pipeline)
+    return PipelineDescription.parse(state.pipeline)
 
 
 def resumed_datasets(

@@ -35,6 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import xxhash
 
 from seekable.errors import CorruptState, StateMismatch
@@ -58,8 +59,7 @@ _MOST = 1 << 63
 """Positions are int64."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainerPass:
+class TrainerPass(msgspec.Struct, frozen=True):
     """A pass of a trainer, and how often a loader came to the end of its run in it.
 
     Of several loaders, the shorter ones end within a pass: a trainer then begins them anew, or goes on
@@ -83,11 +83,11 @@ class TrainerPass:
 
     def ended_once_more(self) -> TrainerPass:
         """Return the pass after the end of a run."""
-        return replace(self, ended=self.ended + 1, over=True)
+        return TrainerPass(self.number, self.ended + 1, over=True)
 
     def with_batch(self) -> TrainerPass:
         """Return the pass after the delivery of a batch."""
-        return replace(self, over=False) if self.over else self
+        return TrainerPass(self.number, self.ended) if self.over else self
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""

@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-__all__ = [
-    "NamedFunction",
-    "code_digest",
-    "code_digests",
-    "describe_function",
-    "module_name",
-    "python_version",
-]
-
-
 _NAMED = (
     types.FunctionType,
     types.BuiltinFunctionType,

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 
+import msgspec
 import xxhash
 
 from seekable._arguments import checked_count, checked_flag
@@ -130,8 +131,7 @@ def _public(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CacheChoice:
+class CacheChoice(msgspec.Struct, frozen=True):
     """A cache on disk that one dataset has for itself (``sk.Storage(cache=)``).
 
     The choice is a part of the dataset: its files carry it, also into other processes. The cache has a folder

@@ -12,21 +12,6 @@ from urllib.parse import quote, unquote
 
 from seekable.errors import InvalidArgument
 
-__all__ = [
-    "ADDRESS_INSIDE",
-    "SUFFIX_MARK",
-    "Address",
-    "UrlSecrets",
-    "is_address",
-    "is_web",
-    "name_in_url",
-    "parse",
-    "plain_name",
-    "secrets_of",
-    "shown",
-    "shown_item",
-]
-
 ADDRESS_INSIDE = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+)://")
 """The beginning of an address, alone or behind the scheme of a spec (``shar:s3://bucket/cuts``)."""
 

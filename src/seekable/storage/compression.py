@@ -17,8 +17,6 @@ from seekable.storage.memory import WINDOW_VARIABLE, zstd_window_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["COMPRESSED", "Compression", "broken", "compression_of", "inflated", "uncompressed_name", "zstd"]
-
 Compression = Literal["gz", "zst"]
 
 COMPRESSED: Final[tuple[Compression, ...]] = ("gz", "zst")

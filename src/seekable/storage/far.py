@@ -23,32 +23,13 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.storage.access import CacheChoice, Storage
     from seekable.storage.compression import Compression
-    from seekable.storage.listing import Arrange, Asked, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, FoundFiles, Inspect
     from seekable.storage.mapped import MappedFile
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
 
     Source = Asked | Mapping[str, Asked]
     Numbers = NDArray[np.int64] | NDArray[np.uint64]
-
-__all__ = [
-    "Digests",
-    "Far",
-    "FarReads",
-    "FarReport",
-    "FilesByNumber",
-    "Item",
-    "Look",
-    "Output",
-    "Placeholders",
-    "Planned",
-    "PlansAhead",
-    "Ranges",
-    "Reads",
-    "Slices",
-    "far",
-    "is_far",
-]
 
 _HOME = "seekable.remote.system:SYSTEM"
 """The implementation: its module, and its name in it."""
@@ -97,7 +78,7 @@ class Ranges(Protocol):
         """The byte behind its last."""
 
 
-class Reads(Protocol):
+class ReadPlan(Protocol):
     """A plan of records to read, as far as its bytes are concerned."""
 
     def __len__(self) -> int: ...
@@ -106,7 +87,7 @@ class Reads(Protocol):
     def bytes(self) -> int:
         """The approximate number of bytes that reading takes."""
 
-    def slice(self, start: int, stop: int) -> Reads:
+    def slice(self, start: int, stop: int) -> ReadPlan:
         """Return the plan of some of the records."""
 
     def ranges(self) -> Iterator[Ranges]:
@@ -116,7 +97,7 @@ class Reads(Protocol):
 Item_co = TypeVar("Item_co", covariant=True)
 Reads_co = TypeVar("Reads_co", covariant=True)
 Item = TypeVar("Item")
-Planned = TypeVar("Planned", bound=Reads)
+Planned = TypeVar("Planned", bound=ReadPlan)
 
 
 class PlansAhead(Protocol[Item_co, Reads_co]):
@@ -283,7 +264,7 @@ class Placeholders(Protocol):
         """
 
 
-class Output(Protocol):
+class FileOutput(Protocol):
     """Files that are written, each whole or not at all.
 
     What is read is read anew each time, past all caches, because other processes write to the same place.
@@ -401,7 +382,7 @@ class Far(Protocol):
         """Local files that stand for files of the Hub."""
 
     @property
-    def output(self) -> Output:
+    def output(self) -> FileOutput:
         """Files that are written there."""
 
     def opened(
@@ -461,7 +442,7 @@ class Far(Protocol):
         inspect: Inspect | None,
         arrange: Arrange | None,
         kind: str,
-    ) -> tuple[Found, ...]:
+    ) -> tuple[FoundFiles, ...]:
         """Return the data files of a source with addresses; see `seekable.formats.finding.find_files`."""
 
     def is_plain(self, address: str) -> bool:

@@ -1,8 +1,8 @@
 """The data files that a source stands for: a path, a folder, a glob, or a list of those.
 
-The result is a sequence of `Found`: consecutive files below one *root*, the fixed part of the path or glob.
-The index of a root lies at the root, and the name of a file is its path relative to it, so that a dataset
-can move without becoming another one.
+The result is a sequence of `FoundFiles`: consecutive files below one *root*, the fixed part of the path or
+glob. The index of a root lies at the root, and the name of a file is its path relative to it, so that a
+dataset can move without becoming another one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+
+import msgspec
 
 from seekable.errors import DataNotFound, WrongType
 from seekable.storage.compression import COMPRESSED
@@ -85,8 +87,7 @@ Arrange = Callable[[str, Sequence[str]], Sequence[str]]
 """Returns which of a folder's files are data, in the order in which their records come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """The names below one folder, relative to it."""
 
     root: str
@@ -126,7 +127,7 @@ HIDDEN = (".", "_")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFiles:
     """Consecutive data files below one root."""
 
     root: str
@@ -142,7 +143,7 @@ def find_files(
     suffixes: Iterable[str],
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
-) -> tuple[Found, ...]:
+) -> tuple[FoundFiles, ...]:
     """Return the data files of a source, in the order of their records.
 
     - A path that exists is that file or folder, whatever characters it has.
@@ -177,13 +178,12 @@ def find_files(
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
     return tuple(
-        Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
+        FoundFiles(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
         for root, runs in itertools.groupby(found, key=lambda run: run.root)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """The rules for folders and globs; see ``find_files``."""
 
     suffixes: tuple[str, ...]
@@ -195,7 +195,7 @@ class Rules:
     arrange: Arrange | None
     """Returns the data files of a folder, in order."""
 
-    def in_folder(self, root: str, all_names: list[str], hidden: list[str]) -> Found:
+    def in_folder(self, root: str, all_names: list[str], hidden: list[str]) -> FoundFiles:
         """Return the data files of a folder.
 
         Args:
@@ -216,7 +216,7 @@ class Rules:
                 f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
             )
         check_complete(data, f"the folder {root!r}")
-        return Found(root, tuple(names))
+        return FoundFiles(root, tuple(names))
 
     def of_glob(self, root: str, last: str, names: set[str], passed: list[str]) -> tuple[str, ...]:
         """Return the data files among those that a glob matches, in natural order.
@@ -277,7 +277,7 @@ def _as_path(item: str | os.PathLike[str]) -> str:
     return path
 
 
-def _find(path: str, rules: Rules) -> Found:
+def _find(path: str, rules: Rules) -> FoundFiles:
     try:
         mode = os.stat(path).st_mode
     except PermissionError:
@@ -288,7 +288,7 @@ def _find(path: str, rules: Rules) -> Found:
             raise DataNotFound(f"{path!r} is a link to {os.readlink(path)!r}, which {how}") from None
     else:
         if stat.S_ISREG(mode):
-            return Found(os.path.dirname(path), (os.path.basename(path),))
+            return FoundFiles(os.path.dirname(path), (os.path.basename(path),))
         if stat.S_ISDIR(mode):
             return _find_in_folder(path, rules)
         raise DataNotFound(f"{path!r} is neither a regular file nor a folder; only those can be indexed")
@@ -297,12 +297,12 @@ def _find(path: str, rules: Rules) -> Found:
     raise DataNotFound(f"there is no {path!r}; {_nearest(path)}")
 
 
-def _find_in_folder(root: str, rules: Rules) -> Found:
+def _find_in_folder(root: str, rules: Rules) -> FoundFiles:
     hidden: list[str] = []
     return rules.in_folder(root, list(_walk(root, HIDDEN, skipped=hidden)), hidden)
 
 
-def _find_by_glob(pattern: str, rules: Rules) -> Found:
+def _find_by_glob(pattern: str, rules: Rules) -> FoundFiles:
     parts = pattern.split(os.sep)
     fixed = next(number for number in range(len(parts)) if _is_pattern(parts[: number + 1]))
     root = os.sep.join(parts[:fixed]) or os.sep
@@ -314,7 +314,7 @@ def _find_by_glob(pattern: str, rules: Rules) -> Found:
     matched = rules.of_glob(root, parts[-1], found, passed)
     if not matched:
         raise DataNotFound(f"no file matches {pattern!r}; {_nearest(os.path.join(root, parts[fixed]))}")
-    return Found(root, matched)
+    return FoundFiles(root, matched)
 
 
 def _is_pattern(parts: list[str]) -> bool:

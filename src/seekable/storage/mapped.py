@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from seekable.storage.ranges import RangeSource
 
-__all__ = ["MOST_OPEN_FILES", "MappedFile", "MappedRanges", "OpenFiles", "View", "most_maps", "next_use"]
-
 MOST_OPEN_FILES = 128
 """The number of files that a source keeps open by default; of files that were closed the maps stay longer."""
 

@@ -8,21 +8,6 @@ from typing import Literal
 
 from seekable.errors import InvalidArgument
 
-__all__ = [
-    "CACHE_VARIABLE",
-    "RECORD_VARIABLE",
-    "WINDOW_VARIABLE",
-    "DiskActivity",
-    "advise",
-    "bytes_in_words",
-    "cache_bytes",
-    "disk_reads",
-    "most_record_bytes",
-    "record_too_large",
-    "zstd_window_bytes",
-]
-
-
 CACHE_VARIABLE = "SEEKABLE_CACHE_BYTES"
 
 RECORD_VARIABLE = "SEEKABLE_RECORD_BYTES"

@@ -9,8 +9,6 @@ import xxhash
 
 from seekable.storage.addresses import is_address, parse, shown
 
-__all__ = ["UNIT_BYTES", "ObjectKey", "extent_units", "object_key", "parsed_key", "unit_count"]
-
 UNIT_BYTES = 256 << 10
 """The size of a unit: the bytes that are transferred in about the time that any request takes."""
 

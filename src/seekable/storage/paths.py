@@ -2,7 +2,7 @@
 
 A path with ``://`` in it is an address (``s3://bucket/corpus/a.jsonl``); other paths are handed to ``os``.
 A folder of a store is a prefix of keys: it exists while a key lies below it. What is written goes through the
-`Output` of its path (`output_of`).
+`FileOutput` of its path (`output_of`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from io import RawIOBase
 
     from seekable.storage import ranges
-    from seekable.storage.far import Output
+    from seekable.storage.far import FileOutput
 else:
     ranges = lazy("seekable.storage.ranges")
 
@@ -152,7 +152,7 @@ def read_bytes(path: str) -> bytes:
 
 @final
 class _LocalFiles:
-    """`Output` over the functions of ``os``."""
+    """`FileOutput` over the functions of ``os``."""
 
     def size(self, path: str) -> int | None:
         try:
@@ -206,10 +206,10 @@ class _LocalFiles:
         return folder
 
 
-LOCAL: Final[Output] = _LocalFiles()
+LOCAL: Final[FileOutput] = _LocalFiles()
 
 
-def output_of(path: str) -> Output:
+def output_of(path: str) -> FileOutput:
     """Return what writes a file, or a folder, of this path.
 
     Raises:

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = [
-    "DescriptorRanges",
-    "HashedRanges",
-    "PositionedFile",
-    "RangeFile",
-    "RangeSource",
-    "SeekableBytes",
-    "merge_near",
-]
-
 _WINDOW_BYTES = 8 << 20
 """The bytes that a `RangeFile` reads at once: two requests where a file lies elsewhere."""
 

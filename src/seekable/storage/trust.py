@@ -21,8 +21,6 @@ from seekable.errors import AccessDenied, UnsupportedFormat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_below", "check_no_link", "is_below", "untrusted_owner"]
-
 
 def check_no_link(path: str) -> None:
     """Check that a folder of an index, if it is there, is a folder and no link to one.

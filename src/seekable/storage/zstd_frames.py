@@ -23,8 +23,6 @@ from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["FRAME_BYTES", "Recompressed", "frame_at", "recompress", "write_frames"]
-
 FRAME_BYTES = 1 << 20
 """A frame ends with the first line that ends behind so much content."""
 

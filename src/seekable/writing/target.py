@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from seekable.formats.file_format import FileFormat
-    from seekable.storage.far import Output
+    from seekable.storage.far import FileOutput
 
 __all__ = ["Target", "checked_rows_per_file", "made_folder", "target_of", "unfinished_name"]
 
@@ -84,7 +84,7 @@ class Target:
         return self.output.scratch(self.folder)
 
     @property
-    def output(self) -> Output:
+    def output(self) -> FileOutput:
         """What writes the files, and reads them again."""
         return output_of(self.folder)
 

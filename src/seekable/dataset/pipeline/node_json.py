@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline.row_files import RowFiles
     from seekable.dataset.pipeline.sources import Roots
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["NodeReader", "NodeWriter", "Resources"]
 
@@ -396,7 +396,7 @@ class NodeReader:
         files = self._opened(found_files(said.get("folders"), self._resources.roots, here), where)
         return files.limited(most, keeps_maps=not is_table_indexer(form.scanner))
 
-    def _opened(self, found: Sequence[Found], where: str) -> FileSet:
+    def _opened(self, found: Sequence[FoundFiles], where: str) -> FileSet:
         scanner, resources = format_named(self.format(where)).scanner, self._resources
         return open_files(found, scanner, index_dir=resources.roots.index_dir, progress=resources.progress)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.registry import Format
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["detect_holder", "with_holder"]
 
@@ -43,7 +43,7 @@ _EMPTY_ARRAY = re.compile(rb"[ \t]*\[[ \t]*\][ \t\r]*\n")
 _AFTER_KEY = re.compile(rb"\s*" + TOKEN_AND_SPACE)
 
 
-def with_holder(form: Format, holder: object, found: Sequence[Found], pipes: Pipes = "refuse") -> Format:
+def with_holder(form: Format, holder: object, found: Sequence[FoundFiles], pipes: Pipes = "refuse") -> Format:
     """Return a format with its holder; the name of that of archives has the holder's too.
 
     Args:
@@ -96,7 +96,7 @@ def detect_holder(base: str, rxfilenames: Iterable[str], *, pipes: Pipes) -> str
     raise InvalidArgument(_asking(base, *detected[unsure], unsure))
 
 
-def _first_paths(found: Sequence[Found]) -> Iterator[str]:
+def _first_paths(found: Sequence[FoundFiles]) -> Iterator[str]:
     """Yield the paths of the first files that are not empty."""
     left = _MOST_FILES
     for run in found:

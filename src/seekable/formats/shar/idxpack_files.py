@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.formats.shar.idxpack import Collection, Pack
     from seekable.index.surveyor import Finder
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["IdxpackSpec", "idxpack_spec"]
 
@@ -40,7 +40,7 @@ class IdxpackSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the files of the collection in its order, and their format; see `found`."""
         found = self.found(format_name)
         return found, format_of_all(found) if format_name is None else format_named(format_name)
@@ -50,7 +50,7 @@ class IdxpackSpec(Spec):
         scanner = form.scanner
         return replace(scanner, pack=self.path) if isinstance(scanner, JsonlScanner) else scanner
 
-    def found(self, format_name: str | None) -> tuple[Found, ...]:
+    def found(self, format_name: str | None) -> tuple[FoundFiles, ...]:
         """Return the files of the collection in its order.
 
         Args:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.progress import Progress, ProgressHook
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["SharOpening", "shar_files"]
 
@@ -109,7 +109,7 @@ class SharOpening:
             counted = _Counted(shown)
             indexing = replace(self.indexing, progress=counted)
 
-            def index(found: Sequence[Found], form: Format) -> FileSet:
+            def index(found: Sequence[FoundFiles], form: Format) -> FileSet:
                 counted.begin()
                 return indexing.files(found, form.scanner)
 

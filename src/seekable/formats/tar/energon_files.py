@@ -16,7 +16,7 @@ from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.digest import key_hash
 from seekable.nodes.select import Select
 from seekable.storage import paths
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,12 +46,12 @@ class EnergonSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the shards of the split, in the order of the dataset, and their format; see `found`."""
         form = checked_format(self, "tar", format_name)
         return self.found(), form
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundFiles, ...]:
         """Return the shards of the split, in the order of the dataset.
 
         Raises:
@@ -64,7 +64,7 @@ class EnergonSpec(Spec):
                 f"{path!r} is not read: it says in Python how Energon makes samples. Records have the fields "
                 f"of the tar files"
             )
-        return (Found(self.folder, tuple(self._split().counts)),)
+        return (FoundFiles(self.folder, tuple(self._split().counts)),)
 
     def kept(self, source: Node) -> Node:
         """Return the samples of the split, without the excluded ones.

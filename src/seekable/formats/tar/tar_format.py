@@ -18,7 +18,7 @@ from seekable.storage.compression import compression_of
 if TYPE_CHECKING:
     from seekable.formats.source_options import SourceOptions
     from seekable.formats.tar import walk as archive
-    from seekable.index.surveyor import ForwardBytes
+    from seekable.index.surveyor import ForwardReader
 else:
     archive = lazy("seekable.formats.tar.walk")
 
@@ -116,7 +116,7 @@ class TarSurveyor:
             if head.startswith(magic):
                 raise UnsupportedFormat(_compressed(path, kind, suffix))
 
-    def survey(self, source: ForwardBytes) -> Survey:
+    def survey(self, source: ForwardReader) -> Survey:
         """Return the samples of a file.
 
         Raises:

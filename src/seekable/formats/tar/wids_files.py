@@ -18,7 +18,7 @@ from seekable.storage import addresses, paths, trust
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.nodes.contract import Node
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["SCHEME", "WidsSpec", "wids_spec"]
 
@@ -58,12 +58,12 @@ class WidsSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the shards in the order of the list, and their format; see `found`."""
         form = checked_format(self, "tar", format_name)
         return self.found(), form
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundFiles, ...]:
         """Return the shards in the order of the list.
 
         Raises:

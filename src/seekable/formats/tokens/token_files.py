@@ -21,7 +21,7 @@ from seekable.formats.tokens.token_folders import (
 )
 from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, FACTS, read_document
 from seekable.storage import paths
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -63,12 +63,12 @@ class TokensSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the files and their format; see `found`."""
         form = checked_format(self, TOKENS, format_name)
         return self.found(), form
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundFiles, ...]:
         """Return the files with tokens, without those beside them.
 
         Raises:
@@ -76,7 +76,7 @@ class TokensSpec(Spec):
         """
         path = os.path.expanduser(self.path)
         if not self.paired and (listed := _listed(path)) is not None:
-            return (Found(paths.absolute(path), listed),)
+            return (FoundFiles(paths.absolute(path), listed),)
         if not self.paired:
             return find_files(path, suffixes=self.suffixes, inspect=without_their_files, arrange=token_names)
         if not paths.is_folder(path) or paths.is_file(path + _DATA):
@@ -86,7 +86,7 @@ class TokensSpec(Spec):
             self._check_indexes(run)
         return found
 
-    def _check_indexes(self, run: Found) -> None:
+    def _check_indexes(self, run: FoundFiles) -> None:
         for name in run.names:
             prefix = os.path.join(run.root, name).removesuffix(_DATA)
             if not paths.is_file(prefix + _INDEX):
@@ -107,7 +107,7 @@ class StoreSpec(Spec):
 
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-    ) -> tuple[tuple[Found, ...], Format]:
+    ) -> tuple[tuple[FoundFiles, ...], Format]:
         """Return the files of tokens in the order of ``tokens.json``, and their format.
 
         Raises:
@@ -129,7 +129,7 @@ class StoreSpec(Spec):
                         f"writes this part again"
                     )
                     raise DataNotFound(message)
-        return (Found(folder, tuple(f"{part.name}.bin" for part in document.parts)),), form
+        return (FoundFiles(folder, tuple(f"{part.name}.bin" for part in document.parts)),), form
 
 
 def _listed(path: str) -> tuple[str, ...] | None:

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
 
-__all__ = []
-
 _PARALLEL_BYTES = 1 << 30
 """A build of fewer bytes ends before workers are worth their start (some 0.1 s)."""
 
@@ -82,7 +80,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _BatchRequest:
     batch: ScanBatch
     places: tuple[_Place, ...]
     """For each part of the batch, its place."""
@@ -206,10 +204,10 @@ class _Scans:
 
         def read(job: ScanJob, size: int) -> None:
             if stopped:
-                raise _Stopped
+                raise _BuildStopped
             self._progress.count(job, size)
 
-        def submit(executor: Executor, request: _Request) -> Future[Answer]:
+        def submit(executor: Executor, request: _BatchRequest) -> Future[Answer]:
             builds: FarBuilds = far().builds
             return builds.submit(executor, request.batch, read)
 
@@ -223,7 +221,7 @@ class _Scans:
     def run_in_executor(self, executor: Executor) -> None:
         """Scan all files in a user's executor, whose workers keep large results in the index folder."""
 
-        def submit(executor: Executor, request: _Request) -> Future[Answer]:
+        def submit(executor: Executor, request: _BatchRequest) -> Future[Answer]:
             assert request.kept is not None
             return self._results.submit(executor, request.kept, request.batch)
 
@@ -237,7 +235,7 @@ class _Scans:
         *,
         ahead: int,
         helping: bool,
-        submit: Callable[[Executor, _Request], Future[Answer]] | None = None,
+        submit: Callable[[Executor, _BatchRequest], Future[Answer]] | None = None,
     ) -> None:
         """Scan all files, and add each to the finished ones."""
         tasks = Tasks(
@@ -263,7 +261,7 @@ class _Scans:
         for builder in self._unfinished:
             builder.spool.discard()
 
-    def _requests(self, tasks: Sequence[FileToIndex]) -> Iterator[_Request]:
+    def _requests(self, tasks: Sequence[FileToIndex]) -> Iterator[_BatchRequest]:
         """Yield batches of parts to scan; the parts of a file follow each other."""
         builder: FileScanBuilder | None = None
         whole = {number for number, task in enumerate(tasks) if compression_of(task.name)}
@@ -285,7 +283,7 @@ class _Scans:
                 places.append(_Place(task, builder, part.number))
             if jobs:
                 batch = ScanBatch(tuple(jobs), self._scanner)
-                request = _Request(batch, tuple(places), self._kept(batch, places))
+                request = _BatchRequest(batch, tuple(places), self._kept(batch, places))
                 if not self._add_earlier(request):
                     yield request
 
@@ -299,7 +297,7 @@ class _Scans:
             return None
         return kept
 
-    def _add_earlier(self, request: _Request) -> bool:
+    def _add_earlier(self, request: _BatchRequest) -> bool:
         """Take the result of a batch that an earlier build kept; return True if there is one."""
         scans = self._results.earlier(request.kept) if request.kept else None
         if scans is None:
@@ -308,7 +306,7 @@ class _Scans:
             self._add(job, place, scan)
         return True
 
-    def _add_stored(self, request: _Request, summary: PartSummary | None) -> None:
+    def _add_stored(self, request: _BatchRequest, summary: PartSummary | None) -> None:
         """Take a result that a worker wrote into the index folder."""
         assert request.kept is not None
         load = partial(loaded, request.kept, request.batch)
@@ -324,14 +322,14 @@ class _Scans:
         """Return the number of parts of a file: 1 if it is compressed, because it is read from its start."""
         return parts_of(task.bytes, part_bytes=None if compression_of(task.name) else self._part_bytes)
 
-    def _take(self) -> _Request | None:
+    def _take(self) -> _BatchRequest | None:
         while self._planned:
             if request := next(self._planned[0], None):
                 return request
             self._planned.popleft()
         return None
 
-    def _scan_here(self, request: _Request) -> Iterator[PartScan | None]:
+    def _scan_here(self, request: _BatchRequest) -> Iterator[PartScan | None]:
         for job in request.batch.jobs:
             yield scan_part(job, self._scanner, on_bytes=partial(self._progress.read, job))
 
@@ -362,15 +360,15 @@ class _Scans:
             self._progress.add(task.folder, task.root, task.name, whole, after=after)
 
 
-class _Stopped(BaseException):
+class _BuildStopped(BaseException):
     """Ends the scan in a thread whose build has ended; no handler of errors takes it for damage of a file."""
 
 
-def _submit(executor: Executor, request: _Request) -> Future[Answer]:
+def _submit(executor: Executor, request: _BatchRequest) -> Future[Answer]:
     return executor.submit(scan_batch, request.batch)
 
 
-def _name_of(request: _Request) -> str:
+def _name_of(request: _BatchRequest) -> str:
     first, *others = request.batch.jobs
     return f"{first.path!r} from byte {first.start}" + (f" and {len(others)} more" if others else "")
 

@@ -25,14 +25,14 @@ import re
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xxhash
+from msgspec.structs import replace
 
 from seekable.errors import AccessDenied
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
-from seekable.index.file_table import OFFSET_BYTES, Entry, Segment, encode_table, in_order, table_name
+from seekable.index.file_table import OFFSET_BYTES, Entry, OffsetSegment, encode_table, in_order, table_name
 from seekable.index.object_digests import digests_name, encode_digests, has_digests
 from seekable.index.offsets import UnitHasher, complete_units, keep_units, open_offsets, units_name
 from seekable.index.sidecar_files import pages_name, schema_digest, schema_name
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from seekable.index.build.file_scan import FileScan
     from seekable.index.build.scan import ScanJob
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.parallel.progress import ProgressHook
 
 
@@ -166,7 +166,7 @@ def make_folder(folder: str, *, private: bool = False) -> None:
             raise AccessDenied(f"the index folder {folder!r} cannot be written: {path!r}; {_WAY_OUT}")
 
 
-def _known(folder: str, table: Table | None) -> dict[tuple[str, str], Entry]:
+def _known(folder: str, table: FileTable | None) -> dict[tuple[str, str], Entry]:
     if table is None:
         return {}
     whole = dict(zip(table.segments, whole_segments(folder, table).tolist(), strict=True))
@@ -210,7 +210,7 @@ def _fresh_entries(
 
 
 def _entry(
-    name: str, format_name: str, scan: FileScan, segment: Segment, *, start: int, generation: int
+    name: str, format_name: str, scan: FileScan, segment: OffsetSegment, *, start: int, generation: int
 ) -> Entry:
     return Entry(
         name=name,
@@ -276,7 +276,7 @@ def sidecars_of(entries: Iterable[Entry]) -> set[str]:
     return names
 
 
-def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, sidecars: set[str]) -> None:
+def _publish(folder: str, entries: Sequence[Entry], *, old: FileTable | None, sidecars: set[str]) -> None:
     entries = _with_units(folder, entries)
     data = encode_table(entries)
     write_atomically(os.path.join(folder, table_name(data)), data)
@@ -298,11 +298,11 @@ def _with_units(folder: str, entries: Sequence[Entry]) -> Sequence[Entry]:
     return [entry for entry in entries if entry.segment not in damaged] if damaged else entries
 
 
-def _files_of(table: Table) -> set[str]:
+def _files_of(table: FileTable) -> set[str]:
     return {table.file_name, *_names_of(table.segments)}
 
 
-def _names_of(segments: Iterable[Segment]) -> Iterator[str]:
+def _names_of(segments: Iterable[OffsetSegment]) -> Iterator[str]:
     """Yield the names of segments, and of the digests of their units."""
     for segment in segments:
         yield segment.file_name
@@ -330,12 +330,12 @@ def _remove_garbage(folder: str, kept: set[str]) -> None:
                     os.unlink(file.path)
 
 
-def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> Segment:
+def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> OffsetSegment:
     """Write the offsets of some files, one behind the other, and return them as a segment; none, no file."""
     hasher = UnitHasher()
     for part in parts:
         hasher.update(part)
-    segment = Segment(hasher.whole(), sum(map(len, parts)) // OFFSET_BYTES)
+    segment = OffsetSegment(hasher.whole(), sum(map(len, parts)) // OFFSET_BYTES)
     if parts:
         path = os.path.join(folder, segment.file_name)
         keep_units(path, hasher)
@@ -365,7 +365,10 @@ def merge_segments(folder: str, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _placed(
-    entries: Iterable[Entry], merged: set[Segment], segment: Segment, places: dict[tuple[str, str], int]
+    entries: Iterable[Entry],
+    merged: set[OffsetSegment],
+    segment: OffsetSegment,
+    places: dict[tuple[str, str], int],
 ) -> Iterable[Entry]:
     for entry in entries:
         if entry.segment not in merged:

@@ -22,7 +22,7 @@ import xxhash
 
 from seekable.errors import MissingDependency, UnsupportedFormat
 from seekable.index.digest import END_BYTES
-from seekable.index.scanner import ByteSource, Chunk
+from seekable.index.scanner import ByteChunk, ByteSource
 from seekable.storage.compression import broken, inflated
 from seekable.storage.files import shell_path
 from seekable.storage.memory import DiskActivity, advise, disk_reads
@@ -119,7 +119,7 @@ class DecompressingSource(ByteSource):
         """None: how much content there is, is known when all of it was decompressed."""
         return None
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[ByteChunk]:
         """Yield the content in order.
 
         Raises:
@@ -136,7 +136,7 @@ class DecompressingSource(ByteSource):
             yield _chunk(self.content_size - len(held), held)
         self._end_block()
 
-    def beyond(self) -> Iterator[Chunk]:
+    def beyond(self) -> Iterator[ByteChunk]:
         """Yield nothing: there are no bytes behind the whole file."""
         return iter(())
 
@@ -211,8 +211,8 @@ class DecompressingSource(ByteSource):
         self._digest.reset()
 
 
-def _chunk(base: int, content: bytearray) -> Chunk:
-    return Chunk(base, content, len(content), np.frombuffer(content, np.uint8))
+def _chunk(base: int, content: bytearray) -> ByteChunk:
+    return ByteChunk(base, content, len(content), np.frombuffer(content, np.uint8))
 
 
 def needs_points(size: int, head: bytes) -> bool:
@@ -432,7 +432,7 @@ class ForwardContent:
         """
         self.path = path
         """The name of the file in error messages."""
-        self._chunks: Iterator[Chunk] = source.chunks()
+        self._chunks: Iterator[ByteChunk] = source.chunks()
         self._stream = ForwardStream(
             (memoryview(chunk.held)[: chunk.size] for chunk in self._chunks), path=path
         )

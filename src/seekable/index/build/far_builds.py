@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.storage.far import Look
 
-__all__ = ["FarBuilds", "Pieces"]
 
-
-class Pieces(Protocol):
+class FarPieces(Protocol):
     """Pieces of a file, all fetched at once."""
 
     def range(self, start: int, stop: int) -> memoryview:
@@ -52,7 +50,7 @@ class FarBuilds(Protocol):
             path: its path.
         """
 
-    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> Pieces:
+    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:
         """Begin to fetch pieces of a file, each given by its first byte and the byte behind its last."""
 
     def before(

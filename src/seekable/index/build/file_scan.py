@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from seekable.index.digest import content_digest
-from seekable.index.file_table import OFFSET_BYTES, Segment
+from seekable.index.file_table import OFFSET_BYTES, OffsetSegment
 from seekable.index.offsets import UnitHasher, keep_units
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 from seekable.storage.memory import advise
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.build.scan import PartScan, PartSummary
-
-
-__all__ = []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,7 +225,7 @@ class OffsetBuffer:
             self.data = b"".join(self._parts)
             self._parts.clear()
 
-    def publish(self) -> Segment:
+    def publish(self) -> OffsetSegment:
         """Give what is on disk its name, as a segment of the index; a commit that failed may do so again."""
         segment = self._segment
         if not self._published:
@@ -237,8 +234,8 @@ class OffsetBuffer:
         return segment
 
     @property
-    def _segment(self) -> Segment:
-        return Segment(self.digest, self.records + 1)
+    def _segment(self) -> OffsetSegment:
+        return OffsetSegment(self.digest, self.records + 1)
 
     @property
     def _segment_path(self) -> str:

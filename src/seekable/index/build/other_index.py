@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from seekable.index.scanner import OtherIndex, OtherOffsets, Scanner
     from seekable.index.surveyor import Finder
 
-__all__: list[str] = []
-
 OtherIndexes = Mapping[str, "Sequence[OtherIndex]"]
 """The indexes of other tools by the root of the files, for roots with files that may have some."""
 

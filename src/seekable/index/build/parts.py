@@ -10,8 +10,6 @@ from seekable.index.digest import PIECE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["FileToIndex", "Part", "parts_of", "plan_batches"]
-
 _BATCH_BYTES = PIECE_BYTES
 _BATCH_FILES = 1000
 
@@ -61,7 +59,7 @@ class FileToIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A part of a file to scan."""
 
     file: int
@@ -84,7 +82,7 @@ def parts_of(size: int, *, part_bytes: int | None) -> int:
 
 def plan_batches(
     sizes: Sequence[int], *, part_bytes: int | None, whole: Collection[int] = (), alone: bool = False
-) -> Iterator[list[Part]]:
+) -> Iterator[list[FilePart]]:
     """Yield the parts to scan together: the largest files first, part by part, small files in one batch.
 
     Args:
@@ -99,7 +97,7 @@ def plan_batches(
         [(1, 0)]
         [(1, 64), (2, 0), (0, 0)]
     """
-    batch: list[Part] = []
+    batch: list[FilePart] = []
     left = _BATCH_BYTES
     for file in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
         cut = None if file in whole else part_bytes
@@ -109,7 +107,7 @@ def plan_batches(
             if batch and (alone or stop - start > left or len(batch) == _BATCH_FILES):
                 yield batch
                 batch, left = [], _BATCH_BYTES
-            batch.append(Part(file, number, start, stop))
+            batch.append(FilePart(file, number, start, stop))
             left -= stop - start
     if batch:
         yield batch

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.errors import CorruptRecord
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
-    from seekable.index.integrity import Problem
+    from seekable.index.integrity import VerificationProblem
     from seekable.index.surveyor import Finder
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import Node
@@ -192,7 +192,7 @@ class FilesLeaf(Leaf):
         """Return the other indexed files that records are made of; their finder is that of ``files``."""
         return ()
 
-    def problems(self) -> Sequence[Problem]:
+    def problems(self) -> Sequence[VerificationProblem]:
         """Return what is wrong with the content of files that the index does not see; all bytes are read."""
         return ()
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.fileset import FileSet
 
 __all__ = [
@@ -152,7 +152,7 @@ def remove_garbage(folder: str, *, of: str) -> None:
             _unlink(os.path.join(folder, file))
 
 
-def _is_present(header: dict[str, Any], table: Table) -> bool:
+def _is_present(header: dict[str, Any], table: FileTable) -> bool:
     """Return True if an index has all files of columns as they were."""
     rows = table.rows([name for name, _ in header["files"]], format_name=header["format"])
     return all(

@@ -11,10 +11,10 @@ import os
 import secrets
 import threading
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
 import xxhash
+from msgspec.structs import replace
 
 from seekable._log import LOG
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable.index.build.parts import FileToIndex
-    from seekable.index.file_table import Entry, Segment, Table
+    from seekable.index.file_table import Entry, FileTable, OffsetSegment
     from seekable.index.surveyor import Finder
 
 __all__ = ["adopt_published"]
@@ -146,7 +146,7 @@ def _adopted(
     return set()
 
 
-def _wanted(table: Table, tasks: Sequence[FileToIndex], format_name: str) -> list[Entry]:
+def _wanted(table: FileTable, tasks: Sequence[FileToIndex], format_name: str) -> list[Entry]:
     """Return the entries of the files that have the listed size and version."""
     rows = table.rows([task.name for task in tasks], format_name=format_name).tolist()
     entries = table.entries()
@@ -201,7 +201,7 @@ def _take(
 
 
 def _with_offsets(
-    published: PublishedFolder, folder: str, segment: Segment, entries: Sequence[Entry]
+    published: PublishedFolder, folder: str, segment: OffsetSegment, entries: Sequence[Entry]
 ) -> list[Entry]:
     """Fetch the offsets of files that lie in one segment, and return the entries of those that are whole."""
     if any(entry.start < 0 or entry.start + entry.numbers > segment.length for entry in entries):
@@ -239,7 +239,7 @@ def _runs(entries: Sequence[Entry]) -> Iterable[list[Entry]]:
     return runs
 
 
-def _has_segment(published: PublishedFolder, folder: str, segment: Segment) -> bool:
+def _has_segment(published: PublishedFolder, folder: str, segment: OffsetSegment) -> bool:
     """Fetch a whole segment, unless it is there; return False if it is gone or damaged."""
     path = os.path.join(folder, segment.file_name)
     if os.path.exists(path) and os.path.getsize(path) == segment.bytes:

@@ -17,7 +17,7 @@ from seekable.remote.listing.kept import has_kept, listing_name, read_kept, writ
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.storage import addresses, listing
 from seekable.storage.file_names import expanded, has_braces
-from seekable.storage.listing import HIDDEN, MAGIC, PLAIN, Found, Rules, checked_asked
+from seekable.storage.listing import HIDDEN, MAGIC, PLAIN, FoundFiles, Rules, checked_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ def find_files(
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
     kind: str = "spec",
-) -> tuple[Found, ...]:
+) -> tuple[FoundFiles, ...]:
     """Return the data files of a source that may name addresses; see `seekable.storage.listing.find_files`.
 
     Local paths and addresses may stand in one list. The root of an object is the address of a folder. Web
@@ -81,8 +81,8 @@ def find_files(
     return found
 
 
-def _find_all(items: Sequence[str], rules: Rules) -> tuple[Found, ...]:
-    found: list[Found] = []
+def _find_all(items: Sequence[str], rules: Rules) -> tuple[FoundFiles, ...]:
+    found: list[FoundFiles] = []
     _ask_together(items)
     for item in items:
         if "://" in item:
@@ -95,7 +95,7 @@ def _find_all(items: Sequence[str], rules: Rules) -> tuple[Found, ...]:
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
     return tuple(
-        Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
+        FoundFiles(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
         for root, runs in itertools.groupby(found, key=lambda run: run.root)
     )
 
@@ -206,7 +206,7 @@ def _statuses(root: str, names: Sequence[str]) -> list[tuple[int, int] | None]:
     ]
 
 
-def _find(text: str, rules: Rules) -> list[Found]:
+def _find(text: str, rules: Rules) -> list[FoundFiles]:
     paths = expanded(text) if has_braces(text) else [text]
     plain = [path for path in paths if not _is_glob(path) and not path.endswith("/")]
     if len(plain) == len(paths) > 1:
@@ -214,7 +214,7 @@ def _find(text: str, rules: Rules) -> list[Found]:
     return [_find_one(path, rules) for path in paths]
 
 
-def _find_each(text: str, paths: Sequence[str]) -> list[Found]:
+def _find_each(text: str, paths: Sequence[str]) -> list[FoundFiles]:
     """Return the files that braces stand for.
 
     Raises:
@@ -227,7 +227,7 @@ def _find_each(text: str, paths: Sequence[str]) -> list[Found]:
         lost += [
             f"{root}/{name}" for name, status in zip(names, _statuses(root, names), strict=True) if not status
         ]
-        found.append(Found(root, tuple(names)))
+        found.append(FoundFiles(root, tuple(names)))
     if lost:
         message = (
             f"of the {len(paths):,} objects that {folder.shown(text)!r} stands for, {len(lost):,} do not "
@@ -237,7 +237,7 @@ def _find_each(text: str, paths: Sequence[str]) -> list[Found]:
     return found
 
 
-def _find_one(path: str, rules: Rules) -> Found:
+def _find_one(path: str, rules: Rules) -> FoundFiles:
     whole = path.rstrip("/")
     if not folder.can_list(whole):
         return _find_on_web(path)
@@ -256,13 +256,13 @@ def _find_one(path: str, rules: Rules) -> Found:
                 f"{_nearest(root)}"
             )
         raise DataNotFound(f"no file matches {folder.shown(whole)!r}; {_nearest(f'{root}/{parts[0]}')}")
-    return Found(root, names)
+    return FoundFiles(root, names)
 
 
-def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> Found:
+def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> FoundFiles:
     root, _, name = path.rpartition("/")
     if not is_folder and _statuses(root, [name])[0] is not None:
-        return Found(root, (name,))
+        return FoundFiles(root, (name,))
     files = glob_keys.files_below(path)
     if not files:
         what = "folder" if is_folder else "object or folder"
@@ -298,7 +298,7 @@ def _hidden_part(name: str) -> str | None:
             return None
 
 
-def _find_on_web(path: str) -> Found:
+def _find_on_web(path: str) -> FoundFiles:
     """Return one file of a web server.
 
     Raises:
@@ -314,7 +314,7 @@ def _find_on_web(path: str) -> Found:
         raise UnsupportedFormat(message)
     root, _, name = path.rpartition("/")
     statuses(root, [name])
-    return Found(root, (name,))
+    return FoundFiles(root, (name,))
 
 
 def _nearest(path: str) -> str:

@@ -19,7 +19,7 @@ import xxhash
 
 from seekable.remote.listing.listed_files import ListedFiles
 from seekable.storage.files import make_private_folder, regular_only, write_atomically
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def _start(asked: Sequence[str], kind: str) -> str:
     return f"listing-{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}-"
 
 
-def read_kept(path: str) -> list[tuple[Found, ListedFiles]] | None:
+def read_kept(path: str) -> list[tuple[FoundFiles, ListedFiles]] | None:
     """Return the runs of files of a kept listing, with their sizes; None if there is none that is whole.
 
     Args:
@@ -89,12 +89,12 @@ def read_kept(path: str) -> list[tuple[Found, ListedFiles]] | None:
     for root, some in head.roots:
         own = slice(at, at + some)
         files = ListedFiles.of(names[own], sizes[own], identities[own])
-        found.append((Found(root, tuple(files.names)), files))
+        found.append((FoundFiles(root, tuple(files.names)), files))
         at += some
     return found
 
 
-def write_kept(path: str, found: Sequence[Found], statuses: Sequence[Columns]) -> None:
+def write_kept(path: str, found: Sequence[FoundFiles], statuses: Sequence[Columns]) -> None:
     """Keep a listing; if the folder cannot be written, nothing is kept and no error is raised.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.viewer.facts.documents import json_safe
 
 if TYPE_CHECKING:
-    from seekable.index.integrity import Problem
+    from seekable.index.integrity import VerificationProblem
     from seekable.index.verification import Verification
 
 __all__ = ["verification_document"]
@@ -31,7 +31,7 @@ def verification_document(path: str, found: Verification, *, deep: bool, decode:
     }
 
 
-def _problem_as_json(problem: Problem) -> dict[str, Any]:
+def _problem_as_json(problem: VerificationProblem) -> dict[str, Any]:
     return {
         "kind": problem.kind,
         "path": json_safe(problem.path),

@@ -21,7 +21,7 @@ from seekable.storage import paths
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.surveyor import ForwardBytes, SideFile, Survey
+    from seekable.index.surveyor import ForwardReader, SideFile, Survey
 
 __all__ = ["TokenSurveyor"]
 
@@ -48,7 +48,7 @@ class TokenSurveyor:
         """Return the files beside a file of tokens that its survey read, or looked for."""
         return TokenSchema.decode(schema).beside
 
-    def survey(self, source: ForwardBytes) -> Survey:
+    def survey(self, source: ForwardReader) -> Survey:
         """Return the documents of a file.
 
         Raises:
