@@ -207,7 +207,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
     import time
 
     from seekable.formats.tables.tables import TableSource
-    from seekable.index.sidecar_files import shown_path
+    from seekable.index.location import shown_path
     from seekable.storage.file_names import INDEX_FOLDER
     from seekable.viewer.facts.data_survey import files_of
     from seekable.viewer.facts.documents import json_safe

@@ -17,15 +17,9 @@ from seekable._lazy import lazy
 from seekable.index.digest import digest_text, digest_texts
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import OpenIndexedFiles, each_file, open_indexed, refreshed, row_numbers
+from seekable.index.location import is_remote, path_of_shown, shown_path
 from seekable.index.offsets import UNIT_SHIFT, join_small
-from seekable.index.sidecar_files import (
-    PageTableFile,
-    is_remote,
-    open_unmapped,
-    path_of_shown,
-    read_schema,
-    shown_path,
-)
+from seekable.index.sidecar_files import PageTableFile, open_unmapped, read_schema
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use

@@ -12,8 +12,9 @@ import xxhash
 
 from seekable.index.catalog import CATALOG, encode_catalog
 from seekable.index.digest import digest_text
+from seekable.index.location import shown_path
 from seekable.index.offsets import hashed_units, keep_units, open_offsets
-from seekable.index.sidecar_files import content_size, shown_path
+from seekable.index.sidecar_files import content_size
 from seekable.storage.compression import compression_of
 from seekable.storage.seek_points import points_name
 

@@ -15,23 +15,19 @@ import xxhash
 
 from seekable._lazy import lazy
 from seekable.errors import IndexStale
-from seekable.index.index_location import may_hold_placeholders
 from seekable.index.offsets import damaged_error
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far, is_far
 from seekable.storage.files import regular_only, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seekable.index import object_digests
     from seekable.index.file_table import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.storage import addresses, seek_points
+    from seekable.storage import seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
 else:
-    addresses = lazy("seekable.storage.addresses")
     object_digests = lazy("seekable.index.object_digests")
     seek_points = lazy("seekable.storage.seek_points")
 
@@ -82,35 +78,6 @@ def _points(folder: str, content: int, path: str) -> SeekPoints:
         return seek_points.open_points(table)
     except (OSError, ValueError) as error:
         raise damaged_error(table, f"the seek points of {path!r}, is gone or damaged ({error})") from None
-
-
-def shown_path(path: str) -> str:
-    """Return the name of a file in messages: its path, or its address in a store or on the Hub."""
-    if "://" in path:
-        return addresses.shown(path)
-    return far().placeholders.shown(path) if may_hold_placeholders(path) else path
-
-
-def path_of_shown(roots: Sequence[str], path: str) -> str:
-    """Return the path of a file by its name in messages; a path that is no such name comes back as it is.
-
-    Args:
-        roots: the roots of the files, of which some lie elsewhere.
-        path: the name of a file in messages; see `shown_path`.
-    """
-    if "://" not in path:
-        return path
-    path = addresses.shown(path)
-    for root in dict.fromkeys(roots):
-        shown = f"{addresses.shown(root)}/" if "://" in root else ""
-        if shown and path.startswith(shown):
-            return f"{root}/{path[len(shown) :]}"
-    return far().placeholders.path_of_shown(roots, path) if any(map(is_remote, roots)) else path
-
-
-def is_remote(root: str) -> bool:
-    """Return True if a root is a folder of placeholders."""
-    return may_hold_placeholders(root) and far().placeholders.is_folder(root)
 
 
 def has_points(folder: str, content: int) -> bool:

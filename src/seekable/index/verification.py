@@ -27,7 +27,8 @@ from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
 from seekable.index.integrity import Indexed, VerificationProblem, check_catalog, check_offsets, check_segment
-from seekable.index.sidecar_files import read_schema, shown_path
+from seekable.index.location import shown_path
+from seekable.index.sidecar_files import read_schema
 from seekable.index.surveyor import ReadsSideFiles, changed_beside, is_surveyor, is_table_indexer
 from seekable.parallel.progress import Progress, Throttle
 from seekable.storage.far import far

@@ -18,7 +18,7 @@ from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
 from seekable.index.index_location import hub_folder
-from seekable.index.sidecar_files import is_remote, shown_path
+from seekable.index.location import is_remote, shown_path
 from seekable.storage.far import far
 from seekable.storage.listing import FoundFiles
 from seekable.storage.trust import is_below

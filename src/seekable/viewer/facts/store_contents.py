@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.index.catalog import CATALOG
-from seekable.index.sidecar_files import shown_path
+from seekable.index.location import shown_path
 from seekable.remote.cache.contents import is_chosen
 from seekable.remote.cache.disk_cache import disk_caches, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
