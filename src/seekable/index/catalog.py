@@ -92,7 +92,7 @@ def _read_or_map(path: str) -> bytes | mmap.mmap:
 
 
 def whole_segments(folder: str, table: FileTable) -> NDArray[np.bool_]:
-    """Return which of a table's segments are good, as far as `is_whole` can tell in constant time."""
+    """Check the segments of a table, as far as `is_whole` can tell in constant time; True for each good one."""
     return np.array([is_whole(folder, segment) for segment in table.segments], bool)
 
 
@@ -137,7 +137,7 @@ def _table_part(entry: Entry) -> str:
 
 
 def _line(entry: Entry) -> str:
-    # Written out: what json makes of a dict takes it thrice the time, and there may be a million files.
+    # Written out: to encode a dict takes three times as long, and there may be a million files.
     return (
         f'{{"name": {json.dumps(entry.name)}, "format": {json.dumps(entry.format)}, '
         f'"records": {entry.records}, "size": {entry.size}, "mtime_ns": {entry.mtime_ns}, '

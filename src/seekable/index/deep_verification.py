@@ -97,7 +97,7 @@ def compare_parts(jobs: Sequence[PartJob], scanner: Finder) -> list[Compared]:
 
 
 def sent_jobs(jobs: Sequence[PartJob], scanner: Finder) -> bytes:
-    """Return parts of objects as bytes for another process, with their stores and the secrets of those."""
+    """Pickle parts of objects for another process, with their stores and the secrets of these."""
     stores = far().passport(job.path for job in jobs)
     return serialized((stores, jobs, scanner), way_out="verify with jobs=1, in this process")
 

@@ -89,7 +89,7 @@ def ends_digest(head: bytes, tail: bytes, *, size: int) -> int:
 
 
 def content_digest(pieces: bytes) -> int:
-    """Return the digest of a whole file from the digests of its pieces, put one behind the other."""
+    """Return the digest of a whole file from the joined digests of its pieces."""
     return xxhash.xxh3_64_intdigest(pieces)
 
 
@@ -158,7 +158,7 @@ def key_hash(key: str | int) -> int:
 
 
 def text_key_hashes(keys: Sequence[bytes]) -> NDArray[np.uint64]:
-    """Return the hashes of many keys that are the bytes of texts: uint64, each as of `key_hash`.
+    """Return the hash of each key, as `key_hash` makes it of its text; uint64.
 
     Args:
         keys: the bytes of each key; where they are no UTF-8, the key is the text with surrogates that

@@ -6,11 +6,11 @@
     size, mtime_ns, indexed_ns, records, head_tail, content, offsets,
         format, segment, start, generation, groups, schema                        13 x F numbers
     digests of the segments, then how many offsets each holds                      2 x S numbers
-    the strings: F file names, M formats, each with a NUL byte behind it, filled up
+    the strings: F file names, M formats, each followed by a NUL byte, filled up
         with NUL bytes to a multiple of 8                                                B bytes
 
 Files are sorted by the natural order of their names, then by format; names are the bytes that the
-file system has. ``format`` and ``segment`` are numbers of formats and segments; ``start`` is where in
+file system has. ``format`` and ``segment`` are indexes of formats and segments; ``start`` is where in
 ``offsets-<digest>.u64`` the file's ``records + 1`` offsets begin; of a table, which has a ``schema`` (a
 digest, else 0), the first rows of its ``groups`` and the number of all its rows. A change of the index that
 adds files, or changes their entries, gives them a ``generation`` higher than all others. The digest in the
@@ -112,10 +112,10 @@ class Entry(msgspec.Struct, frozen=True):
     """In which generation of the index it came to be as it is; the first one is 1."""
 
     groups: int = 0
-    """The number of groups of a table, whose first rows are its offsets; 0 for a file that is no table."""
+    """The number of groups of a table, whose first rows are its offsets; 0 for a file that is not a table."""
 
     schema: int = 0
-    """The digest of a table's schema; 0 of a file that is no table."""
+    """The digest of a table's schema; 0 for a file that is not a table."""
 
     @property
     def numbers(self) -> int:
@@ -341,5 +341,5 @@ def _unique(segments: Iterable[OffsetSegment]) -> list[OffsetSegment]:
 
 
 def _joined(strings: Iterable[str]) -> bytes:
-    """Return strings as they are written, each with a NUL byte behind it."""
+    """Join strings as they are written, each followed by a NUL byte."""
     return os.fsencode("\0".join((*strings, "")))

@@ -48,7 +48,7 @@ class _FileColumns:
     parts: tuple[OpenIndexedFiles, ...]
     """The open indexes of the files."""
     part: NDArray[np.int64]
-    """The number of the file's index in ``parts``."""
+    """The position in ``parts`` of the index that has the file."""
     row: NDArray[np.int64]
     """The row of the file in the table of that index."""
     sizes: NDArray[np.int64]
@@ -62,7 +62,7 @@ class _FileColumns:
     offsets: tuple[Offsets, ...]
     """The record offsets, some segments joined."""
     segment: NDArray[np.int64]
-    """The number in ``offsets`` of the segment that holds the file's."""
+    """The position in ``offsets`` of the segment that holds the file's."""
     first: NDArray[np.int64]
     """The first of the file's offsets in that segment."""
 
@@ -114,11 +114,11 @@ def _joined_columns(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 def _gather(
     offsets: tuple[Offsets, ...], segments: NDArray[np.int64], at: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return numbers of many segments, and the number behind each.
+    """Return numbers of many segments, and the number after each.
 
     Args:
         offsets: the segments.
-        segments: the number of each number's segment.
+        segments: the index of each number's segment.
         at: its index in the segment.
 
     Raises:
@@ -155,7 +155,7 @@ def _groups_of(
 
 
 def _schemas_of(parts: tuple[OpenIndexedFiles, ...]) -> tuple[list[bytes], NDArray[np.int64]]:
-    """Return the distinct schemas of tables, in the order of the files, and the number of each file's.
+    """Return the distinct schemas of tables, in the order of the files, and which of them each file has.
 
     Raises:
         IndexStale: an index has lost a schema.
@@ -205,7 +205,7 @@ class FileEntry(msgspec.Struct, frozen=True):
 class FileSet:
     """Indexed files in the order of their records; never changed, safe from threads and after fork.
 
-    A file is given by its number, 0 to ``len(files) - 1``, and a record by the number of its file and its
+    A file is given by its index, 0 to ``len(files) - 1``, and a record by the index of its file and its
     row in that file. The range of bytes of a record ends where the next one starts, so it includes the end
     of its line. Numbers and rows are not checked: the caller has done so.
 
@@ -390,7 +390,7 @@ class FileSet:
         ]
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly.
+        """Convert a row of one file to a row over all files; several if the file is listed repeatedly.
 
         Args:
             path: the absolute path of the file, or its address in a store or on the Hub.
@@ -400,7 +400,7 @@ class FileSet:
         return [int(self.starts[i]) + row for i in self.numbers(path) if row < self.records[i]]
 
     def numbers(self, path: str) -> list[int]:
-        """Return the numbers of the file of an absolute path; several if the file is listed repeatedly."""
+        """Return the index of the file with an absolute path; several if the file is listed repeatedly."""
         found: list[int] = []
         before = 0
         for part in self._columns().parts:
@@ -468,23 +468,23 @@ class FileSet:
         return frozenset(part.cache for part in self._parts)
 
     def range(self, file: int, row: int) -> tuple[int, int]:
-        """Return the first byte of a record in its file, and the first byte of the next one."""
+        """Return the first byte of a record in its file, and that of the next record."""
         words, at = self.file_words(file)
         return words.pair(at + row)
 
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the first bytes of records, and of the records behind them; arguments as of `words`."""
+        """Return the first byte of each record, and of the record after it; for the arguments see `words`."""
         return self.words(files, rows)
 
     def words(
         self, files: NDArray[np.int64], at: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return words of surveyed files, and the word behind each.
+        """Return words of surveyed files, and the word after each.
 
         Args:
-            files: the number of each word's file, int64.
+            files: the index of each word's file, int64.
             at: its index among the words of that file, int64.
         """
         columns = self._columns()
@@ -496,7 +496,7 @@ class FileSet:
         return columns.offsets[int(columns.segment[file])], int(columns.first[file])
 
     def word_counts(self) -> NDArray[np.int64]:
-        """Return the number of words of each surveyed file, int64, without the number of records behind."""
+        """Count the words of each surveyed file, without the record count at the end; int64."""
         parts = self._columns().parts
         return _joined_columns([part.table.column("groups", row_numbers(part.part)) for part in parts])
 
@@ -505,7 +505,7 @@ class FileSet:
         return _groups_of(self._columns(), self.word_counts())
 
     def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:
-        """Return the distinct schemas of tables, in the order of the files, and the number of each file's.
+        """Return the distinct schemas of tables, in the order of the files, and which of them each file has.
 
         Raises:
             IndexStale: the index has lost a schema.

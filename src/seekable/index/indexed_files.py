@@ -112,7 +112,7 @@ class OpenIndexedFiles:
 def indexed_files(
     root: str, folder: str, table: FileTable, rows: NDArray[np.int64], *, cache: CacheChoice | None = None
 ) -> IndexedFiles:
-    """Return some rows of a table, with what finds them again."""
+    """Return rows of a table, with the identity by which a later table has them."""
     identity = RowIdentity.of(table, rows)
     return IndexedFiles(root, folder, table.file_name, _compact(rows), identity, cache=cache)
 
@@ -177,7 +177,7 @@ def _open_again(part: IndexedFiles) -> OpenIndexedFiles:
 
 
 def _with_rows(part: IndexedFiles, table: FileTable, rows: NDArray[np.int64]) -> IndexedFiles:
-    """Return other rows, or rows of a later table, in the place of those of a part."""
+    """Return a part with other rows, of the same table or of a later one."""
     identity = RowIdentity.of(table, rows)
     return replace(part, table=table.file_name, rows=_compact(rows), identity=identity)
 

@@ -29,7 +29,7 @@ Kind = Literal["not indexed", "gone", "changed", "touched", "content", "offsets"
 
 @dataclass(frozen=True, slots=True)
 class VerificationProblem:
-    """One thing that is not as it should be.
+    """A difference between data, index and what was indexed.
 
     Example:
         >>> VerificationProblem("changed", "/data/a.jsonl", "it has 3 bytes").offset is None
@@ -218,7 +218,7 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> VerificationProbl
 
 
 def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int, least: int) -> int | None:
-    """Return the number of the first offset that does not ascend, or lies behind the end."""
+    """Return the index of the first offset that does not ascend, or lies after the end."""
     numbers = some.astype(np.int64)
     # The sentinel may equal the last start only in a file without a byte, which has no record.
     bad = np.diff(numbers, prepend=before) < least

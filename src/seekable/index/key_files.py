@@ -96,7 +96,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class KeyHeader:
-    """The header of a key index."""
+    """The header of a key index, as its description begins."""
 
     seekable_keys: int
     """The version of the format."""
@@ -119,7 +119,7 @@ class KeyedFile:
     """A file of a key index."""
 
     root: int
-    """The number of its root; 0 is that of the index folder."""
+    """The index of its root; 0 for the root of the index folder."""
 
     name: str
     """The path of the file, relative to its root."""
@@ -430,7 +430,7 @@ def known_hashes(folders: Iterable[str], keyed: Keyed) -> tuple[UInt64s, Bools, 
 
 
 def _others(folders: Iterable[str], made: dict[str, Any]) -> Iterator[tuple[tuple[KeyedFile, ...], KeyIndex]]:
-    """Yield the indexes of keys that are made in this way, whatever files they are of."""
+    """Yield the key indexes, over any files, whose keys are made in this way."""
     for folder in folders:
         for path in descriptions(folder):
             head = read_head(path)

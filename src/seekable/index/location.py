@@ -70,7 +70,7 @@ def shown_path(path: str) -> str:
 
 
 def path_of_shown(roots: Sequence[str], path: str) -> str:
-    """Return the path of a file by its name in messages; a path that is no such name comes back as it is.
+    """Return the path of a file by its name in messages; any other path comes back as it is.
 
     Args:
         roots: the roots of the files, of which some lie elsewhere.

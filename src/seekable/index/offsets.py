@@ -151,7 +151,7 @@ class Units:
                 self.compare(unit)
 
     def compare_span(self, first: int, stop: int) -> None:
-        """Compare the units of consecutive numbers, given the index of the first and that behind the last.
+        """Compare the units of consecutive numbers, from one index up to another.
 
         Raises:
             IndexStale: the file is damaged; it is removed where this user may do so.
@@ -162,7 +162,7 @@ class Units:
 
 
 def open_units(path: str, data: memoryview, digest: int) -> Units | None:
-    """Return the units of a mapped file, None if their digests are not there; arguments as of `Units`."""
+    """Return the units of a mapped file, None if their digests are not there; for the arguments see `Units`."""
     try:
         digests = read_or_map(units_name(path), size=_count(len(data)) * _WORD_BYTES)
     except OSError:
@@ -291,7 +291,7 @@ class Offsets:
         return self.view[at], self.view[at + 1]
 
     def pairs(self, at: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return many numbers, and the number behind each.
+        """Return many numbers, and the number after each.
 
         Raises:
             IndexStale: the segment is damaged.
@@ -301,7 +301,7 @@ class Offsets:
         return self.array[at], self.array[at + 1]
 
     def span(self, first: int, stop: int) -> memoryview:
-        """Return consecutive numbers, given the index of the first and that behind the last; no copy.
+        """Return the numbers from one index up to another, without a copy.
 
         Raises:
             IndexStale: the segment is damaged.

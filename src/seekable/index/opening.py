@@ -56,13 +56,13 @@ some file systems have steps of two seconds."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FileStatus:
-    """The files that an index has, and those that are to be scanned."""
+    """Which files an index has as they are, and which are to be scanned."""
 
     rows: NDArray[np.int64]
     """The row of each file in the table, -1 where there is none that is valid."""
 
     racy: NDArray[np.bool_]
-    """True for each file with a row that must be read again: it may have changed after it was indexed."""
+    """True for each file with a row that must be read again: it may have changed since it was indexed."""
 
     @property
     def to_scan(self) -> NDArray[np.bool_]:
@@ -226,7 +226,7 @@ def _is_sure(index: _Index, path: str) -> bool:
 
 
 def _by_root(found: Iterable[FoundFiles]) -> dict[str, dict[str, int]]:
-    """Return the names to open of each root, numbered, each once."""
+    """Group the names to open by root, each name once, with its position."""
     roots: dict[str, dict[str, int]] = {}
     for run in found:
         numbers = roots.setdefault(run.root, {})
@@ -244,11 +244,11 @@ def _stat(root: str, numbers: dict[str, int]) -> _RootFiles:
 
 
 def _stat_again(index: _Index, format_name: str) -> _RootFiles:
-    """Return the files with the present status of those that were scanned."""
+    """Look again at the files that were scanned; return all with sizes and times."""
     scanned, paths = np.flatnonzero(index.status.to_scan).tolist(), _paths(index)
     sizes, mtimes_ns = index.files.sizes.copy(), index.files.mtimes_ns.copy()
     if "://" in index.files.root:
-        # Each answer of the scan was of one version, which the new table has: it is not asked for again.
+        # Each scan read one version, which the new table has: the store is not asked again.
         names = list(index.files.numbers)
         _take_scanned(read_table(index.folder), names, scanned, sizes, mtimes_ns, format_name)
         return replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
@@ -290,7 +290,7 @@ def _look_up(
 
 
 def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
-    """Leave out files that were surveyed with other files beside them, and doubt those beside new ones."""
+    """Drop files whose side files have changed since the survey, and doubt those with new side files."""
     if not isinstance(scanner, ReadsSideFiles) or index.table is None:
         return index
     rows, racy = index.status.rows.copy(), index.status.racy.copy()
@@ -340,7 +340,7 @@ def _file_status(
         table: the index's table, if it has one.
         names: the files' names relative to the root.
         format_name: the name of the format that they are opened in.
-        sizes: their numbers of bytes, int64.
+        sizes: their sizes in bytes, int64.
         mtimes_ns: their modification times, int64.
         whole: True for each segment of the table that can be used; None without a table.
         doubt: True to read files again that were indexed right after they were modified.
@@ -362,7 +362,7 @@ def _file_status(
 
 
 def _enterable(files: _RootFiles, folder: str, table: FileTable | None, found: _FileStatus) -> _FileStatus:
-    """Leave out the compressed files whose seek points are gone, and the tables whose schemas are."""
+    """Drop compressed files without seek points, and tables without a schema."""
     lost = _without_schema(folder, table, found) if table is not None else []
     lost += [
         number

@@ -78,7 +78,7 @@ class ByteSource:
         self.head = head
         """The first bytes of the file, also where the part begins later."""
         self.start, self.stop = (0, size) if part is None else part
-        """The first byte of the part, and the byte behind its last."""
+        """The first byte of the part, and the byte after its last."""
         self._file = file
         self._chunk_bytes = chunk_bytes
         self._on_bytes = on_bytes
@@ -105,7 +105,7 @@ class ByteSource:
                 self._on_bytes(chunk.size)
 
     def beyond(self) -> Iterator[ByteChunk]:
-        """Yield what is behind the part, up to the file's end, for as much of it as is needed."""
+        """Yield what follows the part, up to the end of the file; read as much of it as is needed."""
         return self._read(self.stop, self.size)
 
     def piece_digests(self) -> bytes:
@@ -184,7 +184,7 @@ class Scanner(Protocol):
 
         Raises:
             UnsupportedFormat: it is certainly of another format; the message says which one and what
-                to do. A record that is merely corrupt is no reason: that is an error when it is read.
+                to do. A record that is merely corrupt is not a reason: it is an error when it is read.
         """
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:

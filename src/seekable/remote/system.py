@@ -148,7 +148,7 @@ class _Builds:
     def file(self, path: str, look: Look, on_wait: Callable[[int], None] | None) -> DataFile:
         return stored_file.StoredFile(path, look, on_wait)
 
-    def file_behind(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
+    def file_of_placeholder(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
         return remote_file.PlaceholderFile(placeholder, descriptor, path)
 
     def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:

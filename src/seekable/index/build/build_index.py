@@ -72,7 +72,7 @@ _ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a part: its file, the builder of the file's scan, and the number of the part."""
+    """The place of a part: its file, the builder of the file's scan, and the index of the part."""
 
     task: FileToIndex
     builder: FileScanBuilder
@@ -182,7 +182,7 @@ def _threads_for(tasks: Sequence[FileToIndex], scanner: Finder) -> int:
 
 
 class _Scans:
-    """The files of a build: those to be scanned, and those of which some parts are."""
+    """The files of a build that are not finished: to be scanned, or scanned in part."""
 
     def __init__(
         self, tasks: Sequence[FileToIndex], scanner: Finder, progress_of_build: BuildProgress

@@ -1,4 +1,4 @@
-"""Adding scanned files to an index folder: all of them or none, whatever other processes do at once.
+"""Adding scanned files to an index folder: all of them or none, also while other processes add theirs.
 
 Under the lock of the folder the catalog is read again and the new files are added. Then the new segment, the
 seek points of compressed files, the schemas of tables, the new table and the new catalog are written in this
@@ -331,7 +331,7 @@ def _remove_garbage(folder: str, kept: set[str]) -> None:
 
 
 def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> OffsetSegment:
-    """Write the offsets of some files, one behind the other, and return them as a segment; none, no file."""
+    """Write the offsets of some files as one segment, and return it; without offsets nothing is written."""
     hasher = UnitHasher()
     for part in parts:
         hasher.update(part)

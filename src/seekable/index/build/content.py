@@ -137,7 +137,7 @@ class DecompressingSource(ByteSource):
         self._end_block()
 
     def beyond(self) -> Iterator[ByteChunk]:
-        """Yield nothing: there are no bytes behind the whole file."""
+        """Yield nothing: no bytes follow the whole file."""
         return iter(())
 
     @property
@@ -240,7 +240,7 @@ def gzip_seek_points(
         on_bytes: is called with the number of bytes of the file that were read since the last call.
 
     Raises:
-        UnsupportedFormat: the file is no gzip file, or is damaged.
+        UnsupportedFormat: the file is not a gzip file, or is damaged.
         MissingDependency: indexed_gzip is not installed.
     """
     try:

@@ -56,7 +56,7 @@ class DataFile(Protocol):
 
     @property
     def holder(self) -> tuple[int, int]:
-        """The numbers of the device and the inode; of an object, 0 and the number of its version."""
+        """The device and the inode; of an object, 0 and the number of its version."""
 
     def head_tail(self) -> int:
         """Return the digest of both ends."""
@@ -72,7 +72,7 @@ class DataFile(Protocol):
 
         Args:
             start: the first byte of the part.
-            stop: the byte behind its last.
+            stop: the byte after its last.
             headers: True for a scanner that goes from header to header.
         """
 
@@ -93,7 +93,7 @@ def opened_file(
         on_wait: is called with 0 about ten times a second while bytes of an object are awaited.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not read it.
     """
     found: DataFile
@@ -109,7 +109,7 @@ def opened_file(
     with opened:
         found = LocalFile(opened, path, status)
         if os.pread(opened.fileno(), len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
-            found = far().builds.file_behind(found, opened.fileno(), path)
+            found = far().builds.file_of_placeholder(found, opened.fileno(), path)
         yield found
 
 
@@ -139,7 +139,7 @@ class LocalFile:
 
     @property
     def holder(self) -> tuple[int, int]:
-        """The numbers of the device and the inode."""
+        """The device and the inode."""
         return self._status.st_dev, self._status.st_ino
 
     def head_tail(self) -> int:

@@ -37,11 +37,11 @@ class FarBuilds(Protocol):
 
         Args:
             path: its address.
-            look: its size and number.
+            look: its size, and the number that stands for its content.
             on_wait: is called with 0 about ten times a second while bytes are awaited.
         """
 
-    def file_behind(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
+    def file_of_placeholder(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
         """Return a placeholder whose bytes for scanners are those of the file that it stands for.
 
         Args:
@@ -51,7 +51,7 @@ class FarBuilds(Protocol):
         """
 
     def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:
-        """Begin to fetch pieces of a file, each given by its first byte and the byte behind its last."""
+        """Begin to fetch pieces of a file, each given by its first byte and the byte after its last."""
 
     def before(
         self, tasks: Sequence[FileToIndex], finder: Finder, *, most_bytes: int | None
@@ -74,7 +74,7 @@ class FarBuilds(Protocol):
         """
 
     def newest(self, path: str) -> Look:
-        """Return the size and the number of a file as they are now, past all listings.
+        """Ask the store, past all listings, for the size and the number of a file.
 
         Raises:
             DataNotFound, AccessDenied, Unreachable: it cannot be looked at.

@@ -95,7 +95,7 @@ class FileScanBuilder:
         """Take a part, and return the whole file with its last one.
 
         Args:
-            number: the number of the part.
+            number: the index of the part.
             summary: that of the part; None if the file was not as expected.
             load: returns the part, when those before it have come; None if the file changed.
         """

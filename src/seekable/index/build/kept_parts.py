@@ -194,7 +194,7 @@ def _is_small(batch: ScanBatch, scans: Sequence[PartScan]) -> bool:
 
 
 def sent_batch(shared: SharedBatch) -> bytes:
-    """Return a batch of objects as bytes for another process, with their stores and the secrets of those."""
+    """Pickle a batch of objects for another process, with their stores and the secrets of these."""
     stores = far().passport(job.path for job in shared.batch.jobs)
     return serialized((stores, shared), way_out="index with jobs=1, in this process")
 
@@ -206,7 +206,7 @@ def scan_sent(data: bytes) -> Answer:
 
 
 _TOUCH_SECONDS = 600.0
-"""Temporary files that nobody touched for an hour are removed by the next commit, as of a killed build."""
+"""The next commit takes a temporary file that nobody touched for an hour for that of a killed build."""
 
 
 def loaded(kept: KeptParts, batch: ScanBatch) -> Sequence[PartScan | None]:

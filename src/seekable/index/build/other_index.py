@@ -3,7 +3,7 @@
 The offsets of another tool are taken where nothing that can be seen speaks against them:
 
 - the file was not modified after the index was written;
-- the lines that the index names lie one behind the other, from the first byte of the file to its last;
+- the lines that the index names follow each other without a gap, from the first byte of the file to its last;
 - in both ends of the file and in pieces between them, lines begin exactly where the index says;
 - none of the lines that begin there, and none of the short ones anywhere, is blank.
 

@@ -40,7 +40,7 @@ class FileToIndex:
     """If the file is a placeholder, the number of bytes of the file that it stands for."""
 
     attempt: int = 1
-    """The number of this scan of the file, from 1."""
+    """Which scan of the file this is, from 1."""
 
     @property
     def is_object(self) -> bool:
@@ -63,16 +63,16 @@ class FilePart:
     """A part of a file to scan."""
 
     file: int
-    """The number of its file."""
+    """The index of its file."""
 
     number: int
-    """The number of the part in its file."""
+    """The index of the part in its file."""
 
     start: int
     """The first byte of the part."""
 
     stop: int
-    """The byte behind its last."""
+    """The byte after its last."""
 
 
 def parts_of(size: int, *, part_bytes: int | None) -> int:
@@ -86,9 +86,9 @@ def plan_batches(
     """Yield the parts to scan together: the largest files first, part by part, small files in one batch.
 
     Args:
-        sizes: the numbers of bytes of the files.
+        sizes: the size of each file in bytes.
         part_bytes: the bytes of each part but the last of a file; None for one part a file.
-        whole: the numbers of files that are one part in any case.
+        whole: the indexes of files that are one part in any case.
         alone: True for batches of one part each.
 
     Example:

@@ -62,7 +62,7 @@ class ScanJob:
     """The first byte of the part; if the file is a placeholder, of the file that it stands for."""
 
     stop: int
-    """The byte behind the last of the part."""
+    """The byte after the last of the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def scan_part(job: ScanJob, scanner: Finder, *, on_bytes: Callable[[int], None] 
         The result; None if the file is not as it was when the work was planned, or changed during the scan.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not read it.
         UnsupportedFormat: it is of another format; the scan of its first part finds out.
     """
