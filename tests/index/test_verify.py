@@ -18,7 +18,7 @@ from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, w
 
 from seekable.errors import DataNotFound
 from seekable.formats.registry import FORMATS, SUFFIXES
-from seekable.index.deep_verification import PartJob, compare_part
+from seekable.index.deep_verification import _compare_part, _PartJob
 from seekable.index.digest import END_BYTES
 from seekable.index.file_table import OffsetSegment
 from seekable.index.integrity import Indexed, check_offsets
@@ -275,7 +275,7 @@ def test_the_first_record_that_moved_is_that_of_a_plain_splitter(
     write(path, old)
     (entry,) = (file.entry for file in verified_after_indexing(scratch))
     path.write_bytes(new)
-    job = PartJob(
+    job = _PartJob(
         str(path),
         str(scratch / ".seekable"),
         entry,
@@ -284,7 +284,7 @@ def test_the_first_record_that_moved_is_that_of_a_plain_splitter(
         size=len(new),
         version=(len(new), 0),
     )
-    compared = compare_part(job, FORMATS["text"].scanner, on_bytes=None)
+    compared = _compare_part(job, FORMATS["text"].scanner, on_bytes=None)
     assert compared.refused is None
     was, now = split(old, keep_blank=True), split(new, keep_blank=True)
     wanted = next((row for row in range(99) if was[row : row + 1] != now[row : row + 1]), None)

@@ -92,7 +92,7 @@ def _read_or_map(path: str) -> bytes | mmap.mmap:
 
 
 def whole_segments(folder: str, table: FileTable) -> NDArray[np.bool_]:
-    """Check the segments of a table, as far as `is_whole` can tell in constant time; True for each good one."""
+    """Check the segments of a table in constant time; return True for each that `is_whole`."""
     return np.array([is_whole(folder, segment) for segment in table.segments], bool)
 
 

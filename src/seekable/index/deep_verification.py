@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartJob:
+class _PartJob:
     """A part of an indexed file, to be read and compared."""
 
     path: str
@@ -63,7 +63,7 @@ class PartJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class _Boundary:
     """The first start of a record that is not where the index says."""
 
     row: int
@@ -80,35 +80,35 @@ class Boundary:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class _Compared:
     """The present state of a part."""
 
     pieces: bytes
     """The digests of its pieces."""
-    boundary: Boundary | None
+    boundary: _Boundary | None
     """The first record that disagrees with the index."""
     refused: str | None
     """The error message if the file is not of the format, or is not what was listed; else None."""
 
 
-def compare_parts(jobs: Sequence[PartJob], scanner: Finder) -> list[Compared]:
+def _compare_parts(jobs: Sequence[_PartJob], scanner: Finder) -> list[_Compared]:
     """Compare some parts, for instance in another process."""
-    return [compare_part(job, scanner, on_bytes=None) for job in jobs]
+    return [_compare_part(job, scanner, on_bytes=None) for job in jobs]
 
 
-def sent_jobs(jobs: Sequence[PartJob], scanner: Finder) -> bytes:
+def _sent_jobs(jobs: Sequence[_PartJob], scanner: Finder) -> bytes:
     """Pickle parts of objects for another process, with their stores and the secrets of these."""
     stores = far().passport(job.path for job in jobs)
     return serialized((stores, jobs, scanner), way_out="verify with jobs=1, in this process")
 
 
-def compare_sent(data: bytes) -> list[Compared]:
-    """Compare the parts of `sent_jobs`; call this only with bytes of the process that verifies."""
+def _compare_sent(data: bytes) -> list[_Compared]:
+    """Compare the parts of `_sent_jobs`; call this only with bytes of the process that verifies."""
     _, jobs, scanner = deserialized(data)
-    return compare_parts(jobs, scanner)
+    return _compare_parts(jobs, scanner)
 
 
-def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> Compared:
+def _compare_part(job: _PartJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> _Compared:
     """Read a part of a file, find its records again and compare them with the index.
 
     Args:
@@ -124,22 +124,22 @@ def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], Non
             if is_table_indexer(scanner):
                 ranges = file.ranges()
                 groups = scanner.read_layout(ranges).starts
-                return Compared(ranges.digest(), _first_difference(job, groups), None)
+                return _Compared(ranges.digest(), _first_difference(job, groups), None)
             if is_surveyor(scanner):
                 with file.data(job.start, job.stop, headers=False) as data:
                     _read_all(data, on_bytes)
                 with file.data(job.start, job.stop, headers=compression_of(job.path) is None) as data:
                     words = survey(data, scanner, head_tail=file.head_tail())
-                return Compared(words.pieces, _first_difference(job, words.words), None)
+                return _Compared(words.pieces, _first_difference(job, words.words), None)
             with file.data(job.start, job.stop, headers=False) as data:
                 source = _source(data, job, on_bytes)
                 if not job.start:
                     scanner.check_head(source.head, data.name)
                 found = scanner.scan(source)
         except (UnsupportedFormat, IndexStale, DataNotFound) as error:
-            return Compared(b"", None, str(error))
+            return _Compared(b"", None, str(error))
         pieces = source.piece_digests()
-    return Compared(pieces, _first_difference(job, found), None)
+    return _Compared(pieces, _first_difference(job, found), None)
 
 
 def _read_all(data: Data, on_bytes: Callable[[int], None] | None) -> None:
@@ -148,14 +148,14 @@ def _read_all(data: Data, on_bytes: Callable[[int], None] | None) -> None:
         pass
 
 
-def _source(data: Data, job: PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
+def _source(data: Data, job: _PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
     if kind := data.compression:
         return DecompressingSource(data.file, size=data.size, kind=kind, path=data.name, on_bytes=on_bytes)
     part = (job.start, job.stop)
     return ByteSource(data.file, size=data.size, head=data.head, part=part, on_bytes=on_bytes)
 
 
-def _first_difference(job: PartJob, found: NDArray[np.uint64]) -> Boundary | None:
+def _first_difference(job: _PartJob, found: NDArray[np.uint64]) -> _Boundary | None:
     entry = job.entry
     offsets = open_offsets(job.folder, entry.segment).array[entry.start : entry.start + entry.numbers - 1]
     first, last = np.searchsorted(offsets, np.array([job.start, job.stop], np.uint64)).tolist()
@@ -167,7 +167,7 @@ def _first_difference(job: PartJob, found: NDArray[np.uint64]) -> Boundary | Non
     at = int(differ[0]) if len(differ) else common
     if at == len(indexed) == len(found):
         return None
-    return Boundary(
+    return _Boundary(
         first + at,
         int(indexed[at]) if at < len(indexed) else None,
         int(found[at]) if at < len(found) else None,
@@ -236,7 +236,7 @@ def compare_all(
         results = _here(files, batches, scanner, watch)
     else:
         results = _in_workers(files, batches, scanner, watch, workers=workers)
-    compared: dict[int, dict[int, Compared]] = {number: {} for number in range(len(files))}
+    compared: dict[int, dict[int, _Compared]] = {number: {} for number in range(len(files))}
     for part, result in results:
         compared[part.file][part.number] = result
     watch.report(always=True)
@@ -264,8 +264,8 @@ def _go_on(_: int) -> None:
     check_not_abandoned()
 
 
-def _job(file: Indexed, part: FilePart) -> PartJob:
-    return PartJob(
+def _job(file: Indexed, part: FilePart) -> _PartJob:
+    return _PartJob(
         file.path,
         file.folder,
         file.entry,
@@ -281,9 +281,9 @@ def _here(
     batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
-) -> Iterator[tuple[FilePart, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     for part in chain.from_iterable(batches):
-        yield part, compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
+        yield part, _compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
         watch.done(part)
 
 
@@ -292,14 +292,14 @@ def _in_threads(
     batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
-) -> Iterator[tuple[FilePart, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     """Compare objects of stores, whose bytes are mostly waited for."""
     left = chain.from_iterable(batches)
     with abandoned_at_errors(_PARTS_AT_ONCE, "seekable-verify") as threads:
-        tasks: Tasks[FilePart, Compared] = Tasks(
+        tasks: Tasks[FilePart, _Compared] = Tasks(
             take=lambda: next(left, None),
             submit=lambda executor, part: executor.submit(
-                compare_part, _job(files[part.file], part), scanner, on_bytes=_go_on
+                _compare_part, _job(files[part.file], part), scanner, on_bytes=_go_on
             ),
             here=None,
             idle=watch.report,
@@ -318,7 +318,7 @@ def _in_workers(
     watch: _Watch,
     *,
     workers: int,
-) -> Iterator[tuple[FilePart, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     with WorkerProcesses(workers) as processes:
         yield from _in_executor(files, batches, scanner, watch, processes, ahead=workers * _AHEAD_EACH)
 
@@ -331,16 +331,16 @@ def _in_executor(
     executor: Executor,
     *,
     ahead: int,
-) -> Iterator[tuple[FilePart, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     left = iter(batches)
 
-    def submit(executor: Executor, batch: Sequence[FilePart]) -> Future[list[Compared]]:
+    def submit(executor: Executor, batch: Sequence[FilePart]) -> Future[list[_Compared]]:
         jobs = [_job(files[part.file], part) for part in batch]
         if any("://" in job.path for job in jobs):
-            return executor.submit(compare_sent, sent_jobs(jobs, scanner))
-        return executor.submit(compare_parts, jobs, scanner)
+            return executor.submit(_compare_sent, _sent_jobs(jobs, scanner))
+        return executor.submit(_compare_parts, jobs, scanner)
 
-    tasks: Tasks[Sequence[FilePart], list[Compared]] = Tasks(
+    tasks: Tasks[Sequence[FilePart], list[_Compared]] = Tasks(
         take=lambda: next(left, None),
         submit=submit,
         here=None,
@@ -386,7 +386,7 @@ class _Watch:
         )
 
 
-def _judge(file: Indexed, parts: Sequence[Compared]) -> VerificationProblem | None:
+def _judge(file: Indexed, parts: Sequence[_Compared]) -> VerificationProblem | None:
     """Return the problem of a file whose parts were all compared, None if it has none."""
     refused = next((part.refused for part in parts if part.refused), None)
     if refused:
@@ -407,7 +407,7 @@ def _judge(file: Indexed, parts: Sequence[Compared]) -> VerificationProblem | No
     return None
 
 
-def _other_content(file: Indexed, boundary: Boundary | None) -> VerificationProblem:
+def _other_content(file: Indexed, boundary: _Boundary | None) -> VerificationProblem:
     what = file.difference or "its content is another, at the same size and time"
     remedy = "put the old file back, or open it to index the new one"
     if file.remote_size is not None:
@@ -433,7 +433,7 @@ def _kind(file: Indexed) -> Kind:
     return "changed" if file.difference else "content"
 
 
-def _in_words(boundary: Boundary) -> str:
+def _in_words(boundary: _Boundary) -> str:
     row, indexed, found = boundary.row, boundary.indexed, boundary.found
     if found is None:
         return f"record {row:,}, indexed at byte {indexed:,}, does not start there any more"

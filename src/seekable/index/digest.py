@@ -14,6 +14,7 @@ As text a digest is ``xxh3:`` and 16 hexadecimal digits.
 from __future__ import annotations
 
 import os
+from array import array
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -114,32 +115,37 @@ class PieceHasher:
         'xxh3:ed5f46649323660b'
     """
 
-    __slots__ = ("_digests", "_piece", "_room")
+    __slots__ = ("_digests", "_hasher", "_piece_bytes", "_room")
 
-    def __init__(self) -> None:
-        self._digests = b""
-        self._piece = xxhash.xxh3_64()
-        self._room = PIECE_BYTES
+    def __init__(self, piece_bytes: int | None = None) -> None:
+        """Begin a file, or a part of one.
+
+        Args:
+            piece_bytes: the size of a piece; None for 64 MiB, as content digests have them.
+        """
+        self._digests = array("Q")
+        self._hasher = xxhash.xxh3_64()
+        self._piece_bytes = self._room = PIECE_BYTES if piece_bytes is None else piece_bytes
 
     def update(self, data: memoryview) -> None:
         """Hash the next bytes of the file."""
         while len(data) >= self._room:
-            self._piece.update(data[: self._room])
+            self._hasher.update(data[: self._room])
             data = data[self._room :]
             self._end_piece()
-        self._piece.update(data)
+        self._hasher.update(data)
         self._room -= len(data)
 
     def digests(self) -> bytes:
         """Return the digests as little-endian uint64; nothing can be added afterwards."""
-        if self._room < PIECE_BYTES:
+        if self._room < self._piece_bytes:
             self._end_piece()
-        return self._digests
+        return np.array(self._digests, "<u8").tobytes()
 
     def _end_piece(self) -> None:
-        self._digests += self._piece.intdigest().to_bytes(_DIGEST_BYTES, "little")
-        self._piece.reset()
-        self._room = PIECE_BYTES
+        self._digests.append(self._hasher.intdigest())
+        self._hasher.reset()
+        self._room = self._piece_bytes
 
 
 def key_hash(key: str | int) -> int:

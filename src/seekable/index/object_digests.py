@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import os
-from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
@@ -49,45 +48,6 @@ def digests_name(content: int) -> str:
 def encode_digests(digests: bytes) -> bytes:
     """Return the content of the file of some digests, little-endian uint64."""
     return xxhash.xxh3_64_intdigest(digests).to_bytes(_WORD, "little") + digests
-
-
-@final
-class UnitDigests:
-    """Makes the digests of units from consecutive bytes, the first of which begins a unit.
-
-    Example:
-        >>> made = UnitDigests()
-        >>> made.update(memoryview(bytes(300_000)))
-        >>> len(made.digests()) // 8
-        2
-    """
-
-    __slots__ = ("_digests", "_hasher", "_room")
-
-    def __init__(self) -> None:
-        self._digests = array("Q")
-        self._hasher = xxhash.xxh3_64()
-        self._room = UNIT_BYTES
-
-    def update(self, data: memoryview) -> None:
-        """Take the next bytes."""
-        while len(data) >= self._room:
-            self._hasher.update(data[: self._room])
-            data = data[self._room :]
-            self._end_unit()
-        self._hasher.update(data)
-        self._room -= len(data)
-
-    def digests(self) -> bytes:
-        """Return the digests as little-endian uint64; nothing can be added afterwards."""
-        if self._room < UNIT_BYTES:
-            self._end_unit()
-        return np.array(self._digests, "<u8").tobytes()
-
-    def _end_unit(self) -> None:
-        self._digests.append(self._hasher.intdigest())
-        self._hasher.reset()
-        self._room = UNIT_BYTES
 
 
 @final

@@ -162,7 +162,7 @@ class Units:
 
 
 def open_units(path: str, data: memoryview, digest: int) -> Units | None:
-    """Return the units of a mapped file, None if their digests are not there; for the arguments see `Units`."""
+    """Return the units of a mapped file, None if their digests are not there."""
     try:
         digests = read_or_map(units_name(path), size=_count(len(data)) * _WORD_BYTES)
     except OSError:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.object_digests import UnitDigests
     from seekable.storage.ranges import SeekableBytes
 
 ALWAYS_NS = (1 << 63) - 1
@@ -59,7 +58,7 @@ class ByteSource:
         head: bytes,
         part: tuple[int, int] | None = None,
         chunk_bytes: int = CHUNK_BYTES,
-        units: UnitDigests | None = None,
+        units: PieceHasher | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
         """Read from an open file, whose position changes; closing it stays the caller's task.

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
 
 
-LOCK = "lock"
+_LOCK = "lock"
 
 _WAY_OUT = "name a folder that can be written with index_dir= or SEEKABLE_INDEX_DIR"
 
@@ -110,7 +110,7 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
         _write_sidecars(folder, scans.values())
-        _publish(folder, merge_segments(folder, entries), old=old, sidecars=sidecars_of(known.values()))
+        _publish(folder, _merge_segments(folder, entries), old=old, sidecars=sidecars_of(known.values()))
 
 
 def add_entries(folder: str, entries: Iterable[Entry], *, replacing: bool = False) -> None:
@@ -126,7 +126,7 @@ def add_entries(folder: str, entries: Iterable[Entry], *, replacing: bool = Fals
     generation = 1 + int(old.column("generation").max(initial=0)) if old else 1
     fresh = {entry.key: replace(entry, generation=generation) for entry in entries}
     together = known | fresh if replacing else fresh | known
-    merged = merge_segments(folder, in_order(together.values()))
+    merged = _merge_segments(folder, in_order(together.values()))
     _publish(folder, merged, old=old, sidecars=sidecars_of(known.values()))
 
 
@@ -136,7 +136,7 @@ def folder_lock(folder: str) -> AbstractContextManager[None]:
     Raises:
         AccessDenied: it is a link.
     """
-    return locked(os.path.join(folder, LOCK), waiting=lambda: None)
+    return locked(os.path.join(folder, _LOCK), waiting=lambda: None)
 
 
 def make_folder(folder: str, *, private: bool = False) -> None:
@@ -160,7 +160,7 @@ def make_folder(folder: str, *, private: bool = False) -> None:
             raise AccessDenied(f"the index folder {folder!r} cannot be made: {error}; {_WAY_OUT}") from None
         error.add_note(f"seekable keeps an index in {folder!r}; {_WAY_OUT}")
         raise
-    lock = os.path.join(folder, LOCK)
+    lock = os.path.join(folder, _LOCK)
     for path, wanted in ((folder, os.W_OK | os.X_OK), (lock, os.R_OK | os.W_OK)):
         if os.path.lexists(path) and not has_access(path, wanted):
             raise AccessDenied(f"the index folder {folder!r} cannot be written: {path!r}; {_WAY_OUT}")
@@ -343,7 +343,7 @@ def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> OffsetSeg
     return segment
 
 
-def merge_segments(folder: str, entries: Sequence[Entry]) -> list[Entry]:
+def _merge_segments(folder: str, entries: Sequence[Entry]) -> list[Entry]:
     """Return entries whose offsets are in no more segments than is good, after writing one if need be.
 
     Args:

@@ -31,7 +31,7 @@ from seekable.storage.seek_points import SeekPoint, encode_points
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seekable.index.object_digests import UnitDigests
+    from seekable.index.digest import PieceHasher
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import SeekableBytes
 
@@ -87,7 +87,7 @@ class DecompressingSource(ByteSource):
         kind: Compression,
         path: str,
         entries: Sequence[SeekPoint] = (),
-        units: UnitDigests | None = None,
+        units: PieceHasher | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
         """Read from an open file, whose position changes; closing it stays the caller's task.

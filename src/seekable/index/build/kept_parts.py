@@ -166,7 +166,7 @@ Answer = StoredParts | Iterable[PartScan | None]
 """The answer of a worker: its result in the index folder, or the result itself, None for a changed file."""
 
 
-def scan_shared(shared: SharedBatch) -> Answer:
+def _scan_shared(shared: SharedBatch) -> Answer:
     """Scan some parts in a worker of a user's executor, perhaps on another machine."""
     batch, node = shared.batch, xxhash.xxh3_64_intdigest(socket.gethostname().encode())
     scans = [scan and replace(scan, node=node) for scan in scan_batch(batch)]
@@ -193,16 +193,16 @@ def _is_small(batch: ScanBatch, scans: Sequence[PartScan]) -> bool:
     return size <= _SENT_BYTES
 
 
-def sent_batch(shared: SharedBatch) -> bytes:
+def _sent_batch(shared: SharedBatch) -> bytes:
     """Pickle a batch of objects for another process, with their stores and the secrets of these."""
     stores = far().passport(job.path for job in shared.batch.jobs)
     return serialized((stores, shared), way_out="index with jobs=1, in this process")
 
 
-def scan_sent(data: bytes) -> Answer:
-    """Scan a batch of `sent_batch`; call this only with bytes of the process that builds the index."""
+def _scan_sent(data: bytes) -> Answer:
+    """Scan a batch of `_sent_batch`; call this only with bytes of the process that builds the index."""
     _, shared = deserialized(data)
-    return scan_shared(shared)
+    return _scan_shared(shared)
 
 
 _TOUCH_SECONDS = 600.0
@@ -243,8 +243,8 @@ class KeptResults:
         """
         shared = self._shared(kept, batch)
         if any("://" in job.path for job in batch.jobs):
-            return executor.submit(scan_sent, sent_batch(shared))
-        return executor.submit(scan_shared, shared)
+            return executor.submit(_scan_sent, _sent_batch(shared))
+        return executor.submit(_scan_shared, shared)
 
     def _shared(self, kept: KeptParts, batch: ScanBatch) -> SharedBatch:
         """Return a batch for a worker, after marking the folder for its result."""

@@ -22,13 +22,14 @@ from seekable.index.build.content import (
     needs_points,
 )
 from seekable.index.build.data_file import opened_file
-from seekable.index.digest import END_BYTES
+from seekable.index.digest import END_BYTES, PieceHasher
 from seekable.index.digest import content_digest as digest_of_pieces
-from seekable.index.object_digests import UnitDigests, has_digests
+from seekable.index.object_digests import has_digests
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor, is_table_indexer
 from seekable.storage.compression import compression_of
 from seekable.storage.files import refuse_lfs_pointer
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -326,13 +327,13 @@ def survey(
     )
 
 
-def _units(job: ScanJob) -> UnitDigests | None:
+def _units(job: ScanJob) -> PieceHasher | None:
     """Return what makes the digests of the units of an object; None for other files."""
-    return UnitDigests() if "://" in job.path and has_digests(job.size) else None
+    return PieceHasher(UNIT_BYTES) if "://" in job.path and has_digests(job.size) else None
 
 
 def _part(
-    data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None, units: UnitDigests | None
+    data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None, units: PieceHasher | None
 ) -> ByteSource:
     part = job.start, job.stop
     return ByteSource(data.file, size=data.size, head=data.head, part=part, units=units, on_bytes=on_bytes)
@@ -342,7 +343,7 @@ def _content(
     data: Data,
     kind: Compression,
     on_bytes: Callable[[int], None] | None,
-    units: UnitDigests | None = None,
+    units: PieceHasher | None = None,
 ) -> DecompressingSource:
     entries: Sequence[SeekPoint] = ()
     if kind == "gz" and needs_points(data.size, data.head):
