@@ -106,7 +106,7 @@ MUTANTS = (
             "storage/seek_points.py",
         ),
         *("if xxhash.xxh3_64_intdigest(content) == point.digest:", "if len(content) == size:"),
-        tests=("storage/test_compressed.py",),
+        tests=("storage/test_seek_points.py",),
     ),
     Mutant(
         *("the size of a data file is not compared", 6, "storage/mapped.py"),
