@@ -57,9 +57,9 @@ class _PartJob:
     stop: int
     """The part, in bytes of the file as it is now."""
     size: int
-    """The number of bytes of the file now; if it is a placeholder, of the file that it stands for."""
+    """The size of the file now; for a placeholder, of the file that it stands for."""
     version: tuple[int, int]
-    """The number of bytes of the file itself, and its modification time; of an object, of its version."""
+    """The size of the file itself and its modification time; of an object, its size and its version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def ends_digest(head: bytes, tail: bytes, *, size: int) -> int:
     Args:
         head: its first 64 KiB; all of a smaller file.
         tail: its last 64 KiB; all of a smaller file.
-        size: its number of bytes.
+        size: its size in bytes.
 
     Example:
         >>> digest_text(ends_digest(b"good day", b"good day", size=8))

@@ -68,7 +68,7 @@ class OffsetSegment(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """The number of bytes of the segment."""
+        """The size of the segment in bytes."""
         return self.length * OFFSET_BYTES
 
 
@@ -82,7 +82,7 @@ class Entry(msgspec.Struct, frozen=True):
     """The name of the format that it was scanned as."""
 
     size: int
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
 
     mtime_ns: int
     """When it was modified, in nanoseconds."""
@@ -185,7 +185,7 @@ class FileTable:
                 raise ValueError(f"a file refers to a {name} that the table does not have")
 
     def column(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """Return a column of numbers, of all rows or of the given ones."""
+        """Return a column of numbers, of all rows or of those given."""
         column = self._columns[name].view(np.int64)
         return column if rows is None else column[rows]
 

@@ -52,7 +52,7 @@ class _FileColumns:
     row: NDArray[np.int64]
     """The row of the file in the table of that index."""
     sizes: NDArray[np.int64]
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
     mtimes_ns: NDArray[np.int64]
     """The modification time of the file in nanoseconds."""
     records: NDArray[np.int64]
@@ -142,7 +142,7 @@ def _gather(
 def _groups_of(
     columns: _FileColumns, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of groups of each table, and the first row of each group within its file.
+    """Count the groups of each table, and return the first row of each group within its file.
 
     Args:
         columns: the files, which are tables.
@@ -187,7 +187,7 @@ class FileEntry(msgspec.Struct, frozen=True):
     """The name of the format that it was scanned as."""
 
     size: int
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
 
     records: int
     """The number of records of the file."""
@@ -270,17 +270,17 @@ class FileSet:
 
     @property
     def runs(self) -> tuple[tuple[str, str, int], ...]:
-        """The root, the index folder and the number of files, of consecutive files of one root."""
+        """For each run of files with one root: the root, the index folder, and how many files follow."""
         return tuple((part.root, part.folder, len(part.rows)) for part in self._parts)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """The number of bytes of each file; of a placeholder, its own."""
+        """The size of each file in bytes; of a placeholder, its own."""
         return self._columns().sizes
 
     @property
     def data_sizes(self) -> NDArray[np.int64]:
-        """The number of bytes of each file, int64; of a placeholder, of the file that it stands for."""
+        """The size of each file in bytes, int64; for a placeholder, of the file that it stands for."""
         if not self.has_placeholders:
             return self.sizes.copy()
         return np.array([self.data_size(file) for file in range(len(self))], np.int64)
@@ -332,7 +332,7 @@ class FileSet:
         return columns.parts[int(columns.part[file])].table.name(int(columns.row[file]))
 
     def data_size(self, file: int) -> int:
-        """Return the number of bytes of a file; of a placeholder, of the file that it stands for."""
+        """Return the size of a file in bytes; for a placeholder, of the file that it stands for."""
         path = self.path(file)
         size = far().placeholders.size(path) if may_hold_placeholders(path) else None
         return int(self.sizes[file]) if size is None else size
@@ -427,7 +427,7 @@ class FileSet:
         return mapped
 
     def source(self, file: int) -> RangeSource:
-        """Return the bytes of a file after a check; of a placeholder, those of the file that it stands for.
+        """Check a file and return its bytes; for a placeholder, those of the file that it stands for.
 
         Raises:
             IndexStale: the file is not the one that was indexed.
@@ -491,7 +491,7 @@ class FileSet:
         return _gather(columns.offsets, columns.segment[files], columns.first[files] + at)
 
     def file_words(self, file: int) -> tuple[Offsets, int]:
-        """Return the segment of the words of a file, and the index in it of the first of them."""
+        """Return the segment that has the words of a file, and where they begin in it."""
         columns = self._columns()
         return columns.offsets[int(columns.segment[file])], int(columns.first[file])
 
@@ -501,7 +501,7 @@ class FileSet:
         return _joined_columns([part.table.column("groups", row_numbers(part.part)) for part in parts])
 
     def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the number of groups of each table, and the first row of each group within its file."""
+        """Count the groups of each table, and return the first row of each group within its file."""
         return _groups_of(self._columns(), self.word_counts())
 
     def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:

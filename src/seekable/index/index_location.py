@@ -115,7 +115,7 @@ def index_in(root: str) -> str:
 
 
 def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
-    """Return the folder of placeholders and lists of files of the Hugging Face Hub.
+    """Return the folder in which placeholders of the Hugging Face Hub and its lists of files lie.
 
     Args:
         index_dir: the user's folder for indexes, if any.

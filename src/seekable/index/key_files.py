@@ -132,7 +132,7 @@ class KeyedFile:
 
 
 def keys_of_entries(format_name: str) -> dict[str, Any]:
-    """Return what makes the keys that entries of Kaldi's tables have themselves, for `Keyed`.
+    """Return, for `Keyed`, how the keys of entries are made: they stand in Kaldi's tables.
 
     Args:
         format_name: the name of the format in the index.
@@ -141,7 +141,7 @@ def keys_of_entries(format_name: str) -> dict[str, Any]:
 
 
 def keys_of_samples(format_name: str) -> dict[str, Any]:
-    """Return what makes the keys of samples of tar files, which come from the names of their members.
+    """Return, for `Keyed`, how the keys of samples are made: from the names of members of tar files.
 
     Args:
         format_name: the name of the format in the index.
@@ -445,7 +445,7 @@ def _others(folders: Iterable[str], made: dict[str, Any]) -> Iterator[tuple[tupl
 
 
 def _take_over(index: KeyIndex, ends: Int64s, shifts: Int64s, *, hashes: UInt64s, has_key: Bools) -> None:
-    """Put the hashes of an older index where its files' rows are now; of files of shift -1, nowhere."""
+    """Put the hashes of an older index where the rows of its files are now; a shift of -1 drops a file."""
     if not index.count:
         return
     pairs = np.memmap(index.path, _WORD, "r", shape=(2, index.count))

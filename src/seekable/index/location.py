@@ -31,13 +31,13 @@ class Location:
     """The absolute path of the file; of one on the Hugging Face Hub, its name there, ``hf://datasets/...``."""
 
     row: int
-    """The record's number in that file, from 0."""
+    """The row of the record in that file, from 0."""
 
     offset: int
     """The first byte of the record in the file; in the content, if the file is compressed."""
 
     length: int
-    """The number of bytes of the record, without the end of its line."""
+    """The size of the record in bytes, without the end of its line."""
 
     source: Location | None = None
     """Of a document of a token store, the location of the record that it was made of; its offset and length

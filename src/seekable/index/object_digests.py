@@ -62,7 +62,7 @@ class ObjectDigests:
     """The content digest of the object."""
 
     size: int
-    """Its number of bytes."""
+    """Its size in bytes."""
 
     def difference(self, start: int, data: memoryview) -> str | None:
         """Return where some bytes differ from those that were indexed; None if no whole unit of them does.

@@ -52,7 +52,7 @@ def units_name(name: str) -> str:
 
 
 class UnitHasher:
-    """Makes the digests of units from consecutive bytes, and the digest of all of them.
+    """Hashes consecutive bytes, unit by unit and as a whole.
 
     Example:
         >>> hasher = UnitHasher()
@@ -171,7 +171,7 @@ def open_units(path: str, data: memoryview, digest: int) -> Units | None:
 
 
 def keep_units(path: str, hasher: UnitHasher) -> None:
-    """Write the digests of the units of a file of the index, if it is large enough to have them.
+    """Write the unit digests of an index file, if it is large enough to have them.
 
     Args:
         path: the path of the file, which may not be there yet.
@@ -250,7 +250,7 @@ def damaged_error(path: str, what: str) -> IndexStale:
 
 
 class Offsets:
-    """The record offsets of a segment, of which each unit of 4 KiB is compared when it is touched first.
+    """The record offsets of a segment; each unit of 4 KiB is compared when it is touched first.
 
     Those of a small segment are in memory, and were compared as a whole when they were read.
     """

@@ -46,7 +46,7 @@ class ByteChunk:
 
 
 class ByteSource:
-    """The bytes of one file, or of a part of it, to be read once from start to end; hashed meanwhile."""
+    """The bytes of a file, or of a part of it, read once from start to end and hashed meanwhile."""
 
     __slots__ = ("_chunk_bytes", "_file", "_hasher", "_on_bytes", "_units", "head", "size", "start", "stop")
 
@@ -65,7 +65,7 @@ class ByteSource:
 
         Args:
             file: the file.
-            size: its number of bytes; bytes that are appended meanwhile are not read.
+            size: its size in bytes; bytes that are appended meanwhile are not read.
             head: its first bytes, at least 4 if it has as many.
             part: where the part starts and ends; None for the whole file.
             chunk_bytes: the number of bytes to read at a time.
@@ -73,7 +73,7 @@ class ByteSource:
             on_bytes: is called with the size of each chunk after it was scanned.
         """
         self.size = size
-        """The number of bytes of the file."""
+        """The size of the file in bytes."""
         self.head = head
         """The first bytes of the file, also where the part begins later."""
         self.start, self.stop = (0, size) if part is None else part
@@ -86,7 +86,7 @@ class ByteSource:
 
     @property
     def content_bytes(self) -> int | None:
-        """The number of bytes of the content; None if it is known only when all of it was read."""
+        """The size of the content in bytes; None if it is known only when all of it was read."""
         return self.size
 
     @property

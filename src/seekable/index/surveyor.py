@@ -162,7 +162,7 @@ class SideFile:
     """The path of the file relative to the folder of the data file."""
 
     size: int
-    """Its number of bytes; -1 for a file that was not there."""
+    """Its size in bytes; -1 for a file that was not there."""
 
     mtime_ns: int
     """Its modification time; -1 for a file that was not there."""

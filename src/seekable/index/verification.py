@@ -223,7 +223,7 @@ def _survey(
 
 
 def _versions(run: FoundFiles) -> Iterable[tuple[int, int]]:
-    """Return the number of bytes and the modification time of each file; of an object, of its version."""
+    """Look at each file: return its size and modification time, or the number of its version."""
     if "://" in run.root:
         sizes, identities = far().looks(run.root, run.names)
         return zip(sizes.tolist(), identities.tolist(), strict=True)

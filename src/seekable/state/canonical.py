@@ -18,7 +18,7 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 def canonical_json(value: Any) -> bytes:
     r"""Return the JSON of a value with sorted keys and no spaces; tuples become lists.
 
-    A value with the name of a file that is no UTF-8, which has lone surrogates, is escaped to ASCII.
+    A value with the name of a file that is not UTF-8, which has lone surrogates, is escaped to ASCII.
 
     Example:
         >>> canonical_json({"b": (1, 2), "a": None})
@@ -37,7 +37,7 @@ def parsed_json(text: str) -> Any:
     r"""Return the value of a canonical JSON text, also of one with lone surrogates.
 
     Raises:
-        ValueError: the text is no JSON.
+        ValueError: the text is not JSON.
 
     Example:
         >>> import os
@@ -98,7 +98,7 @@ def decode_names(data: bytes, kind: type[Kind]) -> Kind:
     """Return a document that ``encode_names`` made.
 
     Raises:
-        ValueError: the bytes are no JSON, or none of this kind.
+        ValueError: the bytes are not JSON, or not of this kind.
     """
     try:
         return msgspec.json.decode(data, type=kind)

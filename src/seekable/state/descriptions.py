@@ -73,7 +73,7 @@ class PipelineDescription:
                 if "files" in node:
                     whole["files"] = document["files"][node["files"]]
                 if "of" in node:
-                    # Nodes stand behind those below them.
+                    # Nodes stand after those below them.
                     whole["of"] = [made[number] for number in node["of"]]
                 made.append(whole)
             return cls(made[-1], dict(document.get("row_files", {})))

@@ -216,7 +216,7 @@ def object_of(document: Mapping[str, Any], key: str) -> dict[str, Any] | None:
     """Return an object of a document, None if it has none.
 
     Raises:
-        CorruptState: the value is no object; the message names the key.
+        CorruptState: the value is not an object; the message names the key.
     """
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
@@ -229,7 +229,7 @@ def text_of(document: Mapping[str, Any], key: str) -> str | None:
     """Return a text of a document, None if it has none.
 
     Raises:
-        CorruptState: the value is no text; the message names the key.
+        CorruptState: the value is not a text; the message names the key.
     """
     value = document.get(key)
     if value is not None and not isinstance(value, str):
@@ -275,7 +275,7 @@ def checked_count_of(document: Mapping[str, Any], key: str) -> int:
     """Return a count of a document.
 
     Raises:
-        CorruptState: the value is no integer of at least 0 and below 2**63; the message names the key.
+        CorruptState: the value is not an integer of at least 0 and below 2**63; the message names the key.
     """
     value = document.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:

@@ -30,7 +30,7 @@ PUBLIC_OPTIONS = frozenset(
         *("request_payer", "use_emulator", "s3_express", "profile"),
     )
 )
-"""The names of options whose values are no secrets: they may stand in texts and in pickles."""
+"""The names of options whose values are not secret: they may stand in texts and in pickles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -123,7 +123,7 @@ class Storage:
 
 
 def _public(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are no secrets; of an endpoint what is not the name of a user."""
+    """Return the options that are not secret; of an endpoint all but the name of a user."""
     kept = {name: value for name, value in options.items() if name in PUBLIC_OPTIONS}
     if "endpoint" in kept:
         kept["endpoint"] = addresses.shown(str(kept["endpoint"]))

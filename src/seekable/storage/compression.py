@@ -212,7 +212,7 @@ class _Walk:
         """The blocks since the last step ended."""
 
     def ends_in(self, chunk: bytes) -> Iterator[int]:
-        """Yield the bytes of the next chunk behind which a step ends."""
+        """Yield the places in the next chunk where a step ends."""
         at = 0
         while at < len(chunk):
             if self._left:

@@ -35,11 +35,11 @@ _HOME = "seekable.remote.system:SYSTEM"
 """The implementation: its module, and its name in it."""
 
 Look = tuple[int, int]
-"""The number of bytes of a file, and the number made of its etag; of a local file, its modification time."""
+"""The size of a file in bytes, and the number made of its etag; of a local file, its modification time."""
 
 
 class Digests(Protocol):
-    """The digests of the units of an object. It is a value: two of the same digests are equal."""
+    """The unit digests of an object. It is a value: two with the same digests are equal."""
 
     def __hash__(self) -> int: ...
 
@@ -75,7 +75,7 @@ class Ranges(Protocol):
 
     @property
     def ends(self) -> NDArray[np.uint64]:
-        """The byte behind its last."""
+        """The byte after its last."""
 
 
 class ReadPlan(Protocol):
@@ -118,7 +118,7 @@ class Slices(Protocol):
         Args:
             which: the number of each range's file.
             starts: its first byte in the content.
-            ends: the byte behind its last.
+            ends: the byte after its last.
 
         Raises:
             IndexStale: a file is of another version than the one that was indexed.
@@ -210,7 +210,7 @@ class Placeholders(Protocol):
         """Return the name of a file in messages: of a placeholder, the address that it stands for."""
 
     def path_of_shown(self, roots: Iterable[str], name: str) -> str:
-        """Return the path of a file below one of some roots by its name of `shown`; another name as it is."""
+        """Return the path of a file by the name that `shown` gave it; any other name comes back as it is."""
 
     def size(self, path: str) -> int | None:
         """Return the number of bytes of the file that a placeholder stands for; None if there is none.
@@ -251,7 +251,7 @@ class Placeholders(Protocol):
         """
 
     def write(self, folder: str, repo: str, revision: str, files: Sequence[tuple[str, int, str]]) -> str:
-        """Write the placeholders of files of one commit of a repository, and return their root.
+        """Write placeholders for the files of a commit, and return their root.
 
         Args:
             folder: the folder of all placeholders on this machine.
@@ -306,7 +306,7 @@ class FileOutput(Protocol):
         """
 
     def seen(self, path: str) -> object:
-        """Return what `replace` is to replace; None if there is no such file.
+        """Return a mark of the file that `replace` may replace; None without a file.
 
         Raises:
             AccessDenied, Unreachable: the store cannot be read.
@@ -412,7 +412,7 @@ class Far(Protocol):
 
         Raises:
             InvalidArgument: no such address or option.
-            WrongType: the options are no mapping, or ``storage`` is no file system.
+            WrongType: the options are not a mapping, or ``storage`` is not a file system.
         """
 
     def mount_beside(self, address: str, other: str) -> str:
@@ -446,7 +446,7 @@ class Far(Protocol):
         """Return the data files of a source with addresses; see `seekable.formats.finding.find_files`."""
 
     def is_plain(self, address: str) -> bool:
-        """Return True if an address is known to be no folder of another tool, without asking the store."""
+        """Return True if an address is known not to be the folder of another tool; the store is not asked."""
 
     def is_folder(self, address: str) -> bool:
         """Return True if there is a folder of this address; of web servers, which list nothing, always False.
@@ -473,7 +473,7 @@ class Far(Protocol):
         """
 
     def look_each(self, paths: Sequence[str]) -> list[Look | None]:
-        """Return the size and the number of each of some files of one store, None of those that do not exist.
+        """Look at files of one store; return the size and the number of each, None where there is no file.
 
         Raises:
             Unreachable, AccessDenied: the store cannot be asked.

@@ -21,7 +21,7 @@ INDEX_FOLDER = ".seekable"
 """The folder of our index, in the folder of the data: of a published one, in the store too."""
 
 INDEX_SUFFIX = ".idx"
-"""The end of the names of Lhotse's and Energon's indexes, behind the whole name of a file: ``a.tar.idx``."""
+"""The end of the names of Lhotse's and Energon's indexes, after the whole name of a file: ``a.tar.idx``."""
 
 _PICKLED = ".index"
 """The end of the names that wids gives to pickles, which are never read."""
@@ -44,7 +44,7 @@ def without_indexes(names: set[str]) -> set[str]:
 
 
 def _beside_archives(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names of lists of shards, of pickles of wids, and of DALI's indexes, cut at a dot."""
+    """Yield the names that wids gives to lists of shards and pickles, and DALI to indexes, cut at a dot."""
     for name in names:
         if name.lower().endswith(_ARCHIVE):
             folder, base = os.path.split(name)
@@ -229,7 +229,7 @@ def _sequence(text: str, at: int, path: str, *, inside: bool = False) -> tuple[l
 
 
 def _group(text: str, at: int, path: str) -> tuple[list[str], int]:
-    """Return the texts that braces stand for, and the index behind them."""
+    """Return the texts that braces stand for, and the index after them."""
     start, choices = at, []
     while True:
         some, at = _sequence(text, at + 1, path, inside=True)
@@ -245,7 +245,7 @@ def _group(text: str, at: int, path: str) -> tuple[list[str], int]:
 
 
 def _counted(inner: str) -> list[str]:
-    """Return the numbers or letters of a range; none if it is no range."""
+    """Return the numbers or letters of a range; none if the text is not a range."""
     if (match := _NUMBERS.fullmatch(inner)) is not None:
         first, last, step = match.groups()
         padded = any(re.match(r"-?0\d", end) for end in (first, last))

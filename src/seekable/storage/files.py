@@ -150,7 +150,7 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
         ...         print("nobody else has it")
         nobody else has it
     """
-    # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
+    # Every user who may write the folder must be able to take its lock, also after a strict umask.
     lock = filelock.FileLock(path, mode=os.stat(os.path.dirname(path) or ".").st_mode & 0o666)
     try:
         try:
@@ -286,7 +286,7 @@ def stat_file(path: str) -> os.stat_result:
     """Return the status of a data file.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not search a folder above it.
     """
     try:
@@ -306,7 +306,7 @@ def stat_files(folder: str, names: Iterable[str]) -> Iterator[os.stat_result]:
     """Yield the status of many data files, given their paths relative to a folder.
 
     Raises:
-        DataNotFound, AccessDenied: as of `stat_file`.
+        DataNotFound, AccessDenied: see `stat_file`.
 
     Example:
         >>> [status.st_size > 0 for status in stat_files(os.path.dirname(__file__), ["files.py"])]
@@ -421,7 +421,7 @@ def map_file(descriptor: int, size: int, *, random: bool = False) -> memoryview:
 
 
 def drop_pages(mapped: memoryview) -> None:
-    """Give the memory of a map back to the system, for a reader of all of a large file.
+    """Give the memory of a map back to the system, after a large file was read from it.
 
     Later readers find the same bytes: the pages may stay in the cache of the system.
 
@@ -448,7 +448,7 @@ def drop_pages(mapped: memoryview) -> None:
 
 @functools.cache
 def _bytes_type(bits: int) -> Any:
-    """Return the type of an array of bytes that is longer than any number of so many bits.
+    """Return the type of an array of bytes, longer than any number with so many bits.
 
     There are few such types, and each takes memory; the view is cut to the size of the file.
     """

@@ -35,14 +35,14 @@ Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def checked_asked(asked: object) -> Asked:
-    """Return a source of a user, checked; of an iterator of paths, a list.
+    """Check the source of a user; an iterator of paths becomes a list.
 
     Raises:
         WrongType: the source is neither a path nor a list of paths.
     """
     if isinstance(asked, (str, os.PathLike)):
         return asked
-    # A set has no order, and the items of a dict and of bytes are no paths.
+    # A set has no order, and the items of a dict or of bytes are not paths.
     if not isinstance(asked, Iterable) or isinstance(asked, (bytes, bytearray, AbstractSet, Mapping)):
         raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}")
     items = list(asked)

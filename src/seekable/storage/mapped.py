@@ -274,7 +274,7 @@ class OpenFiles:
         """Return a file, open already or opened now, after closing others if they are too many.
 
         Args:
-            number: the number of the file.
+            number: the index of the file.
             make: opens it.
 
         Raises:

@@ -56,7 +56,7 @@ def record_too_large(size: int | None = None) -> str:
     """Return what is wrong with a record that has more bytes than `most_record_bytes`, and what to do.
 
     Args:
-        size: its number of bytes; None if it is not known, because the rest was not decompressed.
+        size: its size in bytes; None if it is not known, because the rest was not decompressed.
     """
     has = f"{size:,} bytes" if size is not None else "more bytes"
     return (

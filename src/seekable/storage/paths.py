@@ -109,7 +109,7 @@ def status(path: str) -> PathStatus:
     """Return the size of a file, and its modification time or the number made of its etag.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not read it.
         Unreachable: the store cannot be asked.
     """

@@ -292,7 +292,7 @@ class CompressedFile(MappedFile):
 
         Args:
             path: the file.
-            size: its number of bytes, compressed.
+            size: its size in bytes, compressed.
             mtime_ns: its modification time.
             kind: its compression.
             points: its seek points.
@@ -366,7 +366,7 @@ class CompressedContent:
 
         Args:
             start: the first byte of the content.
-            stop: the byte behind its last, more than ``start``.
+            stop: the byte after its last, more than ``start``.
         """
         first, last = self._points.containing(start), self._points.containing(stop - 1)
         if all(_cache.get((*self._key, number)) is not None for number in range(first, last + 1)):
@@ -415,7 +415,7 @@ def decompressed(data: memoryview, point: SeekPoint, kind: Compression, path: st
 
 
 def _up_to(size: int, pieces: Iterator[bytes]) -> bytes:
-    """Return the first ``size`` bytes. The bytes behind them are not decompressed: they may be cut off."""
+    """Return the first ``size`` bytes. What follows is not decompressed: it may be cut off."""
     found, held = [], 0
     while held < size and (piece := next(pieces, None)) is not None:
         found.append(piece)

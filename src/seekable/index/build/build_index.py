@@ -288,7 +288,7 @@ class _Scans:
                     yield request
 
     def _kept(self, batch: ScanBatch, places: Sequence[_Place]) -> KeptParts | None:
-        """Return the file for the result of a batch: of parts of large objects, and of all in an executor."""
+        """Return the file for a result that is kept: of a part of a large object, and of any executor."""
         task = places[0].task
         kept = KeptParts(task.folder, batch)
         if len(places) == 1 and (self._shared or (task.is_object and self._parts(task) > 1)):

@@ -261,7 +261,7 @@ def _write_all(files: Mapping[str, bytes]) -> None:
 
 
 def sidecars_of(entries: Iterable[Entry]) -> set[str]:
-    """Return the names of the seek points, schemas, page tables and digests of units of some data files.
+    """Name the sidecar files of some data files: seek points, schemas, page tables, digests of units.
 
     The index may lack page tables and digests.
     """
@@ -303,7 +303,7 @@ def _files_of(table: FileTable) -> set[str]:
 
 
 def _names_of(segments: Iterable[OffsetSegment]) -> Iterator[str]:
-    """Yield the names of segments, and of the digests of their units."""
+    """Name segments, and the files with the digests of their units."""
     for segment in segments:
         yield segment.file_name
         yield units_name(segment.file_name)
@@ -421,7 +421,7 @@ class BuildProgress:
 
         Args:
             job: the part.
-            count: its number of bytes.
+            count: its size in bytes.
             records: the number of records that start in it; negative to take back those of a changed file.
         """
         self._bytes_done += count

@@ -94,7 +94,7 @@ class DecompressingSource(ByteSource):
 
         Args:
             file: the file.
-            size: its number of bytes.
+            size: its size in bytes.
             kind: its compression.
             path: its name in error messages.
             entries: seek points besides the starts of members and frames, in ascending order.
@@ -142,7 +142,7 @@ class DecompressingSource(ByteSource):
 
     @property
     def largest(self) -> int:
-        """The number of bytes of content of the largest stretch between two seek points."""
+        """The most bytes of content between two seek points."""
         starts = [*(block.start for block in self._blocks), self.content_size]
         return max(np.diff(starts).tolist(), default=0)
 
@@ -219,7 +219,7 @@ def needs_points(size: int, head: bytes) -> bool:
     """Return True if a gzip file needs seek points between the starts of its members.
 
     Args:
-        size: its number of bytes.
+        size: its size in bytes.
         head: its first bytes.
     """
     # Members of BGZF, which says so in its header, are 64 KiB at the most.
@@ -325,7 +325,7 @@ class ForwardFile:
         Args:
             file: the file.
             path: its name in error messages.
-            size: its number of bytes; bytes that are appended meanwhile are not read.
+            size: its size in bytes; bytes that are appended meanwhile are not read.
             on_bytes: is called with the number of bytes that were passed since the last call.
         """
         self.path = path

@@ -30,7 +30,7 @@ class Data:
     """The open file."""
 
     size: int
-    """Its number of bytes."""
+    """Its size in bytes."""
 
     head: bytes
     """Its first 64 KiB."""

@@ -30,7 +30,7 @@ class FileScan:
     """The result of the scan of one file."""
 
     size: int
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
 
     mtime_ns: int
     """The modification time of the file."""
@@ -69,7 +69,7 @@ class FileScanBuilder:
         Args:
             folder: the index folder; many offsets are written there.
             parts: the number of parts of the file.
-            size: the number of bytes of the file.
+            size: the size of the file in bytes.
             mtime_ns: the modification time of the file.
         """
         self.torn = False

@@ -121,7 +121,7 @@ def take_over(
 def _compared(
     tasks: Sequence[FileToIndex], others: OtherIndexes, scanner: Scanner
 ) -> Generator[tuple[list[int], FileScan | None]]:
-    """Yield, of each file, the numbers of the indexes that have it, the last of which fits, and its scan."""
+    """Yield for each file which indexes have it, up to the first that fits, and the scan made of that one."""
 
     def compare(task: FileToIndex) -> tuple[list[int], FileScan | None]:
         looked_up = []

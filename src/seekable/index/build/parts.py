@@ -31,7 +31,7 @@ class FileToIndex:
     """The absolute path of the file; of an object of a store, its address."""
 
     size: int
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
 
     mtime_ns: int
     """The modification time of the file in nanoseconds; of an object, the number of its version."""

@@ -54,7 +54,7 @@ class ScanJob:
     """The absolute path of the file."""
 
     size: int
-    """The number of bytes of the file when the work was planned."""
+    """The size of the file in bytes when the work was planned."""
 
     mtime_ns: int
     """When it was modified then."""
@@ -79,7 +79,7 @@ class ScanBatch:
 
 @dataclass(frozen=True, slots=True)
 class PartSummary:
-    """The facts of the scan of a part that its file is put together by, without its offsets."""
+    """A scan of a part without its offsets: what its file is put together by."""
 
     identity: tuple[int, int, int]
     node: int
@@ -89,7 +89,7 @@ class PartSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartScan:
-    """The result of the scan of a part of a file."""
+    """What a scan found in a part of a file."""
 
     identity: tuple[int, int, int]
     """Device, inode and digest of both ends of the file: all its parts must agree, on each machine."""
@@ -376,12 +376,12 @@ def _points(data: Data, source: DecompressingSource) -> bytes:
 
 
 def content_digest(path: str, scanner: Finder, *, version: tuple[int, int]) -> int:
-    """Return the digest of a whole file; of a table or an archive, of what is read to index it.
+    """Hash a whole file; of a table or an archive, what is read to index it.
 
     Args:
         path: its path.
         scanner: finds the records in it.
-        version: its number of bytes and its modification time, as they were listed.
+        version: its size in bytes and its modification time, as they were listed.
     """
     if not is_table_indexer(scanner) and not is_surveyor(scanner):
         return bytes_digest(path, version=version)
@@ -395,11 +395,11 @@ def content_digest(path: str, scanner: Finder, *, version: tuple[int, int]) -> i
 
 
 def bytes_digest(path: str, *, version: tuple[int, int]) -> int:
-    """Return the digest of a whole file; of a placeholder, of the file that it stands for.
+    """Hash a whole file; of a placeholder, the file that it stands for.
 
     Args:
         path: its path.
-        version: its number of bytes and its modification time, as they were listed.
+        version: its size in bytes and its modification time, as they were listed.
     """
     with opened_file(path, version=version) as file, file.data(0, file.version[0], headers=False) as data:
         source = ByteSource(data.file, size=data.size, head=b"")
