@@ -30,6 +30,17 @@ _ARCHIVE = ".tar"
 _SHARDS = "index.json"
 """The name that wids gives to its list of shards."""
 
+_BRACES = re.compile(r"\{[^{}]*(,|\.\.)[^{}]*\}")
+_NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
+_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
+
+_LITERAL, _LITERAL_OUTSIDE = re.compile(r"[^{},]+"), re.compile(r"[^{}]+")
+
+_MAGIC = re.compile(r"[*?\[]")
+
+_MOST_PATHS = 10_000_000
+"""The most paths that braces may stand for: more is a slip of the hand."""
+
 
 def without_indexes(names: set[str]) -> set[str]:
     """Return names of files without those of the indexes beside them.
@@ -138,18 +149,6 @@ def check_complete(
                 f"together; {len(members):,} are there. Copy the rest, or name those to read in a list"
             )
             raise DataNotFound(message)
-
-
-_BRACES = re.compile(r"\{[^{}]*(,|\.\.)[^{}]*\}")
-_NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
-_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
-
-_LITERAL, _LITERAL_OUTSIDE = re.compile(r"[^{},]+"), re.compile(r"[^{}]+")
-
-_MAGIC = re.compile(r"[*?\[]")
-
-_MOST_PATHS = 10_000_000
-"""The most paths that braces may stand for: more is a slip of the hand."""
 
 
 def has_braces(path: str) -> bool:

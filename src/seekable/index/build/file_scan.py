@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from seekable.index.build.scan import PartScan, PartSummary
 
+_SPILL_BYTES = 32 << 20
+"""From this size on the offsets of one file are a segment of their own, written while it is scanned."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileScan:
@@ -147,10 +150,6 @@ class FileScanBuilder:
             records=self.records,
             units=self._units,
         )
-
-
-_SPILL_BYTES = 32 << 20
-"""From this size on the offsets of one file are a segment of their own, written while it is scanned."""
 
 
 class OffsetBuffer:

@@ -48,6 +48,9 @@ _SENT_BYTES = 32_000
 _PART_BYTES_ABOUT = 150
 """The bytes of a part without its offsets, when it is sent."""
 
+_TOUCH_SECONDS = 600.0
+"""The next commit takes a temporary file that nobody touched for an hour for that of a killed build."""
+
 
 @final
 class KeptParts:
@@ -203,10 +206,6 @@ def _scan_sent(data: bytes) -> Answer:
     """Scan a batch of `_sent_batch`; call this only with bytes of the process that builds the index."""
     _, shared = deserialized(data)
     return _scan_shared(shared)
-
-
-_TOUCH_SECONDS = 600.0
-"""The next commit takes a temporary file that nobody touched for an hour for that of a killed build."""
 
 
 def loaded(kept: KeptParts, batch: ScanBatch) -> Sequence[PartScan | None]:
