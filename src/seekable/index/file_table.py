@@ -266,16 +266,17 @@ class FileTable:
         references = (self._columns[name].tolist() for name in _REFERENCES)
         return [
             Entry(
-                *(name, self.formats[number], *values),
+                *(name, self.formats[form], size, mtime_ns, indexed_ns, records, head_tail, content, offsets),
                 segment=self.segments[segment],
                 start=start,
                 generation=generation,
                 groups=groups,
                 schema=schema,
             )
-            for name, number, segment, start, generation, groups, schema, values in zip(
-                self.names(), *references, zip(*numbers, strict=True), strict=True
-            )
+            for (
+                (size, mtime_ns, indexed_ns, records, head_tail, content, offsets),
+                (name, form, segment, start, generation, groups, schema),
+            ) in zip(zip(*numbers, strict=True), zip(self.names(), *references, strict=True), strict=True)
         ]
 
 
