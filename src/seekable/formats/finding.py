@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xxhash
 
 from seekable.storage import listing
 from seekable.storage.far import far
-from seekable.storage.listing import has_addresses
+from seekable.storage.listing import FoundFiles, has_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.storage.listing import Arrange, Asked, FoundFiles, Inspect
+    from seekable.storage.listing import Arrange, Asked, Inspect
 
 __all__ = ["find_files", "sampled_files"]
 
@@ -78,7 +77,7 @@ def sampled_files(found: Iterable[FoundFiles]) -> tuple[FoundFiles, ...]:
     files = dict.fromkeys((run.root, name) for run in runs for name in run.names)
     chosen = set(sorted(files, key=_place_in_permutation)[:_SAMPLED])
     narrowed = (
-        replace(run, names=tuple(name for name in run.names if (run.root, name) in chosen)) for run in runs
+        FoundFiles(run.root, tuple(name for name in run.names if (run.root, name) in chosen)) for run in runs
     )
     return tuple(run for run in narrowed if run.names)
 

@@ -16,7 +16,6 @@ import re
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import msgspec
 
@@ -126,8 +125,7 @@ HIDDEN = (".", "_")
 """The first characters of names that are skipped in folders."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFiles:
+class FoundFiles(msgspec.Struct, frozen=True):
     """Consecutive data files below one root."""
 
     root: str
