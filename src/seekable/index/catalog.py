@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.index.file_table import Entry
 
 CATALOG = "catalog.json"
-SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 3
 
 _HEAD_BYTES = 256
 _HEAD_END = b', "files": [\n'
@@ -117,13 +117,13 @@ def table_in_catalog(read: Callable[[int, int], bytes], size: int) -> str | None
         found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_CatalogHead)
     except ValueError:
         return None
-    whole = found.seekable_index == SCHEMA_VERSION and end == _END and is_table_name(found.table)
+    whole = found.seekable_index == _SCHEMA_VERSION and end == _END and is_table_name(found.table)
     return found.table if whole else None
 
 
 def encode_catalog(entries: Iterable[Entry], *, table: bytes) -> Iterator[bytes]:
     """Yield the bytes of ``catalog.json``; one line a file, all of it ASCII."""
-    head = json.dumps({"seekable_index": SCHEMA_VERSION, "table": table_name(table)})
+    head = json.dumps({"seekable_index": _SCHEMA_VERSION, "table": table_name(table)})
     yield head.removesuffix("}").encode() + _HEAD_END
     between = ""
     for entry in entries:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
 
-PAIR_BYTES = 16
+_PAIR_BYTES = 16
 """The bytes of a key: its hash and its row."""
 
 _WORD = np.dtype("<u8")
@@ -149,7 +149,7 @@ def keys_of_samples(format_name: str) -> dict[str, Any]:
     return {"scanned_as": format_name, "key": "sample"}
 
 
-def encode_description(
+def _encode_description(
     files: FileSet, keyed: Keyed, *, pairs: str, keys: int, duplicates: dict[str, Any] | None
 ) -> Iterator[bytes]:
     """Yield the bytes of a description."""
@@ -280,7 +280,7 @@ class KeyIndex:
             self._opened = memoryview(b"").cast("Q")
             return self._opened
         try:
-            data = read_or_map(self.path, size=self.count * PAIR_BYTES)
+            data = read_or_map(self.path, size=self.count * _PAIR_BYTES)
         except FileNotFoundError:
             message = f"the key index {self.path!r} is gone or was cut; open the dataset again to build it"
             raise IndexStale(message) from None
@@ -323,7 +323,7 @@ def open_pairs(folder: str, head: KeyHeader, *, records: int) -> KeyIndex | None
     """
     path = os.path.join(folder, head.pairs)
     try:
-        whole = os.path.getsize(path) == head.keys * PAIR_BYTES and os.access(path, os.R_OK)
+        whole = os.path.getsize(path) == head.keys * _PAIR_BYTES and os.access(path, os.R_OK)
     except FileNotFoundError:
         return None
     return KeyIndex(path, head.keys, records, head.duplicates) if whole else None
@@ -353,7 +353,7 @@ def write_keys(
     name, count = f"keys-{hasher.whole():016x}.u64", len(pairs[0])
     keep_units(os.path.join(folder, name), hasher)
     write_atomically(os.path.join(folder, name), parts)
-    description = encode_description(files, keyed, pairs=name, keys=count, duplicates=duplicates)
+    description = _encode_description(files, keyed, pairs=name, keys=count, duplicates=duplicates)
     write_atomically(os.path.join(folder, f"{keyed.name}.json"), description)
     _remove_garbage(folder, of=files.runs[0][1])
     return KeyIndex(os.path.join(folder, name), count, int(keyed.records.sum()), duplicates)

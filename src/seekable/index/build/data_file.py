@@ -107,14 +107,14 @@ def opened_file(
     except PermissionError:
         raise unreadable_error(path) from None
     with opened:
-        found = LocalFile(opened, path, status)
+        found = _LocalFile(opened, path, status)
         if os.pread(opened.fileno(), len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
             found = far().builds.file_of_placeholder(found, opened.fileno(), path)
         yield found
 
 
 @final
-class LocalFile:
+class _LocalFile:
     """An open file of this machine."""
 
     __slots__ = ("_descriptor", "_opened", "_path", "_status")

@@ -1,6 +1,6 @@
 """Keys of records: their form, their hash, and the rows of a source that have one.
 
-A key is a str or an int; ``"1"`` and ``1`` are different keys. The index (`seekable.index.keys`) holds
+A key is a str or an int; ``"1"`` and ``1`` are different keys. The index (`seekable.index.key_files`) holds
 the hash of each key; a look-up reads the records with equal hashes and compares their keys.
 """
 
