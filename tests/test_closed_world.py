@@ -24,6 +24,7 @@ from tests.formats.shar.shar_folders import write_shar
 from tests.induction import check_every_cut, check_in_a_new_process
 from tests.nodes.token_data import write_pair
 from tests.storage.compressing import compressed
+from tests.testing.plugin_formats import Fixed
 
 import seekable as sk
 from seekable import kaldi

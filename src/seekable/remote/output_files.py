@@ -16,8 +16,7 @@ from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, Unreachable
 from seekable.remote.scratch_folders import scratch_folder
 from seekable.storage.addresses import parse
-from seekable.storage.files import create_new
-from seekable.storage.map_file import map_file
+from seekable.storage.files import create_new, map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +41,7 @@ _COPY_BYTES = 8 << 20
 
 @final
 class StoredFiles:
-    """`seekable.storage.far.Output` over addresses of stores."""
+    """`seekable.storage.far.FileOutput` over addresses of stores."""
 
     def size(self, path: str) -> int | None:
         """Return the number of bytes of an object; None if there is none."""

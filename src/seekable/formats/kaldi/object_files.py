@@ -14,7 +14,7 @@ from seekable._lazy import lazy
 from seekable.errors import AccessDenied, IndexStale
 from seekable.formats.kaldi.files.local_files import local_errors, missing_error
 from seekable.formats.kaldi.files.stored_file import mounted_beside
-from seekable.storage.cache_choice import chosen_cache
+from seekable.storage.access import chosen_cache
 from seekable.storage.far import far
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from seekable.storage import addresses
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
     from seekable.storage.far import Look
 else:
     addresses = lazy("seekable.storage.addresses")

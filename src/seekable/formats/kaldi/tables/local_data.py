@@ -11,7 +11,7 @@ from seekable.formats.kaldi.files.opening import open_rx
 from seekable.formats.kaldi.files.stored_file import GrowingRanges, is_stored, stored_ranges
 from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.formats.kaldi.objects.cursor import MemoryCursor
-from seekable.storage.map_file import map_file
+from seekable.storage.files import map_file
 from seekable.storage.mapped import most_maps
 
 if TYPE_CHECKING:

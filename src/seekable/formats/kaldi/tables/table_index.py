@@ -5,16 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from seekable._arguments import checked_path
-from seekable.index.keys.hashes import open_pairs, places, read_keys
-from seekable.index.keys.key_hash import key_hash
-from seekable.index.keys.keyed import Keyed, descriptions, keys_of_entries, read_files, read_head
+from seekable.index.digest import key_hash
+from seekable.index.key_files import (
+    Keyed,
+    descriptions,
+    keys_of_entries,
+    open_pairs,
+    places,
+    read_files,
+    read_head,
+    read_keys,
+)
 from seekable.index.opening import find_indexed
 
 if TYPE_CHECKING:
     import os
 
     from seekable.index.fileset import FileSet
-    from seekable.index.keys.hashes import KeyIndex
+    from seekable.index.key_files import KeyIndex
 
 __all__ = ["TableIndex", "find_table_index"]
 
