@@ -100,9 +100,13 @@ MUTANTS = (
         tests=("state/test_functions.py",),
     ),
     Mutant(
-        *("a stretch of a compressed file is taken with any content of its size", 6, "storage/compressed.py"),
+        *(
+            "a stretch of a compressed file is taken with any content of its size",
+            6,
+            "storage/seek_points.py",
+        ),
         *("if xxhash.xxh3_64_intdigest(content) == point.digest:", "if len(content) == size:"),
-        tests=("storage/test_compressed.py",),
+        tests=("storage/test_seek_points.py",),
     ),
     Mutant(
         *("the size of a data file is not compared", 6, "storage/mapped.py"),

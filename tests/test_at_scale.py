@@ -23,14 +23,14 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.index import file_columns, fileset
+from seekable.index import fileset
 from seekable.index.build.commit import add_entries, folder_lock, make_folder, write_segment
-from seekable.index.entry import Entry
+from seekable.index.file_table import Entry
 from seekable.index.index_location import find_index
 from seekable.loader import checkpoint_files
 from seekable.nodes.saved_rows import keep_unnamed
 from seekable.remote.simulation import planned_reads, simulated_run
-from seekable.storage.local import LOCAL
+from seekable.storage.paths import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,9 +152,10 @@ def test_a_step_of_all_ranks_is_planned_by_as_many_offsets_as_it_has_records(
 
     def counted(offsets: Any, segments: Any, at: Any) -> Any:
         asked.append(len(at))
-        return file_columns.gather(offsets, segments, at)
+        return gather(offsets, segments, at)
 
-    monkeypatch.setattr(fileset, "gather", counted)
+    gather = fileset._gather
+    monkeypatch.setattr(fileset, "_gather", counted)
     most = []
     for corpus in (few, many):
         ds = corpus.open()

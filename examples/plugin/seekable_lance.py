@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import lance
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats import Card, Claim, Found, Look, RowFormat, TableLayout
+from seekable.formats import Card, Claim, FoundFiles, Look, RowFormat, TableLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ class Lance(RowFormat):
             message = f"{folder!r} has no version {wanted}; there are {sorted(files)}"
             raise DataNotFound(message)
         # The file says which version it is, so that the option is no part of the fingerprint.
-        found = Found(folder, (os.path.join(_VERSIONS, files[wanted]),))
+        found = FoundFiles(folder, (os.path.join(_VERSIONS, files[wanted]),))
         return Claim(format=replace(asked, table_version=None), found=(found,))
 
     @property

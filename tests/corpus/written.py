@@ -9,7 +9,7 @@ from tests.corpus.nodes import DOCUMENTS
 from tests.formats.shar.shar_folders import cut
 
 import seekable as sk
-from seekable.storage.index_names import INDEX_FOLDER
+from seekable.storage.file_names import INDEX_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.thrift import ALL, sample
 
 import seekable as sk
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 from seekable.nodes.keys import key as keys
 from seekable.nodes.keys import key_index
 

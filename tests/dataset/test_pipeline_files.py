@@ -30,7 +30,7 @@ from seekable.nodes.kinds import KINDS, node_class
 from seekable.nodes.sources.sequence_source import SequenceSource, SupportsItems
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
-from seekable.storage.local import LOCAL
+from seekable.storage.paths import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from seekable.formats.tokens import verify_tokens
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.index.verify.integrity import Problem
+    from seekable.index.integrity import VerificationProblem
 
 CHARACTERS = 100_000
 """So many tokens of two bytes that the middle of a document is at neither end of a file."""
@@ -41,7 +41,7 @@ def overwrite(path: Path, token: int, value: int) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def brief(problems: tuple[Problem, ...]) -> list[tuple[str, str, int | None, int | None]]:
+def brief(problems: tuple[VerificationProblem, ...]) -> list[tuple[str, str, int | None, int | None]]:
     return [(found.kind, os.path.basename(found.path), found.row, found.offset) for found in problems]
 
 

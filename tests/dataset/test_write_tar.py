@@ -161,7 +161,7 @@ def test_what_is_written_comes_back(compression: str | None, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["out", "one.tar"])
 def test_what_was_written_is_indexed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seekable.index.status.RACY_NS", 0)  # files of a moment ago are looked at again
+    monkeypatch.setattr("seekable.index.opening._RACY_NS", 0)  # files of a moment ago are looked at again
     samples(20).write_tar(tmp_path / name)
     said: list[Progress] = []
     assert len(sk.open(tmp_path / name, progress=said.append)) == 20

@@ -11,7 +11,7 @@ from tests.formats.splitter import BOM, split
 from seekable.formats.lines import line_bounds as lines_module
 from seekable.formats.lines.line_bounds import find_newlines, scan_lines
 from seekable.index.digest import PieceHasher
-from seekable.index.scanner import ByteSource, Chunk
+from seekable.index.scanner import ByteChunk, ByteSource
 
 PIECES = st.sampled_from(
     [b"\n", b"\r", b" ", b"\t", b"{", b"}", b"a", b"x", b"\x00", b"\xff", b"\r\n", b" " * 70]
@@ -64,7 +64,7 @@ def test_every_way_of_finding_newlines_gives_the_same_lines(
 def test_newlines_are_found_whatever_length_of_line_is_expected(pieces: list[bytes], mean_line: int) -> None:
     data = b"".join(pieces)
     buffer = bytearray(data + b"\n\n\n")  # What is behind the chunk's size is not part of it.
-    chunk = Chunk(0, buffer, len(data), np.frombuffer(buffer, np.uint8, len(data)))
+    chunk = ByteChunk(0, buffer, len(data), np.frombuffer(buffer, np.uint8, len(data)))
     expected = [place for place in range(len(data)) if data[place : place + 1] == b"\n"]
     assert find_newlines(chunk, mean_line=mean_line).tolist() == expected
 

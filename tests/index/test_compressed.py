@@ -25,7 +25,7 @@ from tests.storage.compressing import bgzf, compressed, zst_frame
 import seekable as sk
 from seekable.dataset.verify_data import verify
 from seekable.formats.table import format_named
-from seekable.index.build import decompressing
+from seekable.index.build import content
 from seekable.index.build.scan import ScanJob, scan_part
 from seekable.storage import seek_points
 from seekable.testing import assert_resumes_exactly
@@ -229,7 +229,7 @@ def test_other_content_of_the_same_size_and_time_is_found_by_a_deep_look(tmp_pat
 
 
 def test_one_large_frame_is_refused_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decompressing, "MOST_BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(content, "MOST_BLOCK_BYTES", 1 << 20)
     path = tmp_path / "a b.jsonl.zst"
     write(path, zst_frame(b"".join(all_rows())))
     with pytest.raises(
@@ -241,7 +241,7 @@ def test_one_large_frame_is_refused_with_the_way_out(tmp_path: Path, monkeypatch
 def test_little_that_holds_a_lot_is_entered_in_its_middle_too(tmp_path: Path) -> None:
     line = b'{"text": "' + b"x" * 1000 + b'"}\n'
     data = gzip.compress(line * 40_000, mtime=0)
-    assert not decompressing.needs_points(len(data), data)
+    assert not content.needs_points(len(data), data)
     write(tmp_path / "a.jsonl.gz", data)
     ds = sk.open(tmp_path)
     assert (len(ds), ds[39_999], ds.locate(20_000).offset) == (40_000, json.loads(line), 20_000 * len(line))

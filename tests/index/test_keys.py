@@ -19,8 +19,8 @@ from tests.cli import warm
 from tests.index.corpus import write
 
 import seekable as sk
-from seekable.index.keys.hashes import KeyIndex
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
+from seekable.index.key_files import KeyIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

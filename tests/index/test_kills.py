@@ -18,7 +18,7 @@ from tests.thrift import wider
 
 from seekable.index import digest
 from seekable.index.build import build_index as building
-from seekable.index.build import build_progress, commit, file_scan
+from seekable.index.build import commit, file_scan
 from seekable.index.catalog import read_table
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ HERE = Path(__file__).parents[2]
 BUILD_FOR_EVER = """
 import itertools, sys
 from pathlib import Path
-from seekable.index.build import build_progress
+from seekable.index.build import commit
 from tests.index.corpus import open_data
 from tests.index.test_kills import change
-build_progress._COMMIT_SECONDS = -1.0  # Commit after each file.
+commit._COMMIT_SECONDS = -1.0  # Commit after each file.
 folder = Path(sys.argv[1])
 for generation in itertools.count(int(sys.argv[2])):
     change(folder, generation=generation)
@@ -45,16 +45,16 @@ for generation in itertools.count(int(sys.argv[2])):
 BUILD = """
 import sys
 from pathlib import Path
-from seekable.index.build import build_progress
+from seekable.index.build import commit
 from tests.index.corpus import open_data, read
-build_progress._COMMIT_SECONDS = -1.0  # Commit after each file.
+commit._COMMIT_SECONDS = -1.0  # Commit after each file.
 print(len(read(open_data(Path(sys.argv[1])))))
 """
 
 
 def build(folder: Path, how: str) -> None:
     """Build an index that commits after each file; with parts, in parts of 30 bytes."""
-    build_progress._COMMIT_SECONDS = -1.0
+    commit._COMMIT_SECONDS = -1.0
     if how == "parts":
         building._PART_BYTES = digest.PIECE_BYTES = 30
         file_scan._SPILL_BYTES = 64

@@ -23,7 +23,7 @@ from seekable.index.build import build_index
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
 from seekable.parallel.progress import Progress
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 
 @pytest.mark.parametrize("form", ["jsonl", "text"])
@@ -233,9 +233,9 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_missing_file_is_told_before_anything_is_scanned(tmp_path: Path) -> None:
     fill(tmp_path)
     with pytest.raises(DataNotFound, match=r"there is no file .*gone\.jsonl"):
-        open_files([Found(str(tmp_path), ("part-0.jsonl", "gone.jsonl"))], format_named("jsonl").finder)
+        open_files([FoundFiles(str(tmp_path), ("part-0.jsonl", "gone.jsonl"))], format_named("jsonl").finder)
     with pytest.raises(DataNotFound, match="is no regular file"):
-        open_files([Found(str(tmp_path.parent), (tmp_path.name,))], format_named("jsonl").finder)
+        open_files([FoundFiles(str(tmp_path.parent), (tmp_path.name,))], format_named("jsonl").finder)
     assert not (tmp_path / ".seekable").exists()
 
 

@@ -25,20 +25,19 @@ from tests.parallel.executors import Backwards, Cancelling, Inline, Interfering
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.index import digest
-from seekable.index.build import build_index, build_progress, file_scan, parts
+from seekable.index.build import build_index, commit, file_scan, parts
 from seekable.index.build.scan import PartScan
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
 from seekable.storage.files import write_atomically
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from seekable.index.entry import FileEntry
-    from seekable.index.fileset import FileSet
+    from seekable.index.fileset import FileEntry, FileSet
     from seekable.index.scanner import ByteSource
     from seekable.parallel.progress import Progress
 
@@ -204,7 +203,7 @@ def test_a_commit_that_fails_half_way_may_be_repeated(
         write_atomically(path, data)
 
     monkeypatch.setattr("seekable.index.build.commit.write_atomically", write_or_fail)
-    monkeypatch.setattr(build_progress, "_COMMIT_SECONDS", -1.0)
+    monkeypatch.setattr(commit, "_COMMIT_SECONDS", -1.0)
     with pytest.raises(OSError, match="No space left"):
         open_data(tmp_path)
     told: list[Progress] = []
@@ -230,7 +229,7 @@ class Odd(JsonlScanner):
 
 def test_an_executor_that_breaks_is_told_of(tmp_path: Path) -> None:
     fill(tmp_path)
-    found = [Found(str(tmp_path), ("part-0.jsonl",))]
+    found = [FoundFiles(str(tmp_path), ("part-0.jsonl",))]
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         with pytest.raises(WorkerDied, match=r"broke while it worked on .*part-0\.jsonl.*jobs=1") as raised:
             open_files(found, Odd("dies"), executor=executor)
@@ -240,7 +239,7 @@ def test_an_executor_that_breaks_is_told_of(tmp_path: Path) -> None:
 def test_a_bug_in_a_scanner_keeps_its_error_and_names_the_file(tmp_path: Path) -> None:
     fill(tmp_path)
     with pytest.raises(ZeroDivisionError, match="a bug") as raised:
-        open_files([Found(str(tmp_path), ("part-0.jsonl",))], Odd("fails"), executor=Inline())
+        open_files([FoundFiles(str(tmp_path), ("part-0.jsonl",))], Odd("fails"), executor=Inline())
     assert "part-0.jsonl' from byte 0" in raised.value.__notes__[0]
 
 
@@ -260,7 +259,7 @@ class Whole(JsonlScanner):
 @pytest.mark.usefixtures("tiny_parts")
 def test_a_format_without_a_middle_is_scanned_whole(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", ROWS)
-    files = open_files([Found(str(tmp_path), ("a.jsonl",))], Whole())
+    files = open_files([FoundFiles(str(tmp_path), ("a.jsonl",))], Whole())
     check(files)
     assert Whole.seen == ((0, len(ROWS)),)
 

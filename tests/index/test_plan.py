@@ -5,16 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.index.build.parts import parts_of, plan_batches
-from seekable.index.entry import Entry, Segment
-from seekable.index.file_table import Table, encode_table, in_order
-from seekable.index.status import RACY_NS, file_status
+from seekable.index.file_table import Entry, FileTable, OffsetSegment, encode_table, in_order
+from seekable.index.opening import _RACY_NS, _file_status
 
 NOW = 10**18
-GOOD, LOST = Segment(1, 10), Segment(2, 10)
+GOOD, LOST = OffsetSegment(1, 10), OffsetSegment(2, 10)
 
 
 def entry(
-    name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: Segment = GOOD
+    name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: OffsetSegment = GOOD
 ) -> Entry:
     return Entry(name, "text", size, mtime_ns, indexed_ns, 1, 0, 0, 0, segment=segment, start=0, generation=1)
 
@@ -22,8 +21,8 @@ def entry(
 def surveyed(
     entries: list[Entry], wanted: dict[str, tuple[int, int]], *, doubt: bool = True
 ) -> tuple[list[bool], list[bool]]:
-    table = Table(encode_table(in_order(entries)))
-    found = file_status(
+    table = FileTable(encode_table(in_order(entries)))
+    found = _file_status(
         table,
         list(wanted),
         format_name="text",
@@ -45,10 +44,10 @@ def test_files_are_valid_while_size_and_time_are_the_same() -> None:
 
 def test_files_indexed_right_after_a_change_are_doubted() -> None:
     times = {
-        "before": NOW - RACY_NS,
-        "just": NOW - RACY_NS + 1,
-        "after": NOW + RACY_NS - 1,
-        "future": NOW + RACY_NS,
+        "before": NOW - _RACY_NS,
+        "just": NOW - _RACY_NS + 1,
+        "after": NOW + _RACY_NS - 1,
+        "future": NOW + _RACY_NS,
     }
     entries = [entry(name, mtime_ns=mtime_ns) for name, mtime_ns in times.items()]
     wanted = {name: (5, mtime_ns) for name, mtime_ns in times.items()}
@@ -58,7 +57,7 @@ def test_files_indexed_right_after_a_change_are_doubted() -> None:
 
 def test_without_a_table_everything_is_to_scan() -> None:
     nothing = np.zeros(2, np.int64)
-    found = file_status(
+    found = _file_status(
         None, ["a", "b"], format_name="text", sizes=nothing, mtimes_ns=nothing, whole=None, doubt=True
     )
     assert found.to_scan.all()

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.index.catalog import encode_catalog
-from seekable.index.entry import Entry, Segment
-from seekable.index.file_table import Table, encode_table, in_order
-from seekable.storage.natural_order import natural_key
+from seekable.index.file_table import Entry, FileTable, OffsetSegment, encode_table, in_order
+from seekable.storage.file_names import natural_key
 
 UINT64 = st.integers(0, 2**64 - 1)
 COUNT = st.integers(0, 2**62)
 NAMES = st.binary(min_size=1, max_size=12).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"/")))
-SEGMENTS = st.builds(Segment, digest=UINT64, length=COUNT)
+SEGMENTS = st.builds(OffsetSegment, digest=UINT64, length=COUNT)
 ENTRIES = st.lists(
     st.builds(
         Entry,
@@ -30,7 +29,7 @@ ENTRIES = st.lists(
         UINT64,
         UINT64,
         UINT64,
-        segment=st.one_of(SEGMENTS, st.just(Segment(7, 7))),
+        segment=st.one_of(SEGMENTS, st.just(OffsetSegment(7, 7))),
         start=COUNT,
         generation=st.integers(1, 9),
     ),
@@ -41,7 +40,7 @@ ENTRIES = st.lists(
 
 @given(ENTRIES)
 def test_a_table_gives_back_its_files_in_natural_order(entries: list[Entry]) -> None:
-    table = Table(encode_table(in_order(entries)))
+    table = FileTable(encode_table(in_order(entries)))
     assert table.entries() == sorted(entries, key=lambda entry: (natural_key(entry.name), entry.format))
     for row, entry in enumerate(table.entries()):
         assert table.name(row) == entry.name
@@ -61,29 +60,29 @@ def test_a_table_that_was_cut_is_refused(entries: list[Entry], data: st.DataObje
     encoded = encode_table(in_order(entries))
     cut = data.draw(st.integers(0, len(encoded) - 1))
     with pytest.raises(ValueError, match="a table of"):
-        Table(encoded[:cut])
+        FileTable(encoded[:cut])
 
 
 def test_a_table_of_another_version_is_refused() -> None:
     encoded = bytearray(encode_table([]))
     encoded[8] = 1
     with pytest.raises(ValueError, match="not a table of version 3"):
-        Table(bytes(encoded))
+        FileTable(bytes(encoded))
 
 
 @given(ENTRIES)
 def test_the_catalog_is_plain_json_in_ascii(entries: list[Entry]) -> None:
     table = encode_table(in_order(entries))
-    text = b"".join(encode_catalog(Table(table).entries(), table=table)).decode("ascii")
+    text = b"".join(encode_catalog(FileTable(table).entries(), table=table)).decode("ascii")
     catalog = json.load(io.StringIO(text))
-    assert catalog["table"] == Table(table).file_name
+    assert catalog["table"] == FileTable(table).file_name
     assert [(file["name"], file["format"]) for file in catalog["files"]] == [
-        entry.key for entry in Table(table).entries()
+        entry.key for entry in FileTable(table).entries()
     ]
 
 
 def test_the_layout_is_as_documented() -> None:
-    segment = Segment(digest=21, length=22)
+    segment = OffsetSegment(digest=21, length=22)
     entry = Entry(
         "é",
         "text",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,23 +12,24 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.formats.splitter import split
 from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, write
 
 from seekable.errors import DataNotFound
 from seekable.formats.table import SUFFIXES, format_named
+from seekable.index.deep_verification import _compare_part, _PartJob
 from seekable.index.digest import END_BYTES
-from seekable.index.entry import Segment
-from seekable.index.verify.integrity import Indexed, check_offsets
-from seekable.index.verify.part_comparison import PartJob, compare_part
-from seekable.index.verify.verification import verify_files
+from seekable.index.file_table import OffsetSegment
+from seekable.index.integrity import Indexed, check_offsets
+from seekable.index.verification import verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.verify.integrity import Problem
-    from seekable.index.verify.verification import Verification
+    from seekable.index.integrity import VerificationProblem
+    from seekable.index.verification import Verification
     from seekable.parallel.progress import Progress
 
 
@@ -46,7 +46,7 @@ def verified(
     )
 
 
-def the_problem(folder: Path, *, deep: bool) -> Problem:
+def the_problem(folder: Path, *, deep: bool) -> VerificationProblem:
     (problem,) = verified(folder, deep=deep).problems
     return problem
 
@@ -247,7 +247,7 @@ def test_offsets_that_are_digested_and_wrong(tmp_path: Path, offsets: list[int],
     (file,) = verified(tmp_path, deep=False, form="text").indexed
     numbers = np.array(offsets, "<u8")
     digest = xxhash.xxh3_64_intdigest(numbers.tobytes())
-    segment = Segment(digest, 4)
+    segment = OffsetSegment(digest, 4)
     (tmp_path / ".seekable" / segment.file_name).write_bytes(numbers.tobytes())
     entry = replace(file.entry, records=3, start=0, segment=segment, offsets=digest)
     problem = check_offsets(Indexed(file.root, file.folder, 0, entry, 9, LONG_AGO_NS))
@@ -275,7 +275,7 @@ def test_the_first_record_that_moved_is_that_of_a_plain_splitter(
     write(path, old)
     (entry,) = (file.entry for file in verified_after_indexing(scratch))
     path.write_bytes(new)
-    job = PartJob(
+    job = _PartJob(
         str(path),
         str(scratch / ".seekable"),
         entry,
@@ -284,7 +284,7 @@ def test_the_first_record_that_moved_is_that_of_a_plain_splitter(
         size=len(new),
         version=(len(new), 0),
     )
-    compared = compare_part(job, format_named("text").finder, on_bytes=None)
+    compared = _compare_part(job, format_named("text").finder, on_bytes=None)
     assert compared.refused is None
     was, now = split(old, keep_blank=True), split(new, keep_blank=True)
     wanted = next((row for row in range(99) if was[row : row + 1] != now[row : row + 1]), None)
@@ -309,7 +309,7 @@ def write_large(path: Path, *, size: int, ends: list[int]) -> None:
 def test_a_large_file_is_read_in_parts_and_in_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.index.verify.deep._PARALLEL_BYTES", 0)
+    monkeypatch.setattr("seekable.index.deep_verification._PARALLEL_BYTES", 0)
     size, ends = 600 << 20, [10, 100 << 20, (256 << 20) - 1, 256 << 20, 400 << 20, (512 << 20) + 5]
     path = tmp_path / "a.txt"
     write_large(path, size=size, ends=ends)

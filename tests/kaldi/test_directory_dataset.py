@@ -28,7 +28,7 @@ from seekable.formats.kaldi.directory.utterances import SortedTable
 from seekable.formats.table import format_named
 from seekable.index.opening import open_files
 from seekable.kaldi import find_holder
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 RATE = 8000
 SAMPLES = {
@@ -416,7 +416,7 @@ def test_windows_line_ends_are_read(own: Path) -> None:
 
 def sorted_table(folder: Path, lines: list[bytes]) -> SortedTable:
     (folder / "text").write_bytes(b"".join(line + b"\n" for line in lines))
-    found = [Found(str(folder), ("text",))]
+    found = [FoundFiles(str(folder), ("text",))]
     return SortedTable(open_files(found, format_named("kaldi-directory").finder))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import seekable as sk
 import seekable.kaldi as kd
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 from seekable.nodes.conditions import Bounds, checked_where
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from seekable.formats.contract import Reading
 from seekable.formats.tokens.tokens import Tokens
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
 from seekable.index.opening import open_files
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.tokens.source.token_source import TokenSource
-    from seekable.index.surveyor import ForwardBytes, Survey
+    from seekable.index.surveyor import ForwardReader, Survey
 
 FORM = Tokens()
 
@@ -37,7 +37,7 @@ class FormBeside:
     def check_head(self, head: bytes, path: str) -> None:
         """Accept every file."""
 
-    def survey(self, source: ForwardBytes) -> Survey:
+    def survey(self, source: ForwardReader) -> Survey:
         form = json.loads(Path(source.path + ".form").read_text())
         explicit = form["explicit"] or [None, None]
         payloads, counts = (None if numbers is None else np.array(numbers, np.uint64) for numbers in explicit)
@@ -93,7 +93,7 @@ def write_pair(path: Path, documents: Sequence[Any], dtype: str = "<u2") -> None
 
 def open_source(folder: Path, names: Sequence[str], **options: Any) -> TokenSource:
     """Return the source of token files of a folder."""
-    files = open_files([Found(str(folder), tuple(names))], FormBeside(), jobs=1)
+    files = open_files([FoundFiles(str(folder), tuple(names))], FormBeside(), jobs=1)
     reading = Reading(shown="'here'", **options)
     FORM.check(reading)
     return FORM.leaf(files, reading)

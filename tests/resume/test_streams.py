@@ -18,8 +18,8 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.state.canonical import fingerprint_of
-from seekable.state.descriptions import Description
-from seekable.state.stream_document import StreamState
+from seekable.state.descriptions import PipelineDescription
+from seekable.state.document import StreamState
 from seekable.stream import Lane, SameItems, Token
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def changed(loader: sk.Loader) -> dict[str, Any]:
     """Return what makes a rank's share that of another stream, with a description of it."""
     state = StreamState.parse(loader.state_dict(partial=True))
     described = for_ever(7, 6).describe()
-    text = Description(described).text()
+    text = PipelineDescription(described).text()
     return replace(state, fingerprint=fingerprint_of(described), pipeline=text).document()
 
 

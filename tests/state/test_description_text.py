@@ -8,7 +8,7 @@ import pytest
 
 import seekable as sk
 from seekable.state.canonical import canonical_json
-from seekable.state.descriptions import Description
+from seekable.state.descriptions import PipelineDescription
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,15 +21,15 @@ def test_a_dataset_that_is_used_twice_stands_once(tmp_path: Path) -> None:
     texts = sk.open(tmp_path, decode="bytes")
     mixed = sk.mix([data.shuffle(seed=1), data.shuffle(seed=2), texts], weights=[1, 1, 1], seed=3)
     described = mixed.node.describe(None)
-    text = Description(described).text()
+    text = PipelineDescription(described).text()
     assert [text.count(f"{name}.jsonl") for name in ("first", "second")] == [1, 1]
     assert text.count('"files":0') == 2
-    assert canonical_json(Description.parse(text).tree) == canonical_json(described)
+    assert canonical_json(PipelineDescription.parse(text).tree) == canonical_json(described)
 
 
 def test_a_text_is_canonical() -> None:
     nodes: list[dict[str, Any]] = [{"kind": "a", "x": 1, "y": [2]}, {"y": (2,), "x": 1, "kind": "a"}]
-    assert Description(nodes[0]).text() == Description(nodes[1]).text()
+    assert PipelineDescription(nodes[0]).text() == PipelineDescription(nodes[1]).text()
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_a_text_is_canonical() -> None:
 )
 def test_what_is_no_description_is_refused(text: str) -> None:
     with pytest.raises(sk.CorruptState, match="'pipeline' is not a description as state_dict"):
-        Description.parse(text)
+        PipelineDescription.parse(text)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from seekable.errors import DataNotFound, WrongType
 from seekable.storage import listing
-from seekable.storage.listing import Found, Listing, find_files, missing
-from seekable.storage.natural_order import natural_key, natural_sorted
+from seekable.storage.file_names import natural_key, natural_sorted
+from seekable.storage.listing import FoundFiles, Listing, find_files, missing
 
 if TYPE_CHECKING:
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 
 SUFFIXES = (".jsonl", ".txt")
 
@@ -42,26 +42,26 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def find(asked: Asked) -> tuple[Found, ...]:
+def find(asked: Asked) -> tuple[FoundFiles, ...]:
     return find_files(asked, suffixes=SUFFIXES)
 
 
 def test_a_folder_means_its_data_files_in_natural_order(data: Path) -> None:
     names = ("a9.jsonl", "a10.jsonl", "b/c.jsonl", "b/d/UPPER.JSONL", "b/d/e.jsonl", "odd [1].jsonl")
-    assert find(data) == (Found(str(data), names),)
+    assert find(data) == (FoundFiles(str(data), names),)
 
 
 def test_a_file_is_found_below_its_folder(data: Path) -> None:
-    assert find(str(data / "b/c.jsonl")) == (Found(str(data / "b"), ("c.jsonl",)),)
+    assert find(str(data / "b/c.jsonl")) == (FoundFiles(str(data / "b"), ("c.jsonl",)),)
 
 
 def test_a_file_may_have_any_suffix_and_be_hidden(data: Path) -> None:
-    assert find(data / "notes.md") == (Found(str(data), ("notes.md",)),)
-    assert find(data / ".hidden.jsonl") == (Found(str(data), (".hidden.jsonl",)),)
+    assert find(data / "notes.md") == (FoundFiles(str(data), ("notes.md",)),)
+    assert find(data / ".hidden.jsonl") == (FoundFiles(str(data), (".hidden.jsonl",)),)
 
 
 def test_a_path_that_exists_is_no_glob(data: Path) -> None:
-    assert find(data / "odd [1].jsonl") == (Found(str(data), ("odd [1].jsonl",)),)
+    assert find(data / "odd [1].jsonl") == (FoundFiles(str(data), ("odd [1].jsonl",)),)
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,16 @@ def test_a_path_that_exists_is_no_glob(data: Path) -> None:
 def test_a_glob_means_what_it_matches(data: Path, pattern: str, names: tuple[str, ...]) -> None:
     root = data / "b" / "d" if pattern.startswith("b/d/") else data
     if names:
-        assert find(data / pattern) == (Found(str(root), names),)
+        assert find(data / pattern) == (FoundFiles(str(root), names),)
     else:
         with pytest.raises(DataNotFound, match=r"no file matches|there is no folder"):
             find(data / pattern)
 
 
 def test_the_root_of_a_glob_is_its_fixed_part(data: Path) -> None:
-    assert find(data / "b" / "**") == (Found(str(data / "b"), ("c.jsonl", "d/UPPER.JSONL", "d/e.jsonl")),)
+    assert find(data / "b" / "**") == (
+        FoundFiles(str(data / "b"), ("c.jsonl", "d/UPPER.JSONL", "d/e.jsonl")),
+    )
 
 
 def test_a_list_keeps_its_order_and_joins_runs_of_one_root(data: Path) -> None:
@@ -107,16 +109,16 @@ def test_a_list_keeps_its_order_and_joins_runs_of_one_root(data: Path) -> None:
         data / "a?.jsonl",
     ]
     assert find(asked) == (
-        Found(str(data), ("a10.jsonl", "a9.jsonl")),
-        Found(str(data / "b"), ("c.jsonl",)),
-        Found(str(data), ("a9.jsonl",)),
+        FoundFiles(str(data), ("a10.jsonl", "a9.jsonl")),
+        FoundFiles(str(data / "b"), ("c.jsonl",)),
+        FoundFiles(str(data), ("a9.jsonl",)),
     )
 
 
 def test_a_relative_path_counts_from_the_working_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(data)
-    assert find("b/../a9.jsonl") == (Found(str(data), ("a9.jsonl",)),)
-    assert find("b/*.jsonl") == (Found(str(data / "b"), ("c.jsonl",)),)
+    assert find("b/../a9.jsonl") == (FoundFiles(str(data), ("a9.jsonl",)),)
+    assert find("b/*.jsonl") == (FoundFiles(str(data / "b"), ("c.jsonl",)),)
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
@@ -127,13 +129,13 @@ def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
     (root / "linked").symlink_to(tmp_path / "elsewhere")
     (root / "circle").symlink_to(root)
     (tmp_path / "elsewhere" / "back").symlink_to(root)
-    assert find(root) == (Found(str(root), ("linked/x.jsonl",)),)
-    assert find(root / "**" / "*.jsonl") == (Found(str(root), ("linked/x.jsonl",)),)
+    assert find(root) == (FoundFiles(str(root), ("linked/x.jsonl",)),)
+    assert find(root / "**" / "*.jsonl") == (FoundFiles(str(root), ("linked/x.jsonl",)),)
 
 
 def test_a_broken_link_in_a_folder_is_listed_so_that_it_is_missed(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").symlink_to("gone.jsonl")
-    assert find(tmp_path) == (Found(str(tmp_path), ("a.jsonl",)),)
+    assert find(tmp_path) == (FoundFiles(str(tmp_path), ("a.jsonl",)),)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_a_broken_link_in_a_folder_is_listed_so_that_it_is_missed(tmp_path: Path
 )
 def test_names_may_be_any_bytes(tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).touch()
-    assert find(tmp_path) == (Found(str(tmp_path), (os.fsdecode(name),)),)
+    assert find(tmp_path) == (FoundFiles(str(tmp_path), (os.fsdecode(name),)),)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +288,7 @@ def test_a_suffix_of_a_compressed_file_matches_in_any_case_too(tmp_path: Path, p
     (tmp_path / "a.Jsonl.GZ").touch()
     (tmp_path / "A.tar").touch()
     found = find_files(tmp_path / pattern, suffixes=(*SUFFIXES, ".jsonl.gz"))
-    assert found == (Found(str(tmp_path), ("a.Jsonl.GZ",)),)
+    assert found == (FoundFiles(str(tmp_path), ("a.Jsonl.GZ",)),)
 
 
 def test_all_names_below_a_folder_are_inspected_and_none_twice(data: Path) -> None:

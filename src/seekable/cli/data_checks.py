@@ -17,7 +17,7 @@ from seekable.remote.open_addresses import mounted
 from seekable.remote.published import PublishedFolder
 from seekable.storage.access import Storage
 from seekable.storage.addresses import is_address, shown
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 from seekable.storage.memory import bytes_in_words
 from seekable.storage.paths import status
 
@@ -105,7 +105,7 @@ def _published(root: str) -> Finding:
     return graded("data", "published index", value)
 
 
-def _files(found: Found) -> Finding:
+def _files(found: FoundFiles) -> Finding:
     if is_address(found.root):
         sizes = [status(os.path.join(found.root, name)).size for name in found.names]
         value = f"{shown(found.root)}: {len(found.names):,} object(s), {bytes_in_words(sum(sizes))}"

@@ -211,8 +211,8 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
     import time
 
     from seekable.formats.tables.tables import TableSource
-    from seekable.index.companions import shown_path
-    from seekable.storage.index_names import INDEX_FOLDER
+    from seekable.index.location import shown_path
+    from seekable.storage.file_names import INDEX_FOLDER
     from seekable.viewer.facts.data_survey import files_of
     from seekable.viewer.facts.documents import json_safe
 

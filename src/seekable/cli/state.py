@@ -52,7 +52,7 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
     """
     from seekable.cli.output import write_document
     from seekable.loader.checkpoint_files import generations_in, read_saved
-    from seekable.storage.local import output_path
+    from seekable.storage.paths import output_path
     from seekable.viewer.facts.saved_state import state_document
 
     if (offsets := _row_offsets(path)) is not None:

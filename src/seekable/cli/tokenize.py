@@ -198,7 +198,7 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         before: the number of tokens that an earlier call had written.
     """
     from seekable.formats.tokens.tokenizing.store_document import document_of
-    from seekable.storage.local import output_path
+    from seekable.storage.paths import output_path
     from seekable.viewer.facts.documents import json_safe
 
     store = document_of(output_path(folder))
@@ -228,8 +228,7 @@ def _bytes_below(folder: str) -> int:
     """Return the bytes of all files below a folder, but for those whose names begin with a dot."""
     import os
 
-    from seekable.storage.local import output_of, output_path
-    from seekable.storage.paths import is_folder
+    from seekable.storage.paths import is_folder, output_of, output_path
 
     folder = output_path(folder)
     sizes = output_of(folder).sizes(folder)

@@ -24,7 +24,7 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.index.verify.verification import Verification
+    from seekable.index.verification import Verification
 
 EPILOG = examples(
     "verify corpus/                     size, time and both ends of each file",

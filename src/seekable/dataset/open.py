@@ -12,8 +12,8 @@ from seekable.formats.contract import Format, Reading
 from seekable.index.index_options import Index
 from seekable.index.opening import Indexing
 from seekable.storage.access import Storage
-from seekable.storage.asked import checked_asked, has_addresses
 from seekable.storage.far import far
+from seekable.storage.listing import checked_asked, has_addresses
 from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.payload import AskedDecoder
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 
 __all__ = ["open"]
 

@@ -13,7 +13,7 @@ from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys, InvalidArgument
 from seekable.formats.classify import classify, refuse_copies
 from seekable.formats.finding import sampled_files
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.contract import Claim, Format, Reading
+    from seekable.index import key_files
     from seekable.index.fileset import FileSet
-    from seekable.index.keys import hashes, keyed
     from seekable.index.opening import Indexing
     from seekable.index.surveyor import Finder
     from seekable.nodes.columns import hive_folders
@@ -34,12 +34,10 @@ if TYPE_CHECKING:
     from seekable.parallel import map_ranges
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.storage import addresses
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import Asked, FoundFiles
 else:
     addresses = lazy("seekable.storage.addresses")
-    hashes = lazy("seekable.index.keys.hashes")
-    keyed = lazy("seekable.index.keys.keyed")
+    key_files = lazy("seekable.index.key_files")
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
@@ -141,7 +139,7 @@ class Opening:
         indexing = replace(self._indexing, progress=self._progress)
         return Opening(reading, indexing, given, None, is_sampled=False).node(source)
 
-    def indexed(self, found: Sequence[Found], finder: Finder) -> FileSet:
+    def indexed(self, found: Sequence[FoundFiles], finder: Finder) -> FileSet:
         """Return indexed files. The progress of several calls is counted on."""
         self._progress.begin()
         return replace(self._indexing, progress=self._progress).files(found, finder)
@@ -219,14 +217,14 @@ def _below_folders(form: Format, reading: Reading, files: FileSet) -> Any:
 def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | None) -> Keys | None:
     """Return the keys that records have themselves, None if they are not indexed; it loads little code."""
     if key is entry_key:
-        made = keyed.keys_of_entries(files.entry(0).format)
+        made = key_files.keys_of_entries(files.entry(0).format)
     elif key == SAMPLE_KEY and files.word_counts().any():
-        made = keyed.keys_of_samples(files.entry(0).format)
+        made = key_files.keys_of_samples(files.entry(0).format)
     else:
         return None
-    wanted = keyed.Keyed.of(files, made)
-    for folder in hashes.places(files, index_dir=index_dir):
-        if index := hashes.read_keys(folder, wanted):
+    wanted = key_files.Keyed.of(files, made)
+    for folder in key_files.places(files, index_dir=index_dir):
+        if index := key_files.read_keys(folder, wanted):
             return Keys(key, index)
     return None
 

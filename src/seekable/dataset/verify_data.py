@@ -15,14 +15,14 @@ from seekable.errors import WrongType
 from seekable.formats.classify import classify
 from seekable.formats.contract import Format, Reading
 from seekable.formats.table import card_named, format_class
-from seekable.index.table_indexer import is_table_indexer
-from seekable.index.verify.integrity import Problem
-from seekable.index.verify.verification import Verification, verify_files
+from seekable.index.integrity import VerificationProblem
+from seekable.index.surveyor import is_table_indexer
+from seekable.index.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import Bad
     from seekable.parallel.progress import ProgressHook
     from seekable.storage import paths
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 else:
     paths = lazy("seekable.storage.paths")
 
@@ -156,11 +156,11 @@ class _Checking:
     folders: frozenset[str]
     """The folders that the user named, whose other indexed files are looked for too."""
 
-    def files(self, found: Sequence[Found], finder: Finder) -> Verification:
+    def files(self, found: Sequence[FoundFiles], finder: Finder) -> Verification:
         """Return what is wrong with files and their index."""
         return self._files(found, finder, frozenset())
 
-    def _files(self, found: Sequence[Found], finder: Finder, folders: frozenset[str]) -> Verification:
+    def _files(self, found: Sequence[FoundFiles], finder: Finder, folders: frozenset[str]) -> Verification:
         return verify_files(
             found,
             finder,
@@ -235,10 +235,10 @@ def verify_sources(
     return found
 
 
-def _found(files: FileSet) -> Iterator[Found]:
+def _found(files: FileSet) -> Iterator[FoundFiles]:
     names = iter(files.names())
     for root, _, count in files.runs:
-        yield Found(root, tuple(islice(names, count)))
+        yield FoundFiles(root, tuple(islice(names, count)))
 
 
 def _decoded(verified: Verification, records: _Decodable, how: _Run) -> Verification:
@@ -268,9 +268,9 @@ def _undecodable(records: _Decodable, how: _Run) -> Bad:
     return bad
 
 
-def _problem(error: CorruptRecord, count: int) -> Problem:
+def _problem(error: CorruptRecord, count: int) -> VerificationProblem:
     others = f"; of this file {count:,} records cannot be decoded" if count > 1 else ""
     what = (
         f"it cannot be decoded: {type(error.cause).__name__}: {error.cause}; it starts with {error.preview!r}"
     )
-    return Problem("record", error.path, f"{what}{others}", row=error.row, offset=error.offset)
+    return VerificationProblem("record", error.path, f"{what}{others}", row=error.row, offset=error.offset)

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from seekable.formats.tar.tar import Tar
     from seekable.formats.tokens.tokens import Tokens
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Surveyor
-    from seekable.index.table_indexer import TableIndexer, TableLayout
+    from seekable.index.surveyor import Surveyor, TableIndexer, TableLayout
     from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
     from seekable.nodes.files.row_source import RowFormat
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = [
     "Card",
@@ -36,7 +35,7 @@ __all__ = [
     "FilesLeaf",
     "Folder",
     "Format",
-    "Found",
+    "FoundFiles",
     "Jsonl",
     "Kaldi",
     "Lines",
@@ -61,8 +60,8 @@ _HOMES = {
     **dict.fromkeys(("Card", "Checking", "Claim", "Format", "Opening", "Reading"), "formats.contract"),
     **dict.fromkeys(("Folder", "Look", "OtherTool"), "formats.look"),
     **dict.fromkeys(("FilesLeaf", "RunsLeaf"), "nodes.files.leaf"),
-    **dict.fromkeys(("TableIndexer", "TableLayout"), "index.table_indexer"),
-    "Found": "storage.listing",
+    **dict.fromkeys(("TableIndexer", "TableLayout"), "index.surveyor"),
+    "FoundFiles": "storage.listing",
     "RowFormat": "nodes.files.row_source",
     "Scanner": "index.scanner",
     "Surveyor": "index.surveyor",

@@ -25,17 +25,16 @@ from seekable.formats.table import (
     format_class,
     format_named,
 )
-from seekable.storage.asked import PLAIN
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 from seekable.storage.far import far
+from seekable.storage.listing import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats import hub_folders, plugins, refusals
     from seekable.formats.contract import Card
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Found, Listing
+    from seekable.storage.listing import Asked, FoundFiles, Listing
 else:
     hub_folders = lazy("seekable.formats.hub_folders")
     plugins = lazy("seekable.formats.plugins")
@@ -290,7 +289,7 @@ def refuse_specs_among(source: object) -> None:
 
 def find_data(
     asked: Asked, *, format_name: str | None = None, value: Format | None = None
-) -> tuple[Found, ...]:
+) -> tuple[FoundFiles, ...]:
     """Return the data files of a path, a folder, a glob, or a list of those.
 
     Args:
@@ -359,7 +358,7 @@ def _is_tar(name: str) -> bool:
     return uncompressed_name(name.lower()).endswith(".tar")
 
 
-def files_of_card(path: str, card: Card) -> tuple[Found, ...]:
+def files_of_card(path: str, card: Card) -> tuple[FoundFiles, ...]:
     """Return the files of a path; of a folder those with a suffix of a format, compressed or not.
 
     Raises:
@@ -395,7 +394,7 @@ def card_of_file(name: str) -> Card:
     )
 
 
-def card_of_all(found: Sequence[Found]) -> Card:
+def card_of_all(found: Sequence[FoundFiles]) -> Card:
     """Return the card of the one format of all files.
 
     Raises:
@@ -427,7 +426,7 @@ def _suffix(name: str) -> str:
     return (os.path.splitext(stem)[1] + suffix if compression_of(name) else suffix).lower()
 
 
-def refuse_copies(found: Sequence[Found]) -> None:
+def refuse_copies(found: Sequence[FoundFiles]) -> None:
     """Refuse a file beside its compressed copy, because each record would come twice.
 
     Raises:

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from seekable.formats.look import Folder, Look, OtherTool
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.index.verify.verification import Verification
+    from seekable.index.verification import Verification
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import Asked, FoundFiles
 
 __all__ = [
     "BeforeIndex",
@@ -158,7 +157,7 @@ class BeforeIndex(Protocol):
 
     def __call__(
         self,
-        found: Sequence[Found],
+        found: Sequence[FoundFiles],
         finder: Finder,
         *,
         index_dir: str | os.PathLike[str] | None,
@@ -178,7 +177,7 @@ class Claim:
     format: Format
     """The format, with what the source says itself: a column, a dialect, a type of tokens."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundFiles, ...] = ()
     """Its files, in the order of their records."""
 
     together: bool = True
@@ -207,7 +206,7 @@ class Opening(Protocol):
             SeekableError: as ``sk.open``.
         """
 
-    def indexed(self, found: Sequence[Found], finder: Finder) -> FileSet:
+    def indexed(self, found: Sequence[FoundFiles], finder: Finder) -> FileSet:
         """Return indexed files. The progress of several calls is counted on."""
 
     def keyed(self, leaf: Any, key: Any) -> Any:
@@ -229,7 +228,7 @@ class Opening(Protocol):
 class Checking(Protocol):
     """What ``sk.verify`` does for a format that verifies a claim of its own."""
 
-    def files(self, found: Sequence[Found], finder: Finder) -> Verification:
+    def files(self, found: Sequence[FoundFiles], finder: Finder) -> Verification:
         """Return what is wrong with files and their index."""
 
     def records(self, claim: Claim) -> Verification:
@@ -309,7 +308,7 @@ class Format(ABC):
             raise InvalidArgument(message)
         return self
 
-    def settled(self, found: Sequence[Found]) -> Self:
+    def settled(self, found: Sequence[FoundFiles]) -> Self:
         """Return the format with what the first records of its files decide.
 
         Raises:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xxhash
 
 from seekable.storage import listing
-from seekable.storage.asked import has_addresses
 from seekable.storage.far import far
+from seekable.storage.listing import FoundFiles, has_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, Inspect
 
 __all__ = ["find_files", "sampled_files"]
 
@@ -36,7 +34,7 @@ def find_files(
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
     kind: str = _OF_SPEC,
-) -> tuple[Found, ...]:
+) -> tuple[FoundFiles, ...]:
     """Return the data files of a source; see `seekable.storage.listing.find_files`.
 
     Args:
@@ -59,7 +57,7 @@ def find_files(
     return listing.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange)
 
 
-def sampled_files(found: Iterable[Found]) -> tuple[Found, ...]:
+def sampled_files(found: Iterable[FoundFiles]) -> tuple[FoundFiles, ...]:
     """Return the first 64 files of a keyed permutation of the names, in the order in which they are found.
 
     The permutation orders names by a keyed digest. So files that are added later change the sample only where
@@ -69,9 +67,9 @@ def sampled_files(found: Iterable[Found]) -> tuple[Found, ...]:
         found: the files; 64 of them or fewer are all in the sample.
 
     Example:
-        >>> from seekable.storage.listing import Found
+        >>> from seekable.storage.listing import FoundFiles
         >>> names = tuple(f"{number:03}.jsonl" for number in range(1000))
-        >>> (sample,) = sampled_files([Found("/data", names)])
+        >>> (sample,) = sampled_files([FoundFiles("/data", names)])
         >>> len(sample.names), sample.names[:3]
         (64, ('005.jsonl', '028.jsonl', '045.jsonl'))
     """
@@ -79,7 +77,7 @@ def sampled_files(found: Iterable[Found]) -> tuple[Found, ...]:
     files = dict.fromkeys((run.root, name) for run in runs for name in run.names)
     chosen = set(sorted(files, key=_place_in_permutation)[:_SAMPLED])
     narrowed = (
-        replace(run, names=tuple(name for name in run.names if (run.root, name) in chosen)) for run in runs
+        FoundFiles(run.root, tuple(name for name in run.names if (run.root, name) in chosen)) for run in runs
     )
     return tuple(run for run in narrowed if run.names)
 

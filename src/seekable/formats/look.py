@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from seekable.storage import addresses, paths
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 else:
     addresses = lazy("seekable.storage.addresses")
     paths = lazy("seekable.storage.paths")

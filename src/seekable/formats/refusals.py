@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import Format
     from seekable.storage import paths
-    from seekable.storage.listing import Found, Listing
+    from seekable.storage.listing import FoundFiles, Listing
 else:
     paths = lazy("seekable.storage.paths")
 
@@ -304,7 +304,7 @@ def _tell_of_left_out(listing: Listing) -> None:
         )
 
 
-def refuse_parts_of_tables(found: Sequence[Found]) -> None:
+def refuse_parts_of_tables(found: Sequence[FoundFiles]) -> None:
     """Refuse files of a glob or a folder that lie in a table whose files may hold rows that it lost.
 
     Args:

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from seekable.index.digest import digest_text
-from seekable.index.file_table import Table, is_table_name, table_name
+from seekable.index.file_table import FileTable, is_table_name, table_name
 from seekable.index.offsets import is_whole
 from seekable.storage.files import regular_only
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.entry import Entry
+    from seekable.index.file_table import Entry
 
 CATALOG = "catalog.json"
-SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 3
 
 _HEAD_BYTES = 256
 _HEAD_END = b', "files": [\n'
@@ -42,15 +42,15 @@ _READ_ATTEMPTS = 2
 _READ_BYTES = 64 << 10
 """A table up to this size is read: a map of it would cost a descriptor."""
 
-_tables: weakref.WeakValueDictionary[str, Table] = weakref.WeakValueDictionary()
+_tables: weakref.WeakValueDictionary[str, FileTable] = weakref.WeakValueDictionary()
 
 
-class _Head(msgspec.Struct):
+class _CatalogHead(msgspec.Struct):
     seekable_index: int
     table: str
 
 
-def read_table(folder: str) -> Table | None:
+def read_table(folder: str) -> FileTable | None:
     """Return the table of an index folder, None if it has none that is whole."""
     # Between the two reads another process may replace the table: then the catalog names another one.
     for _ in range(_READ_ATTEMPTS):
@@ -62,7 +62,7 @@ def read_table(folder: str) -> Table | None:
     return None
 
 
-def open_table(folder: str, file_name: str) -> Table | None:
+def open_table(folder: str, file_name: str) -> FileTable | None:
     """Return a table by its name, None if there is no such file or it is damaged."""
     path = os.path.join(folder, file_name)
     if (table := _tables.get(path)) and os.path.exists(path):
@@ -70,7 +70,7 @@ def open_table(folder: str, file_name: str) -> Table | None:
     try:
         data = _read_or_map(path)
         # Before it is looked into: of a damaged one nothing can be relied on, not even that it ends.
-        table = Table(data) if table_name(data) == file_name else None
+        table = FileTable(data) if table_name(data) == file_name else None
     except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError):
         return None
     if table is not None:
@@ -91,8 +91,8 @@ def _read_or_map(path: str) -> bytes | mmap.mmap:
         return file.read() if size <= _READ_BYTES else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
 
-def whole_segments(folder: str, table: Table) -> NDArray[np.bool_]:
-    """Return which of a table's segments are good, as far as `is_whole` can tell in constant time."""
+def whole_segments(folder: str, table: FileTable) -> NDArray[np.bool_]:
+    """Check the segments of a table in constant time; return True for each that `is_whole`."""
     return np.array([is_whole(folder, segment) for segment in table.segments], bool)
 
 
@@ -114,16 +114,16 @@ def table_in_catalog(read: Callable[[int, int], bytes], size: int) -> str | None
     """
     head, end = read(0, min(_HEAD_BYTES, size)), read(max(size - len(_END), 0), size)
     try:
-        found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_Head)
+        found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_CatalogHead)
     except ValueError:
         return None
-    whole = found.seekable_index == SCHEMA_VERSION and end == _END and is_table_name(found.table)
+    whole = found.seekable_index == _SCHEMA_VERSION and end == _END and is_table_name(found.table)
     return found.table if whole else None
 
 
 def encode_catalog(entries: Iterable[Entry], *, table: bytes) -> Iterator[bytes]:
     """Yield the bytes of ``catalog.json``; one line a file, all of it ASCII."""
-    head = json.dumps({"seekable_index": SCHEMA_VERSION, "table": table_name(table)})
+    head = json.dumps({"seekable_index": _SCHEMA_VERSION, "table": table_name(table)})
     yield head.removesuffix("}").encode() + _HEAD_END
     between = ""
     for entry in entries:
@@ -137,7 +137,7 @@ def _table_part(entry: Entry) -> str:
 
 
 def _line(entry: Entry) -> str:
-    # Written out: what json makes of a dict takes it thrice the time, and there may be a million files.
+    # Written out: to encode a dict takes three times as long, and there may be a million files.
     return (
         f'{{"name": {json.dumps(entry.name)}, "format": {json.dumps(entry.format)}, '
         f'"records": {entry.records}, "size": {entry.size}, "mtime_ns": {entry.mtime_ns}, '

@@ -1,4 +1,4 @@
-"""The three digests that the index keeps of a file, all of them made with xxh3_64.
+"""The digests of the index, all of them made with xxh3_64: three of each file, and one of each key.
 
 - *head and tail*: of the first 64 KiB, the last 64 KiB (they overlap in a small file) and the size
   as a little-endian uint64. Cheap; part of fingerprints.
@@ -6,6 +6,7 @@
   the pieces can be hashed in any order and at once. Of a file whose offsets came from the index of another
   tool, and which was not read for that reason, another number stands in its place.
 - *offsets*: of the file's record offsets as little-endian uint64, the end sentinel included.
+- *key*: of the text or the number by which a record is found.
 
 As text a digest is ``xxh3:`` and 16 hexadecimal digits.
 """
@@ -13,12 +14,15 @@ As text a digest is ``xxh3:`` and 16 hexadecimal digits.
 from __future__ import annotations
 
 import os
+from array import array
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xxhash
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 END_BYTES = 64 << 10
@@ -73,7 +77,7 @@ def ends_digest(head: bytes, tail: bytes, *, size: int) -> int:
     Args:
         head: its first 64 KiB; all of a smaller file.
         tail: its last 64 KiB; all of a smaller file.
-        size: its number of bytes.
+        size: its size in bytes.
 
     Example:
         >>> digest_text(ends_digest(b"good day", b"good day", size=8))
@@ -86,7 +90,7 @@ def ends_digest(head: bytes, tail: bytes, *, size: int) -> int:
 
 
 def content_digest(pieces: bytes) -> int:
-    """Return the digest of a whole file from the digests of its pieces, put one behind the other."""
+    """Return the digest of a whole file from the joined digests of its pieces."""
     return xxhash.xxh3_64_intdigest(pieces)
 
 
@@ -111,29 +115,69 @@ class PieceHasher:
         'xxh3:ed5f46649323660b'
     """
 
-    __slots__ = ("_digests", "_piece", "_room")
+    __slots__ = ("_digests", "_hasher", "_piece_bytes", "_room")
 
-    def __init__(self) -> None:
-        self._digests = b""
-        self._piece = xxhash.xxh3_64()
-        self._room = PIECE_BYTES
+    def __init__(self, piece_bytes: int | None = None) -> None:
+        """Begin a file, or a part of one.
+
+        Args:
+            piece_bytes: the size of a piece; None for 64 MiB, as content digests have them.
+        """
+        self._digests = array("Q")
+        self._hasher = xxhash.xxh3_64()
+        self._piece_bytes = self._room = PIECE_BYTES if piece_bytes is None else piece_bytes
 
     def update(self, data: memoryview) -> None:
         """Hash the next bytes of the file."""
         while len(data) >= self._room:
-            self._piece.update(data[: self._room])
+            self._hasher.update(data[: self._room])
             data = data[self._room :]
             self._end_piece()
-        self._piece.update(data)
+        self._hasher.update(data)
         self._room -= len(data)
 
     def digests(self) -> bytes:
         """Return the digests as little-endian uint64; nothing can be added afterwards."""
-        if self._room < PIECE_BYTES:
+        if self._room < self._piece_bytes:
             self._end_piece()
-        return self._digests
+        return np.array(self._digests, "<u8").tobytes()
 
     def _end_piece(self) -> None:
-        self._digests += self._piece.intdigest().to_bytes(_DIGEST_BYTES, "little")
-        self._piece.reset()
-        self._room = PIECE_BYTES
+        self._digests.append(self._hasher.intdigest())
+        self._hasher.reset()
+        self._room = self._piece_bytes
+
+
+def key_hash(key: str | int) -> int:
+    """Return the hash of a key: xxh3_64 of ``s`` and its UTF-8, or of ``i`` and its decimal digits.
+
+    Example:
+        >>> key_hash("1") == key_hash(1)
+        False
+    """
+    if not isinstance(key, str):
+        return xxhash.xxh3_64_intdigest(b"i%d" % key)
+    try:
+        return xxhash.xxh3_64_intdigest(f"s{key}".encode())
+    except UnicodeEncodeError:
+        return xxhash.xxh3_64_intdigest(b"s" + key.encode("utf-8", "surrogatepass"))
+
+
+def text_key_hashes(keys: Sequence[bytes]) -> NDArray[np.uint64]:
+    """Return the hash of each key, as `key_hash` makes it of its text; uint64.
+
+    Args:
+        keys: the bytes of each key; where they are no UTF-8, the key is the text with surrogates that
+            ``os.fsdecode`` makes of them.
+
+    Example:
+        >>> int(text_key_hashes([b"utt1"])[0]) == key_hash("utt1")
+        True
+    """
+    try:
+        b"\n".join(keys).decode()
+    except UnicodeDecodeError:
+        hashes = (key_hash(key.decode("utf-8", "surrogateescape")) for key in keys)
+    else:
+        hashes = (xxhash.xxh3_64_intdigest(b"s" + key) for key in keys)
+    return np.fromiter(hashes, np.uint64, len(keys))

@@ -23,11 +23,12 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import xxhash
 
-from seekable.index.entry import Entry, Segment
-from seekable.storage.natural_order import natural_key, natural_sorted
+from seekable.index.digest import unread_content_digest
+from seekable.storage.file_names import natural_key, natural_sorted
 
 if TYPE_CHECKING:
     import mmap
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+OFFSET_BYTES = 8
 TABLE_NAMES = "files-", "files-~"
 """Names between which the names of all tables are."""
 
@@ -50,7 +52,90 @@ _FEW = 16
 """Up to this many names are looked for one by one: that makes nothing of all the others."""
 
 
-class Table:
+class OffsetSegment(msgspec.Struct, frozen=True):
+    """A file of record offsets in an index folder."""
+
+    digest: int
+    """The xxh3_64 of its bytes."""
+
+    length: int
+    """The number of offsets that it holds."""
+
+    @property
+    def file_name(self) -> str:
+        """The file name in the index folder."""
+        return f"offsets-{self.digest:016x}.u64"
+
+    @property
+    def bytes(self) -> int:
+        """The size of the segment in bytes."""
+        return self.length * OFFSET_BYTES
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A file in one format, as the index keeps it."""
+
+    name: str
+    """The path of the file, relative to the root."""
+
+    format: str
+    """The name of the format that it was scanned as."""
+
+    size: int
+    """The size of the file in bytes."""
+
+    mtime_ns: int
+    """When it was modified, in nanoseconds."""
+
+    indexed_ns: int
+    """When it was last read to be indexed or checked."""
+
+    records: int
+    """The number of records of the file."""
+
+    head_tail: int
+    """The digest of its ends."""
+
+    content: int
+    """The digest of all of it."""
+
+    offsets: int
+    """The digest of its record offsets."""
+
+    segment: OffsetSegment
+    """The segment that holds its record offsets."""
+
+    start: int
+    """The index of the first of its offsets in that segment."""
+
+    generation: int
+    """In which generation of the index it came to be as it is; the first one is 1."""
+
+    groups: int = 0
+    """The number of groups of a table, whose first rows are its offsets; 0 for a file that is not a table."""
+
+    schema: int = 0
+    """The digest of a table's schema; 0 for a file that is not a table."""
+
+    @property
+    def numbers(self) -> int:
+        """The number of its offsets: one for each record, or group, and the end."""
+        return (self.groups if self.schema else self.records) + 1
+
+    @property
+    def unread(self) -> bool:
+        """True for a file that was not read as a whole, because another tool's index had its offsets."""
+        return self.content == unread_content_digest(
+            head_tail=self.head_tail, offsets=self.offsets, size=self.size, mtime_ns=self.mtime_ns
+        )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The name and the format: one file may be indexed in several formats."""
+        return self.name, self.format
+
+
+class FileTable:
     """The files of one index, as they were at one time; never changed.
 
     No objects are made for the files before they are needed: a table that is mapped takes 8 bytes a file.
@@ -74,7 +159,7 @@ class Table:
         self._columns = dict(zip((*_COLUMNS, *_REFERENCES), columns, strict=True))
         at = _HEADER_WORDS + width * self.files
         self.segments = [
-            Segment(digest, length)
+            OffsetSegment(digest, length)
             for digest, length in words[at : at + _SEGMENT_WORDS * segments].reshape(2, segments).T.tolist()
         ]
         """The segments that its files' offsets are in."""
@@ -100,7 +185,7 @@ class Table:
                 raise ValueError(f"a file refers to a {name} that the table does not have")
 
     def column(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """Return a column of numbers, of all rows or of the given ones."""
+        """Return a column of numbers, of all rows or of those given."""
         column = self._columns[name].view(np.int64)
         return column if rows is None else column[rows]
 
@@ -181,16 +266,17 @@ class Table:
         references = (self._columns[name].tolist() for name in _REFERENCES)
         return [
             Entry(
-                *(name, self.formats[number], *values),
+                *(name, self.formats[form], size, mtime_ns, indexed_ns, records, head_tail, content, offsets),
                 segment=self.segments[segment],
                 start=start,
                 generation=generation,
                 groups=groups,
                 schema=schema,
             )
-            for name, number, segment, start, generation, groups, schema, values in zip(
-                self.names(), *references, zip(*numbers, strict=True), strict=True
-            )
+            for (
+                (size, mtime_ns, indexed_ns, records, head_tail, content, offsets),
+                (name, form, segment, start, generation, groups, schema),
+            ) in zip(zip(*numbers, strict=True), zip(self.names(), *references, strict=True), strict=True)
         ]
 
 
@@ -198,9 +284,9 @@ def encode_table(ordered: Sequence[Entry]) -> bytes:
     """Return the bytes of the table of these files, given in the order that `in_order` has.
 
     Example:
-        >>> segment = Segment(digest=1, length=2)
+        >>> segment = OffsetSegment(digest=1, length=2)
         >>> entry = Entry("a", "text", 3, 5, 7, 1, 11, 13, 17, segment=segment, start=0, generation=1)
-        >>> Table(encode_table([entry])).entries() == [entry]
+        >>> FileTable(encode_table([entry])).entries() == [entry]
         True
     """
     formats = {name: number for number, name in enumerate(sorted({entry.format for entry in ordered}))}
@@ -251,7 +337,7 @@ def _type_of(column: str) -> np.dtype[np.int64] | np.dtype[np.uint64]:
     return np.dtype("<i8") if column.endswith("_ns") else _WORD
 
 
-def _unique(segments: Iterable[Segment]) -> list[Segment]:
+def _unique(segments: Iterable[OffsetSegment]) -> list[OffsetSegment]:
     return list(dict.fromkeys(segments))
 
 

@@ -6,20 +6,20 @@ import itertools
 import os
 import weakref
 from bisect import bisect_right
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from seekable._lazy import lazy
-from seekable.index.companions import PageTableFile
 from seekable.index.digest import digest_text, digest_texts
-from seekable.index.entry import FileEntry
-from seekable.index.file_columns import gather, groups_of, joined_columns, open_columns, schemas_of
 from seekable.index.index_location import may_hold_placeholders
-from seekable.index.indexed_files import each_file, refreshed, row_numbers
-from seekable.index.units import UNIT_SHIFT
+from seekable.index.indexed_files import OpenIndexedFiles, each_file, open_indexed, refreshed, row_numbers
+from seekable.index.location import is_remote, path_of_shown, shown_path
+from seekable.index.offsets import UNIT_SHIFT, join_small
+from seekable.index.sidecar_files import PageTableFile, open_unmapped, read_schema
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use
@@ -29,27 +29,183 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index import companions
-    from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.offsets import Offsets
     from seekable.storage import addresses
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
     from seekable.storage.ranges import RangeSource
 else:
     addresses = lazy("seekable.storage.addresses")
-    companions = lazy("seekable.index.companions")
 
-__all__ = ["FileSet", "combine"]
+_ROWS_PER_ARRAY_TAKE = 16
+"""From this many rows a segment on, an array take is faster than Python's own indexing (measured)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FileColumns:
+    """One element for each file in each array, in the order of their records."""
+
+    parts: tuple[OpenIndexedFiles, ...]
+    """The open indexes of the files."""
+    part: NDArray[np.int64]
+    """The position in ``parts`` of the index that has the file."""
+    row: NDArray[np.int64]
+    """The row of the file in the table of that index."""
+    sizes: NDArray[np.int64]
+    """The size of the file in bytes."""
+    mtimes_ns: NDArray[np.int64]
+    """The modification time of the file in nanoseconds."""
+    records: NDArray[np.int64]
+    """The number of records of the file."""
+    starts: NDArray[np.int64]
+    """The number of records before it; a last element is the number of all records."""
+    offsets: tuple[Offsets, ...]
+    """The record offsets, some segments joined."""
+    segment: NDArray[np.int64]
+    """The position in ``offsets`` of the segment that holds the file's."""
+    first: NDArray[np.int64]
+    """The first of the file's offsets in that segment."""
+
+
+def _open_columns(parts: tuple[IndexedFiles, ...]) -> _FileColumns:
+    """Open the indexes of some files.
+
+    Raises:
+        IndexStale: an index is gone, or no longer has the files as they were.
+    """
+    opened = tuple(open_indexed(part) for part in parts)
+    rows = [row_numbers(part.part) for part in opened]
+    offsets: dict[Offsets, int] = {}
+    segments = []
+    for part, part_rows in zip(opened, rows, strict=True):
+        numbers = np.zeros(len(part.table.segments), np.int64)
+        for number, some in part.offsets.items():
+            numbers[number] = offsets.setdefault(some, len(offsets))
+        segments.append(numbers[part.table.column("segment", part_rows)])
+
+    def column(name: str) -> NDArray[np.int64]:
+        found = [part.table.column(name, some) for part, some in zip(opened, rows, strict=True)]
+        return _joined_columns(found)
+
+    records, segment = column("records"), _joined_columns(segments)
+    # Sources that were opened one by one have a small segment each: as one array they are read at once.
+    together, held_by, before = join_small(tuple(offsets))
+    return _FileColumns(
+        parts=opened,
+        part=np.repeat(np.arange(len(rows)), np.array([len(some) for some in rows], np.int64)),
+        row=_joined_columns(rows),
+        sizes=column("size"),
+        mtimes_ns=column("mtime_ns"),
+        records=records,
+        starts=_joined_columns([np.zeros(1, np.int64), np.cumsum(records)]),
+        offsets=together,
+        segment=held_by[segment],
+        first=column("start") + before[segment],
+    )
+
+
+def _joined_columns(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return arrays concatenated to one that cannot be written."""
+    joined = np.concatenate([np.zeros(0, np.int64), *arrays])
+    joined.flags.writeable = False
+    return joined
+
+
+def _gather(
+    offsets: tuple[Offsets, ...], segments: NDArray[np.int64], at: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return numbers of many segments, and the number after each.
+
+    Args:
+        offsets: the segments.
+        segments: the index of each number's segment.
+        at: its index in the segment.
+
+    Raises:
+        IndexStale: a segment is damaged.
+    """
+    if len(offsets) == 1:
+        return offsets[0].pairs(at)
+    present = np.unique(segments).tolist()
+    starts, ends = np.empty((2, len(at)), np.uint64)
+    if len(at) < _ROWS_PER_ARRAY_TAKE * len(present):
+        indexes = zip(segments.tolist(), at.tolist(), strict=True)
+        pairs = [offsets[segment].pair(index) for segment, index in indexes]
+        starts[:], ends[:] = [start for start, _ in pairs], [end for _, end in pairs]
+        return starts, ends
+    for segment in present:
+        mine = np.flatnonzero(segments == segment)
+        starts[mine], ends[mine] = offsets[segment].pairs(at[mine])
+    return starts, ends
+
+
+def _groups_of(
+    columns: _FileColumns, counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the groups of each table, and return the first row of each group within its file.
+
+    Args:
+        columns: the files, which are tables.
+        counts: the number of words of each.
+    """
+    ends = np.cumsum(counts)
+    at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(columns.first - (ends - counts), counts)
+    starts, _ = _gather(columns.offsets, np.repeat(columns.segment, counts), at)
+    return counts, starts.view(np.int64)
+
+
+def _schemas_of(parts: tuple[OpenIndexedFiles, ...]) -> tuple[list[bytes], NDArray[np.int64]]:
+    """Return the distinct schemas of tables, in the order of the files, and which of them each file has.
+
+    Raises:
+        IndexStale: an index has lost a schema.
+    """
+    found: dict[int, bytes] = {}
+    digests = []
+    for part in parts:
+        of_part = part.table.column("schema", row_numbers(part.part)).view(np.uint64)
+        digests.append(of_part.view(np.int64))
+        for digest in dict.fromkeys(of_part.tolist()):
+            if digest not in found:
+                found[digest] = read_schema(part.part.folder, digest)
+    order = {digest: number for number, digest in enumerate(found)}
+    numbers = [order[digest] for digest in _joined_columns(digests).view(np.uint64).tolist()]
+    return list(found.values()), np.array(numbers, np.int64)
+
 
 _OpenFile: TypeAlias = "tuple[weakref.ref[MappedFile], Offsets, int, memoryview, bytes | bytearray]"
 """The map of a file, which goes when it is closed; its segment, first offset, numbers, and compared units."""
 
 
+class FileEntry(msgspec.Struct, frozen=True):
+    """The identity of an indexed file, without anything that depends on where it lies."""
+
+    name: str
+    """The path of the file, relative to the root."""
+
+    format: str
+    """The name of the format that it was scanned as."""
+
+    size: int
+    """The size of the file in bytes."""
+
+    records: int
+    """The number of records of the file."""
+
+    head_tail_digest: str
+    """The digest of its first and last 64 KiB and its size."""
+
+    content_digest: str
+    """The digest of all of it."""
+
+    offsets_digest: str
+    """The digest of its record offsets."""
+
+
 class FileSet:
     """Indexed files in the order of their records; never changed, safe from threads and after fork.
 
-    A file is given by its number, 0 to ``len(files) - 1``, and a record by the number of its file and its
+    A file is given by its index, 0 to ``len(files) - 1``, and a record by the index of its file and its
     row in that file. The range of bytes of a record ends where the next one starts, so it includes the end
     of its line. Numbers and rows are not checked: the caller has done so.
 
@@ -67,7 +223,7 @@ class FileSet:
         self._parts = parts
         self._kept_open = kept_open or ((len(self), OpenFiles(MOST_OPEN_FILES)),)
         self._ends = list(itertools.accumulate(length for length, _ in self._kept_open))
-        self._opened: FileColumns | None = None
+        self._opened: _FileColumns | None = None
         self._has_objects: bool | None = None
         self._open_files: dict[int, _OpenFile] = {}
 
@@ -114,17 +270,17 @@ class FileSet:
 
     @property
     def runs(self) -> tuple[tuple[str, str, int], ...]:
-        """The root, the index folder and the number of files, of consecutive files of one root."""
+        """For each run of files with one root: the root, the index folder, and how many files follow."""
         return tuple((part.root, part.folder, len(part.rows)) for part in self._parts)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """The number of bytes of each file; of a placeholder, its own."""
+        """The size of each file in bytes; of a placeholder, its own."""
         return self._columns().sizes
 
     @property
     def data_sizes(self) -> NDArray[np.int64]:
-        """The number of bytes of each file, int64; of a placeholder, of the file that it stands for."""
+        """The size of each file in bytes, int64; for a placeholder, of the file that it stands for."""
         if not self.has_placeholders:
             return self.sizes.copy()
         return np.array([self.data_size(file) for file in range(len(self))], np.int64)
@@ -146,7 +302,7 @@ class FileSet:
     @property
     def has_placeholders(self) -> bool:
         """True if a file is in a folder of placeholders, which stand for files of the Hub."""
-        return any(companions.is_remote(part.root) for part in self._parts)
+        return any(is_remote(part.root) for part in self._parts)
 
     @property
     def mtimes_ns(self) -> NDArray[np.int64]:
@@ -167,7 +323,7 @@ class FileSet:
     def contents(self) -> NDArray[np.uint64]:
         """The content digest of each file."""
         parts = self._columns().parts
-        digests = joined_columns([part.table.column("content", row_numbers(part.part)) for part in parts])
+        digests = _joined_columns([part.table.column("content", row_numbers(part.part)) for part in parts])
         return digests.view(np.uint64)
 
     def name(self, file: int) -> str:
@@ -176,7 +332,7 @@ class FileSet:
         return columns.parts[int(columns.part[file])].table.name(int(columns.row[file]))
 
     def data_size(self, file: int) -> int:
-        """Return the number of bytes of a file; of a placeholder, of the file that it stands for."""
+        """Return the size of a file in bytes; for a placeholder, of the file that it stands for."""
         path = self.path(file)
         size = far().placeholders.size(path) if may_hold_placeholders(path) else None
         return int(self.sizes[file]) if size is None else size
@@ -188,7 +344,7 @@ class FileSet:
 
     def shown_path(self, file: int) -> str:
         """Return the name of a file in messages: its absolute path, or its address."""
-        return companions.shown_path(self.path(file))
+        return shown_path(self.path(file))
 
     def entry(self, file: int) -> FileEntry:
         """Return the identity of a file."""
@@ -234,17 +390,17 @@ class FileSet:
         ]
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly.
+        """Convert a row of one file to a row over all files; several if the file is listed repeatedly.
 
         Args:
             path: the absolute path of the file, or its address in a store or on the Hub.
             row: the row in the file.
         """
-        path = companions.path_of_shown([part.root for part in self._parts], path)
+        path = path_of_shown([part.root for part in self._parts], path)
         return [int(self.starts[i]) + row for i in self.numbers(path) if row < self.records[i]]
 
     def numbers(self, path: str) -> list[int]:
-        """Return the numbers of the file of an absolute path; several if the file is listed repeatedly."""
+        """Return the index of the file with an absolute path; several if the file is listed repeatedly."""
         found: list[int] = []
         before = 0
         for part in self._columns().parts:
@@ -271,7 +427,7 @@ class FileSet:
         return mapped
 
     def source(self, file: int) -> RangeSource:
-        """Return the bytes of a file after a check; of a placeholder, those of the file that it stands for.
+        """Check a file and return its bytes; for a placeholder, those of the file that it stands for.
 
         Raises:
             IndexStale: the file is not the one that was indexed.
@@ -312,49 +468,49 @@ class FileSet:
         return frozenset(part.cache for part in self._parts)
 
     def range(self, file: int, row: int) -> tuple[int, int]:
-        """Return the first byte of a record in its file, and the first byte of the next one."""
+        """Return the first byte of a record in its file, and that of the next record."""
         words, at = self.file_words(file)
         return words.pair(at + row)
 
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the first bytes of records, and of the records behind them; arguments as of `words`."""
+        """Return the first byte of each record, and of the record after it; for the arguments see `words`."""
         return self.words(files, rows)
 
     def words(
         self, files: NDArray[np.int64], at: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return words of surveyed files, and the word behind each.
+        """Return words of surveyed files, and the word after each.
 
         Args:
-            files: the number of each word's file, int64.
+            files: the index of each word's file, int64.
             at: its index among the words of that file, int64.
         """
         columns = self._columns()
-        return gather(columns.offsets, columns.segment[files], columns.first[files] + at)
+        return _gather(columns.offsets, columns.segment[files], columns.first[files] + at)
 
     def file_words(self, file: int) -> tuple[Offsets, int]:
-        """Return the segment of the words of a file, and the index in it of the first of them."""
+        """Return the segment that has the words of a file, and where they begin in it."""
         columns = self._columns()
         return columns.offsets[int(columns.segment[file])], int(columns.first[file])
 
     def word_counts(self) -> NDArray[np.int64]:
-        """Return the number of words of each surveyed file, int64, without the number of records behind."""
+        """Count the words of each surveyed file, without the record count at the end; int64."""
         parts = self._columns().parts
-        return joined_columns([part.table.column("groups", row_numbers(part.part)) for part in parts])
+        return _joined_columns([part.table.column("groups", row_numbers(part.part)) for part in parts])
 
     def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the number of groups of each table, and the first row of each group within its file."""
-        return groups_of(self._columns(), self.word_counts())
+        """Count the groups of each table, and return the first row of each group within its file."""
+        return _groups_of(self._columns(), self.word_counts())
 
     def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:
-        """Return the distinct schemas of tables, in the order of the files, and the number of each file's.
+        """Return the distinct schemas of tables, in the order of the files, and which of them each file has.
 
         Raises:
             IndexStale: the index has lost a schema.
         """
-        return schemas_of(self._columns().parts)
+        return _schemas_of(self._columns().parts)
 
     def pages(self, file: int) -> PageTableFile:
         """Return the file for the page tables of a table."""
@@ -375,9 +531,9 @@ class FileSet:
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
         make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
-        remote = companions.is_remote(part.part.root)
+        remote = is_remote(part.part.root)
         if remote or "://" in path or compression_of(path):
-            opened = partial(companions.open_unmapped, part.part, part.table.digest("content", row), path)
+            opened = partial(open_unmapped, part.part, part.table.digest("content", row), path)
             make = partial(opened, size=size, mtime_ns=mtime_ns, remote=remote)
         run = bisect_right(self._ends, file)
         number = file - (self._ends[run - 1] if run else 0)
@@ -390,10 +546,10 @@ class FileSet:
         self._open_files[file] = weakref.ref(mapped), offsets, first, offsets.view, offsets.compared
         return mapped
 
-    def _columns(self) -> FileColumns:
+    def _columns(self) -> _FileColumns:
         # No functools.cached_property: before Python 3.12 it takes a lock, which a fork can leave locked.
         if self._opened is None:
-            self._opened = open_columns(self._parts)
+            self._opened = _open_columns(self._parts)
         return self._opened
 
 

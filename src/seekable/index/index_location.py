@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 import xxhash
 
 from seekable._arguments import checked_path
 from seekable.errors import InvalidArgument
+from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.files import cache_folder, has_access
-from seekable.storage.index_names import INDEX_FOLDER
 from seekable.storage.trust import check_no_link, untrusted_owner
 
 _INDEX_OF_SHAR = ".seekable.idx"
@@ -39,8 +39,7 @@ _MOST_NAME_BYTES = 240
 """The longest part of a key that is the name of a folder; file systems allow 255 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The folders of the index of one root."""
 
     folder: str
@@ -117,7 +116,7 @@ def index_in(root: str) -> str:
 
 
 def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
-    """Return the folder of placeholders and lists of files of the Hugging Face Hub.
+    """Return the folder in which placeholders of the Hugging Face Hub and its lists of files lie.
 
     Args:
         index_dir: the user's folder for indexes, if any.

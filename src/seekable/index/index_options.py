@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-__all__ = ["Index"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:

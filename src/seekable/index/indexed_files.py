@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from seekable.errors import IndexStale
@@ -19,26 +20,14 @@ from seekable.index.offsets import Offsets, open_offsets
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Table
-    from seekable.storage.cache_choice import CacheChoice
-
-__all__ = [
-    "IndexedFiles",
-    "OpenIndexedFiles",
-    "RowIdentity",
-    "each_file",
-    "indexed_files",
-    "open_indexed",
-    "refreshed",
-    "row_numbers",
-]
+    from seekable.index.file_table import FileTable
+    from seekable.storage.access import CacheChoice
 
 _MOST_NAMED = 256
 
 
-@dataclass(frozen=True, slots=True)
-class RowIdentity:
-    """The identity of some rows of a table, by which they are found in a later table of the index.
+class RowIdentity(msgspec.Struct, frozen=True):
+    """The identity of rows of a table, by which a later table of the index has them.
 
     Up to 256 files are named. More are not, because a pickle is to be small: they are identified by the
     generation of the table and one digest. A later table has the rows of that generation in the same order,
@@ -55,13 +44,13 @@ class RowIdentity:
     """The name and the format of each file; empty for more than 256 files."""
 
     @classmethod
-    def of(cls, table: Table, rows: NDArray[np.int64]) -> RowIdentity:
+    def of(cls, table: FileTable, rows: NDArray[np.int64]) -> RowIdentity:
         """Return the identity of some rows of a table."""
         named = rows.tolist() if len(rows) <= _MOST_NAMED else []
         files = tuple((table.name(row), table.format(row)) for row in named)
         return cls(int(table.column("generation").max(initial=0)), table.digest_of(rows), files)
 
-    def rows_in(self, table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    def rows_in(self, table: FileTable, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Return the rows of the files in a later table, None if it does not have all of them as they were.
 
         Args:
@@ -113,7 +102,7 @@ class OpenIndexedFiles:
     part: IndexedFiles
     """The rows that are open."""
 
-    table: Table
+    table: FileTable
     """The table of the rows."""
 
     offsets: dict[int, Offsets]
@@ -121,9 +110,9 @@ class OpenIndexedFiles:
 
 
 def indexed_files(
-    root: str, folder: str, table: Table, rows: NDArray[np.int64], *, cache: CacheChoice | None = None
+    root: str, folder: str, table: FileTable, rows: NDArray[np.int64], *, cache: CacheChoice | None = None
 ) -> IndexedFiles:
-    """Return some rows of a table, with what finds them again."""
+    """Return rows of a table, with the identity by which a later table has them."""
     identity = RowIdentity.of(table, rows)
     return IndexedFiles(root, folder, table.file_name, _compact(rows), identity, cache=cache)
 
@@ -162,7 +151,7 @@ def row_numbers(part: IndexedFiles) -> NDArray[np.int64]:
     return np.asarray(part.rows, np.int64)
 
 
-def _opened(part: IndexedFiles, table: Table) -> OpenIndexedFiles | None:
+def _opened(part: IndexedFiles, table: FileTable) -> OpenIndexedFiles | None:
     # With counts, np.unique does not import numpy.ma, which takes longer than all else here.
     distinct, _ = np.unique(table.column("segment", row_numbers(part)), return_counts=True)
     numbers = distinct.tolist()
@@ -187,8 +176,8 @@ def _open_again(part: IndexedFiles) -> OpenIndexedFiles:
     return opened
 
 
-def _with_rows(part: IndexedFiles, table: Table, rows: NDArray[np.int64]) -> IndexedFiles:
-    """Return other rows, or rows of a later table, in the place of those of a part."""
+def _with_rows(part: IndexedFiles, table: FileTable, rows: NDArray[np.int64]) -> IndexedFiles:
+    """Return a part with other rows, of the same table or of a later one."""
     identity = RowIdentity.of(table, rows)
     return replace(part, table=table.file_name, rows=_compact(rows), identity=identity)
 

@@ -1,9 +1,20 @@
-"""The location of a record."""
+"""The location of a record, and the names of files in messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from seekable._lazy import lazy
+from seekable.index.index_location import may_hold_placeholders
+from seekable.storage.far import far
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.storage import addresses
+else:
+    addresses = lazy("seekable.storage.addresses")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -20,13 +31,13 @@ class Location:
     """The absolute path of the file; of one on the Hugging Face Hub, its name there, ``hf://datasets/...``."""
 
     row: int
-    """The record's number in that file, from 0."""
+    """The row of the record in that file, from 0."""
 
     offset: int
     """The first byte of the record in the file; in the content, if the file is compressed."""
 
     length: int
-    """The number of bytes of the record, without the end of its line."""
+    """The size of the record in bytes, without the end of its line."""
 
     source: Location | None = None
     """Of a document of a token store, the location of the record that it was made of; its offset and length
@@ -49,3 +60,32 @@ def shared(place: Any) -> Any:
     if isinstance(place, list | tuple):
         return type(place)(map(shared, place))
     return replace(place, is_shared=True) if isinstance(place, Location) else place
+
+
+def shown_path(path: str) -> str:
+    """Return the name of a file in messages: its path, or its address in a store or on the Hub."""
+    if "://" in path:
+        return addresses.shown(path)
+    return far().placeholders.shown(path) if may_hold_placeholders(path) else path
+
+
+def path_of_shown(roots: Sequence[str], path: str) -> str:
+    """Return the path of a file by its name in messages; any other path comes back as it is.
+
+    Args:
+        roots: the roots of the files, of which some lie elsewhere.
+        path: the name of a file in messages; see `shown_path`.
+    """
+    if "://" not in path:
+        return path
+    path = addresses.shown(path)
+    for root in dict.fromkeys(roots):
+        shown = f"{addresses.shown(root)}/" if "://" in root else ""
+        if shown and path.startswith(shown):
+            return f"{root}/{path[len(shown) :]}"
+    return far().placeholders.path_of_shown(roots, path) if any(map(is_remote, roots)) else path
+
+
+def is_remote(root: str) -> bool:
+    """Return True if a root is a folder of placeholders."""
+    return may_hold_placeholders(root) and far().placeholders.is_folder(root)

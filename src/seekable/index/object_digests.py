@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import os
-from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
@@ -24,8 +23,6 @@ from seekable.storage.object_key import UNIT_BYTES, unit_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["ObjectDigests", "UnitDigests", "digests_name", "encode_digests", "has_digests"]
 
 _LEAST_BYTES: Final = 1 << 20
 _WORD: Final = 8
@@ -54,45 +51,6 @@ def encode_digests(digests: bytes) -> bytes:
 
 
 @final
-class UnitDigests:
-    """Makes the digests of units from consecutive bytes, the first of which begins a unit.
-
-    Example:
-        >>> made = UnitDigests()
-        >>> made.update(memoryview(bytes(300_000)))
-        >>> len(made.digests()) // 8
-        2
-    """
-
-    __slots__ = ("_digests", "_hasher", "_room")
-
-    def __init__(self) -> None:
-        self._digests = array("Q")
-        self._hasher = xxhash.xxh3_64()
-        self._room = UNIT_BYTES
-
-    def update(self, data: memoryview) -> None:
-        """Take the next bytes."""
-        while len(data) >= self._room:
-            self._hasher.update(data[: self._room])
-            data = data[self._room :]
-            self._end_unit()
-        self._hasher.update(data)
-        self._room -= len(data)
-
-    def digests(self) -> bytes:
-        """Return the digests as little-endian uint64; nothing can be added afterwards."""
-        if self._room < UNIT_BYTES:
-            self._end_unit()
-        return np.array(self._digests, "<u8").tobytes()
-
-    def _end_unit(self) -> None:
-        self._digests.append(self._hasher.intdigest())
-        self._hasher.reset()
-        self._room = UNIT_BYTES
-
-
-@final
 @dataclass(frozen=True, slots=True)
 class ObjectDigests:
     """The digests of one object; they are read when bytes of it come for the first time."""
@@ -104,7 +62,7 @@ class ObjectDigests:
     """The content digest of the object."""
 
     size: int
-    """Its number of bytes."""
+    """Its size in bytes."""
 
     def difference(self, start: int, data: memoryview) -> str | None:
         """Return where some bytes differ from those that were indexed; None if no whole unit of them does.

@@ -14,16 +14,13 @@ from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import AccessDenied, IndexStale
-from seekable.index import companions
 from seekable.index.catalog import read_table, whole_segments
-from seekable.index.companions import has_points, has_schema
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
-from seekable.index.side_files import changed_beside
-from seekable.index.status import RACY_NS, FileStatus, file_status
-from seekable.index.surveyor import ReadsSideFiles
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.sidecar_files import has_points, has_schema, read_schema
+from seekable.index.surveyor import ReadsSideFiles, changed_beside, is_table_indexer
+from seekable.storage.access import chosen_cache
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
 from seekable.storage.files import stat_file, stat_files
@@ -35,30 +32,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.build import build_index, parts, scan
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage import cache_choice as choice
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 else:
     build_index = lazy("seekable.index.build.build_index")
-    choice = lazy("seekable.storage.cache_choice")
     cluster = lazy("seekable.parallel.cluster")
     parts = lazy("seekable.index.build.parts")
     scan = lazy("seekable.index.build.scan")
-
-__all__ = ["Indexing", "find_indexed", "open_files"]
 
 _MOST_BUILDS = 3
 
 _MOST_READ_BYTES = 64 << 20
 """The most bytes of a file that is compared with its index because both were written at nearly one time."""
 
+_RACY_NS = 2_000_000_000
+"""A file indexed this soon after its modification may have changed again with the same time: the times of
+some file systems have steps of two seconds."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Files:
+class _FileStatus:
+    """Which files an index has as they are, and which are to be scanned."""
+
+    rows: NDArray[np.int64]
+    """The row of each file in the table, -1 where there is none that is valid."""
+
+    racy: NDArray[np.bool_]
+    """True for each file with a row that must be read again: it may have changed since it was indexed."""
+
+    @property
+    def to_scan(self) -> NDArray[np.bool_]:
+        """True for each file to be read."""
+        return (self.rows < 0) | self.racy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RootFiles:
     """The files to open of one root, each once, as they are on disk."""
 
     root: str
@@ -71,11 +84,11 @@ class _Files:
 class _Index:
     """The index of one root, compared with the files to open."""
 
-    files: _Files
+    files: _RootFiles
     folder: str
     notice: str
-    table: Table | None
-    status: FileStatus
+    table: FileTable | None
+    status: _FileStatus
 
 
 @final
@@ -91,7 +104,7 @@ class Indexing:
     publish: bool = False
     by_version: bool = False
 
-    def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
+    def files(self, found: Sequence[FoundFiles], scanner: Finder) -> FileSet:
         """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
         if self.publish:
             far().builds.check_publishable(run.root for run in found)
@@ -113,7 +126,7 @@ class Indexing:
 
 
 def open_files(
-    found: Sequence[Found],
+    found: Sequence[FoundFiles],
     scanner: Finder,
     *,
     index_dir: str | os.PathLike[str] | None = None,
@@ -212,8 +225,8 @@ def _is_sure(index: _Index, path: str) -> bool:
     )
 
 
-def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
-    """Return the names to open of each root, numbered, each once."""
+def _by_root(found: Iterable[FoundFiles]) -> dict[str, dict[str, int]]:
+    """Group the names to open by root, each name once, with its position."""
     roots: dict[str, dict[str, int]] = {}
     for run in found:
         numbers = roots.setdefault(run.root, {})
@@ -222,20 +235,20 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
     return roots
 
 
-def _stat(root: str, numbers: dict[str, int]) -> _Files:
+def _stat(root: str, numbers: dict[str, int]) -> _RootFiles:
     if "://" in root:
-        return _Files(root, numbers, *far().looks(root, list(numbers)))
+        return _RootFiles(root, numbers, *far().looks(root, list(numbers)))
     pairs = ((status.st_size, status.st_mtime_ns) for status in stat_files(root, numbers))
     found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
-    return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
+    return _RootFiles(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
 
 
-def _stat_again(index: _Index, format_name: str) -> _Files:
-    """Return the files with the present status of those that were scanned."""
+def _stat_again(index: _Index, format_name: str) -> _RootFiles:
+    """Look again at the files that were scanned; return all with sizes and times."""
     scanned, paths = np.flatnonzero(index.status.to_scan).tolist(), _paths(index)
     sizes, mtimes_ns = index.files.sizes.copy(), index.files.mtimes_ns.copy()
     if "://" in index.files.root:
-        # Each answer of the scan was of one version, which the new table has: it is not asked for again.
+        # Each scan read one version, which the new table has: the store is not asked again.
         names = list(index.files.numbers)
         _take_scanned(read_table(index.folder), names, scanned, sizes, mtimes_ns, format_name)
         return replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
@@ -246,7 +259,7 @@ def _stat_again(index: _Index, format_name: str) -> _Files:
 
 
 def _take_scanned(
-    table: Table | None,
+    table: FileTable | None,
     names: Sequence[str],
     scanned: Sequence[int],
     sizes: NDArray[np.int64],
@@ -263,7 +276,7 @@ def _take_scanned(
 
 
 def _look_up(
-    files: _Files, scanner: Finder, *, index_dir: str | os.PathLike[str] | None, doubt: bool
+    files: _RootFiles, scanner: Finder, *, index_dir: str | os.PathLike[str] | None, doubt: bool
 ) -> _Index:
     location = find_index(files.root, index_dir=index_dir)
     if location.shared:
@@ -277,7 +290,7 @@ def _look_up(
 
 
 def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
-    """Leave out files that were surveyed with other files beside them, and doubt those beside new ones."""
+    """Drop files whose side files have changed since the survey, and doubt those with new side files."""
     if not isinstance(scanner, ReadsSideFiles) or index.table is None:
         return index
     rows, racy = index.status.rows.copy(), index.status.racy.copy()
@@ -285,22 +298,19 @@ def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
     known = np.flatnonzero(rows >= 0)
     schemas = index.table.column("schema", rows[known]).view(np.uint64).tolist()
     indexed_ns = index.table.column("indexed_ns", rows[known]).tolist()
-    beside = {
-        digest: tuple(scanner.side_files(companions.read_schema(index.folder, digest)))
-        for digest in set(schemas)
-    }
+    beside = {digest: tuple(scanner.side_files(read_schema(index.folder, digest))) for digest in set(schemas)}
     for file, schema, time_ns in zip(known.tolist(), schemas, indexed_ns, strict=True):
         if changed_beside(paths[file], beside[schema]):
             rows[file] = -1
         elif doubt:
-            racy[file] |= any(abs(time_ns - side.mtime_ns) < RACY_NS for side in beside[schema])
-    return replace(index, status=FileStatus(rows, racy & (rows >= 0)))
+            racy[file] |= any(abs(time_ns - side.mtime_ns) < _RACY_NS for side in beside[schema])
+    return replace(index, status=_FileStatus(rows, racy & (rows >= 0)))
 
 
-def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
+def _compared(files: _RootFiles, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
     table = read_table(folder)
     doubt = doubt and "://" not in files.root  # An etag changes with each write, whatever the time is.
-    found = file_status(
+    found = _file_status(
         table,
         list(files.numbers),
         format_name=format_name,
@@ -312,8 +322,47 @@ def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doub
     return _Index(files, folder, notice, table, _enterable(files, folder, table, found))
 
 
-def _enterable(files: _Files, folder: str, table: Table | None, found: FileStatus) -> FileStatus:
-    """Leave out the compressed files whose seek points are gone, and the tables whose schemas are."""
+def _file_status(
+    table: FileTable | None,
+    names: Sequence[str],
+    *,
+    format_name: str,
+    sizes: NDArray[np.int64],
+    mtimes_ns: NDArray[np.int64],
+    whole: NDArray[np.bool_] | None,
+    doubt: bool,
+) -> _FileStatus:
+    """Compare the files of an index with those on disk: which are as they were, which need a scan.
+
+    Pure: no file is accessed.
+
+    Args:
+        table: the index's table, if it has one.
+        names: the files' names relative to the root.
+        format_name: the name of the format that they are opened in.
+        sizes: their sizes in bytes, int64.
+        mtimes_ns: their modification times, int64.
+        whole: True for each segment of the table that can be used; None without a table.
+        doubt: True to read files again that were indexed right after they were modified.
+    """
+    if table is None or whole is None:
+        return _FileStatus(np.full(len(names), -1, np.int64), np.zeros(len(names), bool))
+    rows = table.rows(names, format_name=format_name)
+    here = np.flatnonzero(rows >= 0)
+    known = rows[here]
+    valid = (
+        (table.column("size", known) == sizes[here])
+        & (table.column("mtime_ns", known) == mtimes_ns[here])
+        & whole[table.column("segment", known)]
+    )
+    rows[here[~valid]] = -1
+    racy = np.zeros(len(names), bool)
+    racy[here] = doubt & valid & (np.abs(table.column("indexed_ns", known) - mtimes_ns[here]) < _RACY_NS)
+    return _FileStatus(rows, racy)
+
+
+def _enterable(files: _RootFiles, folder: str, table: FileTable | None, found: _FileStatus) -> _FileStatus:
+    """Drop compressed files without seek points, and tables without a schema."""
     lost = _without_schema(folder, table, found) if table is not None else []
     lost += [
         number
@@ -334,7 +383,7 @@ def _has_compressed(names: Iterable[str]) -> bool:
     return any(map(compression_of, {name[-4:] for name in names}))
 
 
-def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
+def _without_schema(folder: str, table: FileTable, found: _FileStatus) -> list[int]:
     known = np.flatnonzero(found.rows >= 0)
     schemas = table.column("schema", found.rows[known]).view(np.uint64)
     if not schemas.any():
@@ -377,16 +426,16 @@ def _paths(index: _Index) -> list[str]:
     return [folder + name for name in index.files.numbers]
 
 
-def _file_set(found: Sequence[Found], indexes: Sequence[_Index]) -> FileSet:
+def _file_set(found: Sequence[FoundFiles], indexes: Sequence[_Index]) -> FileSet:
     by_root = {index.files.root: index for index in indexes}
     files = FileSet(tuple(_part(run, by_root[run.root]) for run in found))
     files.load()
     return files
 
 
-def _part(run: Found, index: _Index) -> IndexedFiles:
+def _part(run: FoundFiles, index: _Index) -> IndexedFiles:
     assert index.table is not None  # Only an index without a table lacks files, and none does.
     numbers = np.array([index.files.numbers[name] for name in run.names], np.int64)
     rows = index.status.rows[numbers]
-    cache = choice.chosen_cache() if "://" in run.root else None
+    cache = chosen_cache() if "://" in run.root else None
     return indexed_files(run.root, index.folder, index.table, rows, cache=cache)

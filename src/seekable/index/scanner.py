@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.object_digests import UnitDigests
     from seekable.storage.ranges import SeekableBytes
 
 ALWAYS_NS = (1 << 63) - 1
@@ -25,7 +24,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ByteChunk:
     """Some consecutive bytes of a file. They are overwritten when the next chunk is read."""
 
     base: int
@@ -47,7 +46,7 @@ class Chunk:
 
 
 class ByteSource:
-    """The bytes of one file, or of a part of it, to be read once from start to end; hashed meanwhile."""
+    """The bytes of a file, or of a part of it, read once from start to end and hashed meanwhile."""
 
     __slots__ = ("_chunk_bytes", "_file", "_hasher", "_on_bytes", "_units", "head", "size", "start", "stop")
 
@@ -59,14 +58,14 @@ class ByteSource:
         head: bytes,
         part: tuple[int, int] | None = None,
         chunk_bytes: int = CHUNK_BYTES,
-        units: UnitDigests | None = None,
+        units: PieceHasher | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
         """Read from an open file, whose position changes; closing it stays the caller's task.
 
         Args:
             file: the file.
-            size: its number of bytes; bytes that are appended meanwhile are not read.
+            size: its size in bytes; bytes that are appended meanwhile are not read.
             head: its first bytes, at least 4 if it has as many.
             part: where the part starts and ends; None for the whole file.
             chunk_bytes: the number of bytes to read at a time.
@@ -74,11 +73,11 @@ class ByteSource:
             on_bytes: is called with the size of each chunk after it was scanned.
         """
         self.size = size
-        """The number of bytes of the file."""
+        """The size of the file in bytes."""
         self.head = head
         """The first bytes of the file, also where the part begins later."""
         self.start, self.stop = (0, size) if part is None else part
-        """The first byte of the part, and the byte behind its last."""
+        """The first byte of the part, and the byte after its last."""
         self._file = file
         self._chunk_bytes = chunk_bytes
         self._on_bytes = on_bytes
@@ -87,7 +86,7 @@ class ByteSource:
 
     @property
     def content_bytes(self) -> int | None:
-        """The number of bytes of the content; None if it is known only when all of it was read."""
+        """The size of the content in bytes; None if it is known only when all of it was read."""
         return self.size
 
     @property
@@ -96,7 +95,7 @@ class ByteSource:
         before = bytearray(1)
         return bytes(before) if self.start and self._read_at(self.start - 1, memoryview(before)) else b""
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[ByteChunk]:
         """Yield the part's bytes in order."""
         for chunk in self._read(self.start, self.stop):
             self._hash(memoryview(chunk.held)[: chunk.size])
@@ -104,8 +103,8 @@ class ByteSource:
             if self._on_bytes:
                 self._on_bytes(chunk.size)
 
-    def beyond(self) -> Iterator[Chunk]:
-        """Yield what is behind the part, up to the file's end, for as much of it as is needed."""
+    def beyond(self) -> Iterator[ByteChunk]:
+        """Yield what follows the part, up to the end of the file; read as much of it as is needed."""
         return self._read(self.stop, self.size)
 
     def piece_digests(self) -> bytes:
@@ -121,20 +120,22 @@ class ByteSource:
         if self._units is not None:
             self._units.update(data)
 
-    def _read(self, start: int, stop: int) -> Iterator[Chunk]:
+    def _read(self, start: int, stop: int) -> Iterator[ByteChunk]:
         # No isinstance of a protocol: for a small file that takes as long as the scan.
         next_view = getattr(self._file, "next_view", None)
         return self._read_views(next_view, start, stop) if next_view else self._read_copies(start, stop)
 
-    def _read_views(self, next_view: Callable[[int], memoryview], start: int, stop: int) -> Iterator[Chunk]:
+    def _read_views(
+        self, next_view: Callable[[int], memoryview], start: int, stop: int
+    ) -> Iterator[ByteChunk]:
         """Yield chunks of a file whose bytes are in memory when they are read; none is copied."""
         self._file.seek(start)
         while start < stop and len(view := next_view(min(self._chunk_bytes, stop - start))):
-            yield Chunk(start, view, len(view), np.frombuffer(view, np.uint8))
+            yield ByteChunk(start, view, len(view), np.frombuffer(view, np.uint8))
             start += len(view)
             self._file.seek(start)
 
-    def _read_copies(self, start: int, stop: int) -> Iterator[Chunk]:
+    def _read_copies(self, start: int, stop: int) -> Iterator[ByteChunk]:
         buffer = bytearray(max(min(self._chunk_bytes, stop - start), 1))
         view, array = memoryview(buffer), np.frombuffer(buffer, np.uint8)
         base = start
@@ -142,7 +143,7 @@ class ByteSource:
             count = self._read_at(base, view[: stop - base])
             if not count:
                 return  # It was truncated, which the caller finds out by its size.
-            yield Chunk(base, buffer, count, array[:count])
+            yield ByteChunk(base, buffer, count, array[:count])
             base += count
 
     def _read_at(self, at: int, buffer: memoryview) -> int:
@@ -182,7 +183,7 @@ class Scanner(Protocol):
 
         Raises:
             UnsupportedFormat: it is certainly of another format; the message says which one and what
-                to do. A record that is merely corrupt is no reason: that is an error when it is read.
+                to do. A record that is merely corrupt is not a reason: it is an error when it is read.
         """
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
 from seekable.state.canonical import fingerprint_of
-from seekable.state.descriptions import Description
-from seekable.state.stream_document import State, StreamState, merged, parse_state
+from seekable.state.descriptions import PipelineDescription
+from seekable.state.document import State, StreamState, merged, parse_state
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import TEMPORARY_SUFFIX
-from seekable.storage.local import output_of, output_path
+from seekable.storage.paths import output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -363,7 +363,7 @@ def with_files_beside(saved: Saved) -> Saved:
     if state is not None:
         description = _read_if_there(saved.folder, description_name(state.fingerprint))
         if description is None and state.pipeline is not None:
-            description = dict(Description.parse(state.pipeline).tree)
+            description = dict(PipelineDescription.parse(state.pipeline).tree)
     noted = _read_if_there(saved.folder, source_paths_name(saved.fingerprint))
     return replace(saved, description=description, noted=noted)
 

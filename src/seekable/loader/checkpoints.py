@@ -37,11 +37,10 @@ from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.state.canonical import canonical_json
-from seekable.state.descriptions import Description
-from seekable.state.document import RunState
-from seekable.state.stream_document import parse_state
+from seekable.state.descriptions import PipelineDescription
+from seekable.state.document import RunState, parse_state
 from seekable.storage.addresses import is_address, shown
-from seekable.storage.local import output_of, output_path
+from seekable.storage.paths import output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from seekable.loader.resumed import Resumed
     from seekable.nodes import evaluated
     from seekable.resume import report
-    from seekable.state.stream_document import State
+    from seekable.state.document import State
     from seekable.storage import addresses
     from seekable.stream import description as stream_description
     from seekable.stream.stream import Stream
@@ -248,7 +247,7 @@ def _with_description(saved: Saved, resume: Resume) -> State:
     if description is None:
         return state
     row_files = (saved.noted or {}).get("kept", {})
-    return replace(state, pipeline=Description(description, row_files).text())
+    return replace(state, pipeline=PipelineDescription(description, row_files).text())
 
 
 def _pipeline_of(loader: Stateful) -> Node | Stream:

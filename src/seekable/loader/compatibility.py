@@ -8,15 +8,14 @@ from seekable._lazy import lazy
 from seekable.nodes.contract import InnerNode, Node
 from seekable.nodes.mix import Mix
 from seekable.state.canonical import plain_json
-from seekable.state.descriptions import Description, mismatch
-from seekable.state.document import RunState
-from seekable.state.stream_document import StreamState
+from seekable.state.descriptions import PipelineDescription, mismatch
+from seekable.state.document import RunState, StreamState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.resume import from_description
-    from seekable.state.stream_document import State
+    from seekable.state.document import State
     from seekable.stream.stream import Stream
 else:
     from_description = lazy("seekable.resume.from_description")
@@ -46,15 +45,21 @@ def check_pipeline(pipeline: Node | Stream, state: State) -> None:
     """
     present = fingerprint_at(pipeline, state)
     if state.fingerprint != present:
-        old = None if state.pipeline is None else _described_before(state, Description.parse(state.pipeline))
+        old = (
+            None
+            if state.pipeline is None
+            else _described_before(state, PipelineDescription.parse(state.pipeline))
+        )
         new = plain_json(described(pipeline, state))
         advice = (
-            "" if state.pipeline is None else _advice_on_schedules(state, Description.parse(state.pipeline))
+            ""
+            if state.pipeline is None
+            else _advice_on_schedules(state, PipelineDescription.parse(state.pipeline))
         )
         raise mismatch(state.fingerprint, present, old=old, new=new, advice=advice)
 
 
-def _advice_on_schedules(state: State, saved: Description) -> str:
+def _advice_on_schedules(state: State, saved: PipelineDescription) -> str:
     """Return from which positions the weights of the saved mixtures may change without losing a record."""
     if not isinstance(state, RunState) or not from_description.has_schedule(saved.tree):
         return ""
@@ -79,7 +84,7 @@ def _mixtures(node: Node, position: int) -> Iterator[tuple[Mix, int]]:
             yield from _mixtures(child, stop or 0)
 
 
-def _described_before(state: State, saved: Description) -> Mapping[str, Any]:
+def _described_before(state: State, saved: PipelineDescription) -> Mapping[str, Any]:
     """Return the description that the fingerprint of a state is of: without weights of later positions."""
     if isinstance(state, RunState) and from_description.has_schedule(saved.tree):
         whole = from_description.rebuild_loosely(saved.tree)

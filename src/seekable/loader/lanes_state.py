@@ -18,8 +18,7 @@ from seekable.resume.consumed import progress_of_stream
 from seekable.resume.readers import lanes_of, simplified_stream
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
-from seekable.state.document import has_row_offsets
-from seekable.state.stream_document import StreamState, other_kind, parse_state
+from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
 from seekable.stream.description import datasets_of, text_of_stream
 from seekable.stream.iterator import check_resumable, check_stream
 from seekable.stream.partly_delivered import PartlyDelivered, parsed, splitting_lineage
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import Batch
     from seekable.loader.steps import Steps
-    from seekable.state.trainer_pass import TrainerPass
+    from seekable.state.document import TrainerPass
     from seekable.stream.stream import Stream
 
 __all__ = ["LanesState"]

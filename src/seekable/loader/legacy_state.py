@@ -9,8 +9,7 @@ from seekable._arguments import POSITIONS, checked_count
 from seekable.errors import InvalidArgument, OutOfRange
 from seekable.loader.steps import Cursor
 from seekable.nodes.contract import Node
-from seekable.state.document import has_row_offsets
-from seekable.state.stream_document import StreamState
+from seekable.state.document import StreamState, has_row_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
 from seekable.loader.steps import Cursor
-from seekable.state.trainer_pass import TrainerPass
+from seekable.state.document import TrainerPass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

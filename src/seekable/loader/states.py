@@ -17,8 +17,7 @@ from seekable.loader.resumed import Resumed
 from seekable.loader.steps import Cursor
 from seekable.nodes.bases import reads_objects
 from seekable.order.remaining import Remaining
-from seekable.state.document import RunState, has_row_offsets
-from seekable.state.stream_document import other_kind, parse_state
+from seekable.state.document import RunState, has_row_offsets, other_kind, parse_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from seekable.resume import by_rows, consumed, continued, row_offsets, serialize
     from seekable.resume.consumed import DatasetProgress
     from seekable.state import descriptions
-    from seekable.state.trainer_pass import TrainerPass
+    from seekable.state.document import TrainerPass
     from seekable.stream.stream import Stream
 else:
     compatibility = lazy("seekable.loader.compatibility")
@@ -258,6 +257,6 @@ def _began(state: RunState, steps: Steps) -> int:
     return max(0, state.step - -(-records // steps.batch))
 
 
-def _described(dataset: Node) -> descriptions.Description:
+def _described(dataset: Node) -> descriptions.PipelineDescription:
     """Return the description that states of a dataset carry: with all weights, also of later positions."""
-    return descriptions.Description(dataset.describe(None), evaluated.row_files_of(dataset))
+    return descriptions.PipelineDescription(dataset.describe(None), evaluated.row_files_of(dataset))

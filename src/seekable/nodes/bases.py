@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
     from seekable.nodes.search import SearchRange
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 
 __all__ = [

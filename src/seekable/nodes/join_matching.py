@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 
 from seekable.errors import AmbiguousKey, BadKey, KeyNotFound, WrongType
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.display import describe_place
 from seekable.nodes.hole import HOLE

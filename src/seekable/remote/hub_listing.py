@@ -22,8 +22,8 @@ from seekable.errors import (
 from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import PARQUET, shards_of
+from seekable.storage.file_names import INDEX_FOLDER, INDEX_SUFFIX
 from seekable.storage.files import make_private_folder, regular_only, write_atomically
-from seekable.storage.index_names import INDEX_FOLDER, INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -26,7 +26,7 @@ from seekable.remote.stores.obstore_store import ObstoreStore, WholeUrls
 from seekable.remote.stores.options import StorageOptions, checked_options
 from seekable.remote.url_keys import is_sent_as_written
 from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of, shown
-from seekable.storage.braces import expanded, has_braces
+from seekable.storage.file_names import expanded, has_braces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.remote.cache.held_ranges import Held
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
     from seekable.storage.far import Digests
 
     _Key = tuple[str, int, int, str | None, CacheChoice | None, Digests | None]

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any, cast
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.index.index_location import listings_folder
+from seekable.storage.access import choosing_cache
 from seekable.storage.addresses import ADDRESS_INSIDE
-from seekable.storage.asked import address_of_path, has_addresses
+from seekable.storage.listing import address_of_path, has_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.remote import mounts
     from seekable.remote.listing import known
-    from seekable.storage import cache_choice as choice
     from seekable.storage.access import Storage
-    from seekable.storage.asked import Asked
     from seekable.storage.far import Source
+    from seekable.storage.listing import Asked
 else:
-    choice = lazy("seekable.storage.cache_choice")
     mounts = lazy("seekable.remote.mounts")
     known = lazy("seekable.remote.listing.known")
 
@@ -62,7 +61,7 @@ def mounted(
     cache = None if storage.cache is None else int(storage.cache)
     renamed = _renamed(source, partial(_mount, storage_options=storage.options, storage=storage.filesystem))
     with (
-        choice.choosing_cache(cache, _items(renamed)),
+        choosing_cache(cache, _items(renamed)),
         known.listing_once(kept=listings_folder(index_dir), refresh=storage.refresh),
     ):
         yield renamed

@@ -20,8 +20,7 @@ import xxhash
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, IndexStale, Unreachable
 from seekable.storage.addresses import parse
-from seekable.storage.files import cache_folder, create_new, make_private_folder
-from seekable.storage.map_file import map_file
+from seekable.storage.files import cache_folder, create_new, make_private_folder, map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +59,7 @@ _swept: set[str] = set()
 
 @final
 class StoredFiles:
-    """`seekable.storage.far.Output` over addresses of stores."""
+    """`seekable.storage.far.FileOutput` over addresses of stores."""
 
     def size(self, path: str) -> int | None:
         """Return the number of bytes of an object; None if there is none."""

@@ -14,7 +14,7 @@ from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.stores.store import Pin
 from seekable.storage.abandoned import awaited
 from seekable.storage.addresses import parse, shown
-from seekable.storage.index_names import INDEX_FOLDER
+from seekable.storage.file_names import INDEX_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.storage.natural_order import check_complete, natural_sorted
+from seekable.storage.file_names import check_complete, natural_sorted
 
 __all__ = ["PARQUET", "Suffixes", "shards_of"]
 

@@ -10,7 +10,7 @@ from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
 from seekable.remote.listing.known import known_listings, listing_once
 from seekable.remote.output_files import StoredFiles
 from seekable.storage import addresses
-from seekable.storage.cache_choice import chosen_cache
+from seekable.storage.access import chosen_cache
 from seekable.storage.files import regular_only
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seekable.formats import look
     from seekable.formats.contract import Claim
     from seekable.index.build.data_file import DataFile
-    from seekable.index.build.far_builds import FarBuilds, Pieces
+    from seekable.index.build.far_builds import FarBuilds, FarPieces
     from seekable.index.build.kept_parts import Answer
     from seekable.index.build.parts import FileToIndex
     from seekable.index.build.scan import ScanBatch, ScanJob
@@ -52,19 +52,17 @@ if TYPE_CHECKING:
     )
     from seekable.remote.listing import find, folder
     from seekable.remote.mounts import Mounts
-    from seekable.storage.access import Storage
-    from seekable.storage.asked import Asked
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice, Storage
     from seekable.storage.compression import Compression
     from seekable.storage.far import (
         Digests,
         Far,
         FarReads,
         FarReport,
+        FileOutput,
         FilesByNumber,
         Item,
         Look,
-        Output,
         Placeholders,
         Planned,
         PlansAhead,
@@ -72,7 +70,7 @@ if TYPE_CHECKING:
         Slices,
         Source,
     )
-    from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, FoundFiles, Inspect
     from seekable.storage.mapped import MappedFile
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
@@ -151,10 +149,10 @@ class _Builds:
     def file(self, path: str, look: Look, on_wait: Callable[[int], None] | None) -> DataFile:
         return stored_file.StoredFile(path, look, on_wait)
 
-    def file_behind(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
+    def file_of_placeholder(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
         return remote_file.PlaceholderFile(placeholder, descriptor, path)
 
-    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> Pieces:
+    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:
         size, identity = look
         source = pinned_object.PinnedObject(path, size=size, identity=identity)
         return pinned_object.FetchedPieces(source, pieces)
@@ -230,7 +228,7 @@ class _System:
     builds: Final[FarBuilds] = _Builds()
     reads: Final[FarReads] = _Reads()
     placeholders: Final[Placeholders] = _Placeholders()
-    output: Final[Output] = StoredFiles()
+    output: Final[FileOutput] = StoredFiles()
 
     def opened(
         self, source: Source, storage: Storage, *, index_dir: str | os.PathLike[str] | None
@@ -273,7 +271,7 @@ class _System:
         inspect: Inspect | None,
         arrange: Arrange | None,
         kind: str,
-    ) -> tuple[Found, ...]:
+    ) -> tuple[FoundFiles, ...]:
         return find.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange, kind=kind)
 
     def is_plain(self, address: str) -> bool:

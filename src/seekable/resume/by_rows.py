@@ -20,9 +20,8 @@ from seekable.resume.readers import lanes_of, readers_of, with_readers
 from seekable.resume.sources import remaining_by_source, sources_of, with_sources
 from seekable.resume.start_position import BegunEpoch, start_position
 from seekable.state.canonical import fingerprint_of
-from seekable.state.descriptions import Description
-from seekable.state.document import RunState
-from seekable.state.stream_document import StreamState
+from seekable.state.descriptions import PipelineDescription
+from seekable.state.document import RunState, StreamState
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import described_lineage, lineage_of
 from seekable.stream.mix import MixItems
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from seekable.resume.match import Match
     from seekable.resume.readers import Reader
     from seekable.resume.sources import Name, Source
-    from seekable.state.stream_document import State
+    from seekable.state.document import State
     from seekable.stream.source import FromDataset
     from seekable.stream.stream import Stream
 
@@ -150,7 +149,7 @@ def _num_draws(state: StreamState) -> int | None:
     return sum(int(stages[number].values.get("draw", 0)) for stages in lanes_of(state).values())
 
 
-def description_of(state: State) -> Description:
+def description_of(state: State) -> PipelineDescription:
     """Return the description of the pipeline that a state was taken of.
 
     Raises:
@@ -165,7 +164,7 @@ def description_of(state: State) -> Description:
             f"Else load it with resume='exact' into the pipeline that it was taken of, and take a state there"
         )
         raise StateMismatch(message)
-    return Description.parse(state.pipeline)
+    return PipelineDescription.parse(state.pipeline)
 
 
 def resumed_datasets(

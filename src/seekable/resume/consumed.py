@@ -20,7 +20,7 @@ from seekable.resume.readers import drawn_by_lanes, lanes_of, readers_of, waitin
 from seekable.resume.remainder import remainder_of
 from seekable.resume.sources import positions_by_source, remaining_by_source, sources_of
 from seekable.resume.start_position import draws_before
-from seekable.state.stream_document import StreamState
+from seekable.state.document import StreamState
 from seekable.stream.lineage import described_lineage, lineage_of
 from seekable.stream.partly_delivered import parsed
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.resume.readers import Reader
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Name, Source
-    from seekable.state.descriptions import Description
+    from seekable.state.descriptions import PipelineDescription
     from seekable.state.document import RunState
     from seekable.stream.lineage import Lineage
     from seekable.stream.stream import Stream
@@ -136,7 +136,7 @@ def _finished_epochs(progress: DatasetProgress) -> int:
 
 
 def progress_of(
-    description: Description, state: RunState | StreamState, present: Stream | None = None
+    description: PipelineDescription, state: RunState | StreamState, present: Stream | None = None
 ) -> list[DatasetProgress]:
     """Return how far a saved run had read each of its datasets, in the order of its graph.
 
@@ -181,7 +181,7 @@ def progress_of_stream(stream: Stream, state: StreamState) -> list[DatasetProgre
 
 
 def _progress_of_described_stream(
-    description: Description, state: StreamState, present: Stream | None
+    description: PipelineDescription, state: StreamState, present: Stream | None
 ) -> list[DatasetProgress]:
     lineage = described_lineage(description.tree, None if present is None else present.stage)
     readers = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.resume.sources import Name
-    from seekable.state.stream_document import StreamState
+    from seekable.state.document import StreamState
     from seekable.stream.lineage import Lineage
     from seekable.stream.stage import Stage
 

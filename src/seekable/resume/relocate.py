@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.indexed_files import IndexedFiles
     from seekable.nodes.files.leaf import FilesLeaf
 
@@ -117,7 +117,7 @@ def _find_in(
 
 
 def _index_differs(
-    table: Table, rows: NDArray[np.int64], files: Sequence[Mapping[str, Any]], folder: str
+    table: FileTable, rows: NDArray[np.int64], files: Sequence[Mapping[str, Any]], folder: str
 ) -> str | None:
     """Return in what the entries of an index differ from the described files; None if they do not.
 
@@ -148,7 +148,7 @@ def _index_differs(
     return None
 
 
-def _files_differ(table: Table, rows: NDArray[np.int64], names: Sequence[str], root: str) -> str | None:
+def _files_differ(table: FileTable, rows: NDArray[np.int64], names: Sequence[str], root: str) -> str | None:
     """Return which file below ``root`` is missing or was changed after it was indexed; None if none is."""
     try:
         for name, row, found in zip(names, rows.tolist(), _statuses(root, names), strict=True):

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from seekable.order.remaining import Remaining
     from seekable.resume.consumed import DatasetProgress
     from seekable.resume.sources import Name, Source
-    from seekable.state.descriptions import Description
-    from seekable.state.document import RunState
-    from seekable.state.stream_document import StreamState
+    from seekable.state.descriptions import PipelineDescription
+    from seekable.state.document import RunState, StreamState
     from seekable.stream.stage import Stage
 
     Specs = Mapping[int, str]
@@ -123,7 +122,7 @@ def report_progress(progress: Sequence[DatasetProgress], specs: Specs | None = N
 
 
 def report_saved(
-    description: Description, state: RunState | StreamState, noted: Sequence[str | None] = ()
+    description: PipelineDescription, state: RunState | StreamState, noted: Sequence[str | None] = ()
 ) -> list[SourceReport]:
     """Return how far each source of a saved run has come.
 

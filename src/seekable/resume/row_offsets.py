@@ -29,8 +29,7 @@ from seekable.resume.remainder import remainder_of
 from seekable.resume.report import spec_of
 from seekable.resume.shards import LeafRow, leaf_row, leaves_of, moves_rows, rows_before, shards_of
 from seekable.resume.sources import keeps_positions, remaining_by_source, sources_of
-from seekable.state.document import RunState
-from seekable.state.stream_document import StreamState
+from seekable.state.document import RunState, StreamState
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import lineage_of
 

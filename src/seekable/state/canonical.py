@@ -1,14 +1,16 @@
-"""One text for one value: canonical JSON, and digests of it."""
+"""JSON of states and descriptions: one text for one value, digests of it, and any name of a file.
+
+Python has the bytes of a name that is not UTF-8 as lone surrogates, which strict JSON refuses. The ``json``
+of Python writes them as escapes, so that the document is ASCII, and reads them back.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import xxhash
-
-__all__ = ["canonical_json", "fingerprint_of", "parsed_json", "plain_json"]
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -16,7 +18,7 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 def canonical_json(value: Any) -> bytes:
     r"""Return the JSON of a value with sorted keys and no spaces; tuples become lists.
 
-    A value with the name of a file that is no UTF-8, which has lone surrogates, is escaped to ASCII.
+    A value with the name of a file that is not UTF-8, which has lone surrogates, is escaped to ASCII.
 
     Example:
         >>> canonical_json({"b": (1, 2), "a": None})
@@ -35,7 +37,7 @@ def parsed_json(text: str) -> Any:
     r"""Return the value of a canonical JSON text, also of one with lone surrogates.
 
     Raises:
-        ValueError: the text is no JSON.
+        ValueError: the text is not JSON.
 
     Example:
         >>> import os
@@ -69,3 +71,41 @@ def fingerprint_of(description: Any) -> str:
         'xxh3:'
     """
     return f"xxh3:{xxhash.xxh3_128_hexdigest(canonical_json(description))}"
+
+
+Kind = TypeVar("Kind")
+
+
+def encode_names(document: Any, *, indented: bool) -> bytes:
+    r"""Return a document as JSON, with a line end.
+
+    Args:
+        document: a ``msgspec.Struct``, or what JSON has.
+        indented: True for a line for each value, False for one line.
+
+    Example:
+        >>> encode_names({"name": "bad\udcff"}, indented=False)
+        b'{"name": "bad\\udcff"}\n'
+    """
+    try:
+        data = msgspec.json.encode(document)
+        return (msgspec.json.format(data) if indented else data) + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(document), indent=2 if indented else None).encode() + b"\n"
+
+
+def decode_names(data: bytes, kind: type[Kind]) -> Kind:
+    """Return a document that ``encode_names`` made.
+
+    Raises:
+        ValueError: the bytes are not JSON, or not of this kind.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return msgspec.convert(json.loads(data), kind, str_keys=True)
+    except RecursionError as error:
+        message = f"it has more levels, one in the other, than Python reads: {error}"
+        raise ValueError(message) from None

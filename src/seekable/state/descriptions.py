@@ -27,20 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-__all__ = ["Description", "difference", "mismatch", "outline", "text_of"]
-
-
 _TEXTS: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 """The text of each pipeline that is in use: pipelines do not change, so it is made once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class PipelineDescription:
     """All that decides the records of a pipeline and their order, and the paths of its row files.
 
     Example:
         >>> source = {"kind": "sequence", "length": 3}
-        >>> text = Description({"kind": "concat", "of": [source, source]}).text()
+        >>> text = PipelineDescription({"kind": "concat", "of": [source, source]}).text()
         >>> text
         '{"files":[],"nodes":[{"kind":"sequence","length":3},{"kind":"concat","of":[0,0]}]}'
         >>> Description.parse(text).tree == {"kind": "concat", "of": [source, source]}
@@ -62,7 +59,7 @@ class Description:
         return canonical_json(document).decode()
 
     @classmethod
-    def parse(cls, text: str) -> Description:
+    def parse(cls, text: str) -> PipelineDescription:
         """Return the description that a text holds; parts of its tree that are equal are the same object.
 
         Raises:
@@ -76,7 +73,7 @@ class Description:
                 if "files" in node:
                     whole["files"] = document["files"][node["files"]]
                 if "of" in node:
-                    # Nodes stand behind those below them.
+                    # Nodes stand after those below them.
                     whole["of"] = [made[number] for number in node["of"]]
                 made.append(whole)
             return cls(made[-1], dict(document.get("row_files", {})))
@@ -89,7 +86,7 @@ class Description:
             raise CorruptState(message) from error
 
 
-def text_of(pipeline: object, describe: Callable[[], Description]) -> str:
+def text_of(pipeline: object, describe: Callable[[], PipelineDescription]) -> str:
     """Return the text of a pipeline's description, which is made once for each pipeline object.
 
     Args:

@@ -1,11 +1,13 @@
-"""The state of a run over a dataset: one position, and the fingerprint of the dataset.
+"""The state of a run, as a JSON document.
+
+Of a dataset it is one position, and the fingerprint of the dataset:
 
     {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "epoch": 0, "position": 39488, "check": "..."}
 
 ``position`` counts records over all ranks on the dataset's endless axis, ``step`` the batches delivered and
 skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=`` adds ``began``, the
 step at which it began. Where a trainer counts passes over the data, ``pass`` is the one of the state
-(`seekable.state.trainer_pass`). No rank, worker or batch size enters.
+(`TrainerPass`). No rank, worker or batch size enters.
 
 ``check`` is a digest of all but ``pipeline``, by which a changed digit is found out. A state without it, as
 older versions wrote, is taken as it is.
@@ -13,35 +15,34 @@ older versions wrote, is taken as it is.
 A run that went on by rows adds ``rows``, what is left of older orders, until that has come. ``pipeline`` is
 the description of the dataset (`seekable.state.descriptions`), which ``resume="rows"`` needs; a state
 that was taken with ``rows=False`` has none.
+
+Of a stream it is the states of the stages of each lane, and the next slot:
+
+    {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "slot": 39488, "of": 8,
+     "lanes": {"0": [...], ...}, "check": "..."}
+
+``slot`` counts the places of the stream's global order, over all lanes, ``step`` the batches (of a plain
+iterator: the items) delivered and skipped. A lane's list has the states of its stages, in the order of the
+graph. The state of one rank holds the lanes of that rank; ``of`` says how many there are in all. A run that
+is bounded by ``steps=`` adds ``began``, and one with ``end="pad"`` the lanes that have ``ended`` and begun
+anew. ``given`` are, by lane, the rows of which a part was delivered and another one waits, as pairs of a
+source and a position. Only a stage itself can read its state, so nothing but ``check`` shows that a document
+was changed or cut.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import xxhash
 
-from seekable.errors import CorruptState
+from seekable.errors import CorruptState, StateMismatch
 from seekable.state.canonical import canonical_json
-from seekable.state.trainer_pass import TrainerPass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = [
-    "SCHEMA",
-    "RunState",
-    "check_of",
-    "checked_count_of",
-    "checked_head",
-    "compare_check",
-    "has_row_offsets",
-    "object_of",
-    "optional",
-    "pass_of",
-    "text_of",
-]
+    from collections.abc import Mapping, Sequence
 
 SCHEMA = 1
 """The version of the document; a newer version of seekable reads the one before it too."""
@@ -56,6 +57,58 @@ digest of its own, the fingerprint."""
 
 _MOST = 1 << 63
 """Positions are int64."""
+
+
+class TrainerPass(msgspec.Struct, frozen=True):
+    """A pass of a trainer, and how often a loader came to the end of its run in it.
+
+    Of several loaders, the shorter ones end within a pass: a trainer then begins them anew, or goes on
+    without them. Where a loader stands does not say in which pass that was.
+
+    Example:
+        >>> TrainerPass(2).ended_once_more()
+        TrainerPass(number=2, ended=1, over=True)
+        >>> TrainerPass.parse({"number": 2, "ended": 1}) == TrainerPass(2).ended_once_more().with_batch()
+        True
+    """
+
+    number: int
+    """The number of the pass, which the trainer has announced."""
+
+    ended: int = 0
+    """The number of runs that have ended in the pass."""
+
+    over: bool = False
+    """True if nothing was delivered since the last of these ended."""
+
+    def ended_once_more(self) -> TrainerPass:
+        """Return the pass after the end of a run."""
+        return TrainerPass(self.number, self.ended + 1, over=True)
+
+    def with_batch(self) -> TrainerPass:
+        """Return the pass after the delivery of a batch."""
+        return TrainerPass(self.number, self.ended) if self.over else self
+
+    def document(self) -> dict[str, Any]:
+        """Return a new JSON-safe dict."""
+        over = {"over": True} if self.over else {}
+        return {"number": self.number, "ended": self.ended, **over}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> TrainerPass:
+        """Return the pass of a document.
+
+        Raises:
+            CorruptState: the document is not what ``document`` returned.
+        """
+        number, ended = document.get("number", -1), document.get("ended", -1)
+        over = document.get("over", True)
+        if not (type(number) is type(ended) is int and min(number, ended) >= 0 and over is True):
+            message = (
+                f"a state's 'pass' has a 'number' and how many runs 'ended' in it (got {document!r:.100})"
+            )
+            raise CorruptState(message)
+        return cls(number, ended, "over" in document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +216,7 @@ def object_of(document: Mapping[str, Any], key: str) -> dict[str, Any] | None:
     """Return an object of a document, None if it has none.
 
     Raises:
-        CorruptState: the value is no object; the message names the key.
+        CorruptState: the value is not an object; the message names the key.
     """
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
@@ -176,7 +229,7 @@ def text_of(document: Mapping[str, Any], key: str) -> str | None:
     """Return a text of a document, None if it has none.
 
     Raises:
-        CorruptState: the value is no text; the message names the key.
+        CorruptState: the value is not a text; the message names the key.
     """
     value = document.get(key)
     if value is not None and not isinstance(value, str):
@@ -222,10 +275,162 @@ def checked_count_of(document: Mapping[str, Any], key: str) -> int:
     """Return a count of a document.
 
     Raises:
-        CorruptState: the value is no integer of at least 0 and below 2**63; the message names the key.
+        CorruptState: the value is not an integer of at least 0 and below 2**63; the message names the key.
     """
     value = document.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
         message = f"a state's {key!r} must be an integer of at least 0 and below 2**63 (got {value!r:.100})"
         raise CorruptState(message)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """A state document, checked.
+
+    Example:
+        >>> state = StreamState(fingerprint="xxh3:0", step=2, slot=64, lanes={0: [{"at": 64}]}, of=1)
+        >>> StreamState.parse(state.document()) == state
+        True
+    """
+
+    fingerprint: str
+    step: int
+    slot: int
+    lanes: dict[int, list[dict[str, Any]]]
+    of: int
+    began: int | None = None
+    ended: tuple[int, ...] = field(default=())
+    given: dict[str, Any] | None = None
+    rows: dict[str, Any] | None = None
+    pipeline: str | None = None
+    trainer_pass: TrainerPass | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return a new JSON-safe dict."""
+        document: dict[str, Any] = {
+            "seekable": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "step": self.step,
+            "slot": self.slot,
+            "lanes": {str(lane): stages for lane, stages in self.lanes.items()},
+            "of": self.of,
+        }
+        if self.began is not None:
+            document["began"] = self.began
+        if self.ended:
+            document["ended"] = list(self.ended)
+        if self.trainer_pass is not None:
+            document["pass"] = self.trainer_pass.document()
+        document |= optional(given=self.given, rows=self.rows)
+        return {**document, "check": check_of(document), **optional(pipeline=self.pipeline)}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> StreamState:
+        """Check a document and return it as a value; the document is not changed.
+
+        Raises:
+            CorruptState: it is not a state of a stream; the message names the key.
+        """
+        fingerprint, lanes = checked_head(document), document.get("lanes")
+        if not isinstance(lanes, dict):
+            message = f"the state of a stream has 'lanes' (got {lanes!r:.100}): this one is of something else"
+            raise CorruptState(message)
+        compare_check(document)
+        step, slot, of = (checked_count_of(document, key) for key in ("step", "slot", "of"))
+        began = checked_count_of(document, "began") if "began" in document else None
+        given, rows = (object_of(document, key) for key in ("given", "rows"))
+        pipeline = text_of(document, "pipeline")
+        return cls(
+            fingerprint,
+            step,
+            slot,
+            _lanes(lanes, of),
+            of,
+            began,
+            _ended(document, of),
+            given,
+            rows,
+            pipeline,
+            pass_of(document),
+        )
+
+    def missing(self, lanes: Sequence[int]) -> list[int]:
+        """Return those of some lanes that the state does not have."""
+        return [lane for lane in lanes if lane not in self.lanes]
+
+
+State = RunState | StreamState
+
+
+def parse_state(document: Mapping[str, Any]) -> State:
+    """Check a state of a dataset or of a stream, and return it as a value.
+
+    Raises:
+        CorruptState: it is neither; the message names the key.
+
+    Example:
+        >>> parse_state({"seekable": 1, "fingerprint": "xxh3:0", "step": 2, "epoch": 0, "position": 64}).step
+        2
+    """
+    has_lanes = hasattr(document, "get") and "lanes" in document
+    return StreamState.parse(document) if has_lanes else RunState.parse(document)
+
+
+def other_kind(state: State) -> StateMismatch:
+    """Return the error for a state of a dataset that is loaded into a stream, or the other way round.
+
+    Example:
+        >>> state = RunState(fingerprint="xxh3:0", step=2, epoch=0, position=64)
+        >>> str(other_kind(state)).partition(":")[0]
+        'the state is of a dataset, and here a stream is delivered'
+    """
+    was, is_now = ("stream", "dataset") if isinstance(state, StreamState) else ("dataset", "stream")
+    message = (
+        f"the state is of a {was}, and here a {is_now} is delivered: load it into a sk.Loader with "
+        f"resume='rows', by which each source goes on with the rows of its begun epoch that did not come"
+    )
+    return StateMismatch(message)
+
+
+def merged(states: Mapping[str, StreamState]) -> StreamState:
+    """Return the state that the ranks' states of one step make together.
+
+    Args:
+        states: each rank's, by the name of its file.
+
+    Raises:
+        CorruptState: they are of different streams or places, or have a lane twice.
+    """
+    (name, first), *others = states.items()
+    lanes, ended, given = dict(first.lanes), set(first.ended), dict(first.given or {})
+    for other, state in others:
+        places = [(each.fingerprint, each.step, each.slot, each.of, each.began) for each in (first, state)]
+        if places[0] != places[1] or not lanes.keys().isdisjoint(state.lanes):
+            message = (
+                f"the ranks' states {name} and {other} differ, or have a lane twice: they are of two runs"
+            )
+            raise CorruptState(message)
+        lanes.update(state.lanes)
+        ended.update(state.ended)
+        given.update(state.given or {})
+    whole = dict(sorted(lanes.items()))
+    return replace(first, lanes=whole, ended=tuple(sorted(ended)), given=given or None)
+
+
+def _lanes(lanes: Mapping[str, Any], of: int) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for name, stages in lanes.items():
+        if not name.isdecimal() or int(name) >= of or not isinstance(stages, list):
+            message = f"a state's lanes are lists with names of 0 to {of - 1} (got {name!r}: {stages!r:.100})"
+            raise CorruptState(message)
+        found[int(name)] = stages
+    return dict(sorted(found.items()))
+
+
+def _ended(document: Mapping[str, Any], of: int) -> tuple[int, ...]:
+    ended = document.get("ended", [])
+    if not isinstance(ended, list) or not all(isinstance(lane, int) and 0 <= lane < of for lane in ended):
+        message = f"a state's 'ended' must list lanes below {of} (got {ended!r})"
+        raise CorruptState(message)
+    return tuple(ended)

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-__all__ = [
-    "NamedFunction",
-    "code_digest",
-    "code_digests",
-    "describe_function",
-    "module_name",
-    "python_version",
-]
-
-
 _NAMED = (
     types.FunctionType,
     types.BuiltinFunctionType,

@@ -21,8 +21,6 @@ else:
     # Its threads register themselves for the end of the interpreter, which is an error at that end.
     futures = lazy("concurrent.futures")
 
-__all__ = ["Abandoned", "abandon", "abandoned_at_errors", "awaited", "check_not_abandoned"]
-
 T = TypeVar("T")
 
 _MOMENT = 0.1

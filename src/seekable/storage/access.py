@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
+
+import msgspec
+import xxhash
 
 from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
@@ -12,11 +17,11 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
-
-__all__ = ["PUBLIC_OPTIONS", "Storage"]
 
 PUBLIC_OPTIONS = frozenset(
     (
@@ -25,7 +30,7 @@ PUBLIC_OPTIONS = frozenset(
         *("request_payer", "use_emulator", "s3_express", "profile"),
     )
 )
-"""The names of options whose values are no secrets: they may stand in texts and in pickles."""
+"""The names of options whose values are not secret: they may stand in texts and in pickles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -118,8 +123,72 @@ class Storage:
 
 
 def _public(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are no secrets; of an endpoint what is not the name of a user."""
+    """Return the options that are not secret; of an endpoint all but the name of a user."""
     kept = {name: value for name, value in options.items() if name in PUBLIC_OPTIONS}
     if "endpoint" in kept:
         kept["endpoint"] = addresses.shown(str(kept["endpoint"]))
     return kept
+
+
+@final
+class CacheChoice(msgspec.Struct, frozen=True):
+    """A cache on disk that one dataset has for itself (``sk.Storage(cache=)``).
+
+    The choice is a part of the dataset: its files carry it, also into other processes. The cache has a folder
+    of its own, so that its limit evicts nothing that others have fetched.
+
+    Example:
+        >>> CacheChoice.of(1000, ["s3://bucket/a"])
+        CacheChoice(most_bytes=1000, name='1000-6c9369593ecb5ae5')
+        >>> CacheChoice.named("1000-6c9369593ecb5ae5").most_bytes, CacheChoice.named("objects")
+        (1000, None)
+    """
+
+    most_bytes: int
+    """The most bytes that it takes on disk; 0 for no cache."""
+
+    name: str
+    """The name of its folder, made of the limit and of the addresses of the dataset."""
+
+    @classmethod
+    def of(cls, most_bytes: int, addresses: Iterable[str]) -> Self:
+        """Return the cache of a dataset, the same one in all processes.
+
+        Args:
+            most_bytes: its limit; 0 for none.
+            addresses: the addresses that the dataset was opened by.
+        """
+        text = "\0".join(sorted(addresses)).encode("utf-8", "surrogateescape")
+        return cls(most_bytes, f"{most_bytes}-{xxhash.xxh3_64_hexdigest(text)}")
+
+    @classmethod
+    def named(cls, name: str) -> Self | None:
+        """Return the cache whose folder has a name, None if no cache has such a name."""
+        most_bytes, dash, _ = name.partition("-")
+        return cls(int(most_bytes), name) if dash and most_bytes.isdecimal() else None
+
+
+_current: Final[ContextVar[CacheChoice | None]] = ContextVar("seekable_cache_choice", default=None)
+
+
+def chosen_cache() -> CacheChoice | None:
+    """Return the cache of the dataset that is being opened in this context, None for that of the machine."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def choosing_cache(most_bytes: int | None, addresses: Iterable[str]) -> Iterator[None]:
+    """Inside of the block, let what is opened have a cache of its own, unless a block around it chose one.
+
+    Args:
+        most_bytes: its limit, 0 for no cache; None to choose none.
+        addresses: the addresses that the dataset is opened by.
+    """
+    if most_bytes is None or chosen_cache() is not None:
+        yield
+        return
+    token = _current.set(CacheChoice.of(most_bytes, addresses))
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -12,23 +12,8 @@ from urllib.parse import quote, unquote
 
 from seekable.errors import InvalidArgument
 
-__all__ = [
-    "ADDRESS_INSIDE",
-    "SUFFIX_MARK",
-    "Address",
-    "UrlSecrets",
-    "is_address",
-    "is_web",
-    "name_in_url",
-    "parse",
-    "plain_name",
-    "secrets_of",
-    "shown",
-    "shown_item",
-]
-
 ADDRESS_INSIDE = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+)://")
-"""The beginning of an address, alone or behind the scheme of a spec (``shar:s3://bucket/cuts``)."""
+"""The beginning of an address, alone or after the scheme of a spec (``shar:s3://bucket/cuts``)."""
 
 SUFFIX_MARK = "~"
 """The character between a bucket or host and the suffix that ``mounts`` adds; no name of either has it."""
@@ -96,7 +81,7 @@ def parse(path: str) -> Address:
     ``gcs`` is ``gs``, ``abfs``, ``abfss`` and ``azure`` are ``az``, and so is the URL of a blob of Azure.
 
     Raises:
-        InvalidArgument: the path is no address, it names no bucket or host, or it has a user where the
+        InvalidArgument: the path is not an address, it names no bucket or host, or it has a user where the
             store takes none.
 
     Example:
@@ -152,7 +137,7 @@ def secrets_of(path: str) -> UrlSecrets:
 def shown(path: str) -> str:
     """Return an address for messages: without userinfo, query, and the suffix of ``mounts``.
 
-    A path that is no address comes back as it is.
+    A path that is not an address comes back as it is.
 
     Example:
         >>> shown("s3://bucket~1a2b3c4d/a.jsonl"), shown("https://me:pw@host/a?sig=1")
@@ -169,7 +154,7 @@ def shown(path: str) -> str:
 
 
 def shown_item(text: str) -> str:
-    """Return an item of a source as messages have it: an address, also behind a spec, without its secrets.
+    """Return an item of a source as messages have it: an address, also within a spec, without its secrets.
 
     Example:
         >>> shown_item("shar:https://me:pw@host/cuts")

@@ -17,8 +17,6 @@ from seekable.storage.memory import CACHE_VARIABLE, cache_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["Cache"]
-
 _SHARE = 8
 _MOST_BYTES = 512 << 20
 _WANTED_TIMES = 3

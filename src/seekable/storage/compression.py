@@ -17,8 +17,6 @@ from seekable.storage.memory import WINDOW_VARIABLE, zstd_window_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["COMPRESSED", "Compression", "broken", "compression_of", "inflated", "uncompressed_name", "zstd"]
-
 Compression = Literal["gz", "zst"]
 
 COMPRESSED: Final[tuple[Compression, ...]] = ("gz", "zst")
@@ -214,7 +212,7 @@ class _Walk:
         """The blocks since the last step ended."""
 
     def ends_in(self, chunk: bytes) -> Iterator[int]:
-        """Yield the bytes of the next chunk behind which a step ends."""
+        """Yield the places in the next chunk where a step ends."""
         at = 0
         while at < len(chunk):
             if self._left:

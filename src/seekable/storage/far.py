@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.storage.access import Storage
-    from seekable.storage.asked import Asked
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice, Storage
     from seekable.storage.compression import Compression
-    from seekable.storage.listing import Arrange, Found, Inspect
+    from seekable.storage.listing import Arrange, Asked, FoundFiles, Inspect
     from seekable.storage.mapped import MappedFile
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
@@ -32,36 +30,15 @@ if TYPE_CHECKING:
     Source = Asked | Mapping[str, Asked]
     Numbers = NDArray[np.int64] | NDArray[np.uint64]
 
-__all__ = [
-    "Digests",
-    "Far",
-    "FarReads",
-    "FarReport",
-    "FilesByNumber",
-    "Item",
-    "Look",
-    "Output",
-    "Placeholders",
-    "Planned",
-    "PlansAhead",
-    "Ranges",
-    "Reads",
-    "Slices",
-    "far",
-    "handed_down",
-    "is_far",
-    "take_over",
-]
-
 _HOME = "seekable.remote.system:SYSTEM"
 """The implementation: its module, and its name in it."""
 
 Look = tuple[int, int]
-"""The number of bytes of a file, and the number made of its etag; of a local file, its modification time."""
+"""The size of a file in bytes, and the number made of its etag; of a local file, its modification time."""
 
 
 class Digests(Protocol):
-    """The digests of the units of an object. It is a value: two of the same digests are equal."""
+    """The unit digests of an object. It is a value: two with the same digests are equal."""
 
     def __hash__(self) -> int: ...
 
@@ -97,10 +74,10 @@ class Ranges(Protocol):
 
     @property
     def ends(self) -> NDArray[np.uint64]:
-        """The byte behind its last."""
+        """The byte after its last."""
 
 
-class Reads(Protocol):
+class ReadPlan(Protocol):
     """A plan of records to read, as far as its bytes are concerned."""
 
     def __len__(self) -> int: ...
@@ -109,7 +86,7 @@ class Reads(Protocol):
     def bytes(self) -> int:
         """The approximate number of bytes that reading takes."""
 
-    def slice(self, start: int, stop: int) -> Reads:
+    def slice(self, start: int, stop: int) -> ReadPlan:
         """Return the plan of some of the records."""
 
     def ranges(self) -> Iterator[Ranges]:
@@ -119,7 +96,7 @@ class Reads(Protocol):
 Item_co = TypeVar("Item_co", covariant=True)
 Reads_co = TypeVar("Reads_co", covariant=True)
 Item = TypeVar("Item")
-Planned = TypeVar("Planned", bound=Reads)
+Planned = TypeVar("Planned", bound=ReadPlan)
 
 
 class PlansAhead(Protocol[Item_co, Reads_co]):
@@ -140,7 +117,7 @@ class Slices(Protocol):
         Args:
             which: the number of each range's file.
             starts: its first byte in the content.
-            ends: the byte behind its last.
+            ends: the byte after its last.
 
         Raises:
             IndexStale: a file is of another version than the one that was indexed.
@@ -232,7 +209,7 @@ class Placeholders(Protocol):
         """Return the name of a file in messages: of a placeholder, the address that it stands for."""
 
     def path_of_shown(self, roots: Iterable[str], name: str) -> str:
-        """Return the path of a file below one of some roots by its name of `shown`; another name as it is."""
+        """Return the path of a file by the name that `shown` gave it; any other name comes back as it is."""
 
     def size(self, path: str) -> int | None:
         """Return the number of bytes of the file that a placeholder stands for; None if there is none.
@@ -273,7 +250,7 @@ class Placeholders(Protocol):
         """
 
     def write(self, folder: str, repo: str, revision: str, files: Sequence[tuple[str, int, str]]) -> str:
-        """Write the placeholders of files of one commit of a repository, and return their root.
+        """Write placeholders for the files of a commit, and return their root.
 
         Args:
             folder: the folder of all placeholders on this machine.
@@ -286,7 +263,7 @@ class Placeholders(Protocol):
         """
 
 
-class Output(Protocol):
+class FileOutput(Protocol):
     """Files that are written, each whole or not at all.
 
     What is read is read anew each time, past all caches, because other processes write to the same place.
@@ -328,7 +305,7 @@ class Output(Protocol):
         """
 
     def seen(self, path: str) -> object:
-        """Return what `replace` is to replace; None if there is no such file.
+        """Return a mark of the file that `replace` may replace; None without a file.
 
         Raises:
             AccessDenied, Unreachable: the store cannot be read.
@@ -404,7 +381,7 @@ class Far(Protocol):
         """Local files that stand for files of the Hub."""
 
     @property
-    def output(self) -> Output:
+    def output(self) -> FileOutput:
         """Files that are written there."""
 
     def opened(
@@ -434,7 +411,7 @@ class Far(Protocol):
 
         Raises:
             InvalidArgument: no such address or option.
-            WrongType: the options are no mapping, or ``storage`` is no file system.
+            WrongType: the options are not a mapping, or ``storage`` is not a file system.
         """
 
     def mount_beside(self, address: str, other: str) -> str:
@@ -474,11 +451,11 @@ class Far(Protocol):
         inspect: Inspect | None,
         arrange: Arrange | None,
         kind: str,
-    ) -> tuple[Found, ...]:
+    ) -> tuple[FoundFiles, ...]:
         """Return the data files of a source with addresses; see `seekable.formats.finding.find_files`."""
 
     def is_plain(self, address: str) -> bool:
-        """Return True if an address is known to be no folder of another tool, without asking the store."""
+        """Return True if an address is known not to be the folder of another tool; the store is not asked."""
 
     def is_folder(self, address: str) -> bool:
         """Return True if there is a folder of this address; of web servers, which list nothing, always False.
@@ -505,7 +482,7 @@ class Far(Protocol):
         """
 
     def look_each(self, paths: Sequence[str]) -> list[Look | None]:
-        """Return the size and the number of each of some files of one store, None of those that do not exist.
+        """Look at files of one store; return the size and the number of each, None where there is no file.
 
         Raises:
             Unreachable, AccessDenied: the store cannot be asked.

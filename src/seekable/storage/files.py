@@ -1,18 +1,28 @@
-"""Files that appear whole or not at all, a lock for one process at a time, and what this user may access."""
+"""Local files: written whole or not at all, locked for one process at a time, mapped without a descriptor.
+
+Before Python 3.13 ``mmap.mmap`` keeps a descriptor of its own for each map, so an open file would take two,
+and one of them could not be closed while a slice of the map is in use. A map of `map_file` takes none: the
+descriptor stays the caller's, who may close it at any time.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import functools
+import mmap
 import os
 import secrets
 import shlex
 import stat
-from typing import TYPE_CHECKING, BinaryIO
+import weakref
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, Unreachable
-from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,28 +30,6 @@ if TYPE_CHECKING:
     import filelock
 else:
     filelock = lazy("filelock")
-
-__all__ = [
-    "PLACEHOLDER_HEAD",
-    "READ_BYTES",
-    "TEMPORARY_SUFFIX",
-    "cache_folder",
-    "create_new",
-    "failed_read",
-    "file_identity",
-    "has_access",
-    "locked",
-    "make_private_folder",
-    "put_in_place",
-    "read_or_map",
-    "regular_only",
-    "shell_path",
-    "stat_file",
-    "stat_files",
-    "sync_folder",
-    "unreadable_error",
-    "write_atomically",
-]
 
 PLACEHOLDER_HEAD = b'{"seekable_hub":1,'
 """The first bytes of a placeholder, a small file that stands for a file that lies elsewhere."""
@@ -62,6 +50,17 @@ _LOOK_BELOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 READ_BYTES = 64 << 10
 """A file up to this size is read: the number of maps is bounded, and there may be hundreds of indexes."""
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.mmap.restype = ctypes.c_void_p
+_LIBC.mmap.argtypes = (
+    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
+    *(ctypes.c_int, ctypes.c_int, ctypes.c_ssize_t),
+)
+_LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_LIBC.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+_FAILED = ctypes.c_void_p(-1).value
 
 
 def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> None:
@@ -148,7 +147,7 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
         ...         print("nobody else has it")
         nobody else has it
     """
-    # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
+    # Every user who may write the folder must be able to take its lock, also after a strict umask.
     lock = filelock.FileLock(path, mode=os.stat(os.path.dirname(path) or ".").st_mode & 0o666)
     try:
         try:
@@ -284,7 +283,7 @@ def stat_file(path: str) -> os.stat_result:
     """Return the status of a data file.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not search a folder above it.
     """
     try:
@@ -304,7 +303,7 @@ def stat_files(folder: str, names: Iterable[str]) -> Iterator[os.stat_result]:
     """Yield the status of many data files, given their paths relative to a folder.
 
     Raises:
-        DataNotFound, AccessDenied: as of `stat_file`.
+        DataNotFound, AccessDenied: see `stat_file`.
 
     Example:
         >>> [status.st_size > 0 for status in stat_files(os.path.dirname(__file__), ["files.py"])]
@@ -376,3 +375,73 @@ def failed_read(path: str, error: OSError, *, at: int | None = None) -> Unreacha
         f"{path!r} cannot {where}: {error.strerror or error} ({name}). It is no file of data, or its disk or "
         f"its server fails: look into the log of the system, or copy the file from elsewhere"
     )
+
+
+def map_file(descriptor: int, size: int, *, random: bool = False) -> memoryview:
+    """Return the first bytes of an open file, mapped into memory and read-only.
+
+    The map lasts as long as the view or any slice of it; the descriptor may be closed at once.
+
+    Args:
+        descriptor: the file.
+        size: the number of bytes to map, at most as many as the file has.
+        random: True if the system shall not read ahead around the bytes that are used.
+
+    Raises:
+        OSError: the file cannot be mapped.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(b"good day"), file.flush()
+        ...     view = map_file(file.fileno(), 8)
+        >>> bytes(view[5:])
+        b'day'
+    """
+    if not size:
+        return memoryview(b"")  # The system refuses a map of no bytes.
+    address = _LIBC.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+    if address == _FAILED:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    mapped = _bytes_type(size.bit_length()).from_address(address)
+    # When the process exits, other threads may still read: the system removes the map then.
+    weakref.finalize(mapped, _LIBC.munmap, address, size).atexit = False
+    if random and hasattr(mmap, "MADV_RANDOM"):
+        _LIBC.madvise(address, size, mmap.MADV_RANDOM)
+    return memoryview(mapped).cast("B")[:size].toreadonly()
+
+
+def drop_pages(mapped: memoryview) -> None:
+    """Give the memory of a map back to the system, after a large file was read from it.
+
+    Later readers find the same bytes: the pages may stay in the cache of the system.
+
+    Args:
+        mapped: what `map_file` returned, or a slice of it; other memory would lose its bytes.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(b"good day" * 10_000), file.flush()
+        ...     view = map_file(file.fileno(), 80_000)
+        >>> drop_pages(view[8:])
+        >>> bytes(view) == b"good day" * 10_000
+        True
+    """
+    page, count = mmap.PAGESIZE, mapped.nbytes
+    if not count or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    start = np.frombuffer(mapped, np.uint8).ctypes.data
+    first, end = -(-start // page) * page, (start + count) // page * page
+    if first < end:
+        _LIBC.madvise(first, end - first, mmap.MADV_DONTNEED)
+
+
+@functools.cache
+def _bytes_type(bits: int) -> Any:
+    """Return the type of an array of bytes, longer than any number with so many bits.
+
+    There are few such types, and each takes memory; the view is cut to the size of the file.
+    """
+    return ctypes.c_char * (1 << bits)

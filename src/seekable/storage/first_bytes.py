@@ -12,8 +12,6 @@ from seekable.storage.files import shell_path
 if TYPE_CHECKING:
     from seekable.storage.compression import Compression
 
-__all__ = ["HEAD_BYTES", "check_compression", "check_is_text", "refuse_foreign", "refuse_lfs_pointer"]
-
 HEAD_BYTES: Final = 512
 """The first bytes of a file that are enough to tell what it is."""
 

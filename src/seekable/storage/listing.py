@@ -1,8 +1,8 @@
-"""The data files that a path, a folder, a glob, or a list of those stands for.
+"""The data files that a source stands for: a path, a folder, a glob, or a list of those.
 
-The result is a sequence of `Found`: consecutive files below one *root*, the fixed part of the path or glob.
-The index of a root lies at the root, and the name of a file is its path relative to it, so that a dataset
-can move without becoming another one.
+The result is a sequence of `FoundFiles`: consecutive files below one *root*, the fixed part of the path or
+glob. The index of a root lies at the root, and the name of a file is its path relative to it, so that a
+dataset can move without becoming another one.
 """
 
 from __future__ import annotations
@@ -14,28 +14,82 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
 
 from seekable._arguments import checked_path
-from seekable.errors import DataNotFound
-from seekable.storage.asked import checked_asked
-from seekable.storage.braces import expanded_paths
+from seekable.errors import DataNotFound, WrongType
 from seekable.storage.compression import COMPRESSED
+from seekable.storage.file_names import check_complete, expanded_paths, natural_sorted, without_indexes
 from seekable.storage.files import unreadable_error
-from seekable.storage.index_names import without_indexes
-from seekable.storage.natural_order import check_complete, natural_sorted
 
-if TYPE_CHECKING:
-    from seekable.storage.asked import Asked
+_COLLAPSED = re.compile(r"(s3|gs|gcs|az|abfs|abfss|https?):/(?=[^/])", re.IGNORECASE)
+
+PLAIN = "any"
+"""The kind of a source that is neither a spec nor of a format that the user names."""
+
+Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""The sources of a user: a path, a folder, a glob, an address, or a list of those."""
+
+
+def checked_asked(asked: object) -> Asked:
+    """Check the source of a user; any collection that has a length and an order becomes a list.
+
+    Raises:
+        WrongType: the source is neither a path nor a list of paths. Iterators are refused: some never end.
+    """
+    if isinstance(asked, (str, os.PathLike)):
+        return asked
+    # A set has no order, and the items of a dict or of bytes are not paths.
+    if not isinstance(asked, Collection) or isinstance(asked, bytes | bytearray | AbstractSet | Mapping):
+        hint = ": make a list of it, list(...)" if isinstance(asked, Iterator) else ""
+        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}{hint}")
+    items: list[str | os.PathLike[str]] = []
+    for item in asked:
+        if not isinstance(item, str | os.PathLike):
+            raise WrongType(f"a list of data holds strings and paths; got {item!r:.200}")
+        items.append(item)
+    return items
+
+
+def address_of_path(path: object) -> str | None:
+    """Return the address that a path object was made of, which took a slash away; None if there is none.
+
+    Example:
+        >>> address_of_path("s3:/bucket/a.jsonl"), address_of_path("corpus/a.jsonl")
+        ('s3://bucket/a.jsonl', None)
+    """
+    if not isinstance(path, str) or (found := _COLLAPSED.match(path)) is None or os.path.lexists(path):
+        return None
+    return f"{found[1]}://{path[found.end() :]}"
+
+
+def has_addresses(asked: object) -> bool:
+    """Return True if a source, or an item of it, contains the address of a store.
+
+    Example:
+        >>> has_addresses("s3://bucket/a.jsonl"), has_addresses(["a.jsonl", "b.jsonl"])
+        (True, False)
+        >>> from pathlib import Path
+        >>> has_addresses(Path("s3://bucket/a.jsonl"))
+        True
+    """
+    if isinstance(asked, str):
+        return "://" in asked
+    if isinstance(asked, os.PathLike):
+        return address_of_path(os.fspath(asked)) is not None
+    if isinstance(asked, Mapping):
+        return any(map(has_addresses, asked.values()))
+    return isinstance(asked, list | tuple) and any(map(has_addresses, asked))
+
 
 Arrange = Callable[[str, Sequence[str]], Sequence[str]]
 """Returns which of a folder's files are data, in the order in which their records come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """The names below one folder, relative to it."""
 
     root: str
@@ -74,8 +128,7 @@ HIDDEN = (".", "_")
 """The first characters of names that are skipped in folders."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class FoundFiles(msgspec.Struct, frozen=True):
     """Consecutive data files below one root."""
 
     root: str
@@ -91,7 +144,7 @@ def find_files(
     suffixes: Iterable[str],
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
-) -> tuple[Found, ...]:
+) -> tuple[FoundFiles, ...]:
     """Return the data files of a source, in the order of their records.
 
     - A path that exists is that file or folder, whatever characters it has.
@@ -126,13 +179,12 @@ def find_files(
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
     return tuple(
-        Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
+        FoundFiles(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
         for root, runs in itertools.groupby(found, key=lambda run: run.root)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """The rules for folders and globs; see ``find_files``."""
 
     suffixes: tuple[str, ...]
@@ -144,7 +196,7 @@ class Rules:
     arrange: Arrange | None
     """Returns the data files of a folder, in order."""
 
-    def in_folder(self, root: str, all_names: list[str], hidden: list[str]) -> Found:
+    def in_folder(self, root: str, all_names: list[str], hidden: list[str]) -> FoundFiles:
         """Return the data files of a folder.
 
         Args:
@@ -165,7 +217,7 @@ class Rules:
                 f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
             )
         check_complete(data, f"the folder {root!r}")
-        return Found(root, tuple(names))
+        return FoundFiles(root, tuple(names))
 
     def of_glob(self, root: str, last: str, names: set[str], passed: list[str]) -> tuple[str, ...]:
         """Return the data files among those that a glob matches, in natural order.
@@ -225,7 +277,7 @@ def _as_path(item: str | os.PathLike[str]) -> str:
     return checked_path(item)
 
 
-def _find(path: str, rules: Rules) -> Found:
+def _find(path: str, rules: Rules) -> FoundFiles:
     try:
         mode = os.stat(path).st_mode
     except PermissionError:
@@ -236,7 +288,7 @@ def _find(path: str, rules: Rules) -> Found:
             raise DataNotFound(f"{path!r} is a link to {os.readlink(path)!r}, which {how}") from None
     else:
         if stat.S_ISREG(mode):
-            return Found(os.path.dirname(path), (os.path.basename(path),))
+            return FoundFiles(os.path.dirname(path), (os.path.basename(path),))
         if stat.S_ISDIR(mode):
             return _find_in_folder(path, rules)
         raise DataNotFound(f"{path!r} is neither a regular file nor a folder; only those can be indexed")
@@ -245,12 +297,12 @@ def _find(path: str, rules: Rules) -> Found:
     raise DataNotFound(f"there is no {path!r}; {_nearest(path)}")
 
 
-def _find_in_folder(root: str, rules: Rules) -> Found:
+def _find_in_folder(root: str, rules: Rules) -> FoundFiles:
     hidden: list[str] = []
     return rules.in_folder(root, list(_walk(root, HIDDEN, skipped=hidden)), hidden)
 
 
-def _find_by_glob(pattern: str, rules: Rules) -> Found:
+def _find_by_glob(pattern: str, rules: Rules) -> FoundFiles:
     parts = pattern.split(os.sep)
     fixed = next(number for number in range(len(parts)) if _is_pattern(parts[: number + 1]))
     root = os.sep.join(parts[:fixed]) or os.sep
@@ -262,7 +314,7 @@ def _find_by_glob(pattern: str, rules: Rules) -> Found:
     matched = rules.of_glob(root, parts[-1], found, passed)
     if not matched:
         raise DataNotFound(f"no file matches {pattern!r}; {_nearest(os.path.join(root, parts[fixed]))}")
-    return Found(root, matched)
+    return FoundFiles(root, matched)
 
 
 def _is_pattern(parts: list[str]) -> bool:

@@ -24,15 +24,12 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable.errors import IndexStale
-from seekable.storage.files import unreadable_error
-from seekable.storage.map_file import map_file
+from seekable.storage.files import map_file, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seekable.storage.ranges import RangeSource
-
-__all__ = ["MOST_OPEN_FILES", "MappedFile", "MappedRanges", "OpenFiles", "View", "most_maps", "next_use"]
 
 MOST_OPEN_FILES = 128
 """The number of files that a source keeps open by default; of files that were closed the maps stay longer."""
@@ -277,7 +274,7 @@ class OpenFiles:
         """Return a file, open already or opened now, after closing others if they are too many.
 
         Args:
-            number: the number of the file.
+            number: the index of the file.
             make: opens it.
 
         Raises:

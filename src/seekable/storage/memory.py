@@ -8,21 +8,6 @@ from typing import Literal
 
 from seekable.errors import InvalidArgument
 
-__all__ = [
-    "CACHE_VARIABLE",
-    "RECORD_VARIABLE",
-    "WINDOW_VARIABLE",
-    "DiskActivity",
-    "advise",
-    "bytes_in_words",
-    "cache_bytes",
-    "disk_reads",
-    "most_record_bytes",
-    "record_too_large",
-    "zstd_window_bytes",
-]
-
-
 CACHE_VARIABLE = "SEEKABLE_CACHE_BYTES"
 
 RECORD_VARIABLE = "SEEKABLE_RECORD_BYTES"
@@ -71,7 +56,7 @@ def record_too_large(size: int | None = None) -> str:
     """Return what is wrong with a record that has more bytes than `most_record_bytes`, and what to do.
 
     Args:
-        size: its number of bytes; None if it is not known, because the rest was not decompressed.
+        size: its size in bytes; None if it is not known, because the rest was not decompressed.
     """
     has = f"{size:,} bytes" if size is not None else "more bytes"
     return (

@@ -9,8 +9,6 @@ import xxhash
 
 from seekable.storage.addresses import is_address, parse, shown
 
-__all__ = ["UNIT_BYTES", "ObjectKey", "extent_units", "object_key", "parsed_key", "unit_count"]
-
 UNIT_BYTES = 256 << 10
 """The size of a unit: the bytes that are transferred in about the time that any request takes."""
 
@@ -25,7 +23,7 @@ class ObjectKey(msgspec.Struct, frozen=True):
 
     Attributes:
         digest: 32 hexadecimal digits: a digest of the other three.
-        size: the number of bytes of the object.
+        size: the size of the object in bytes.
         identity: the number that stands for its content.
         address: its address, without userinfo and query.
     """
@@ -45,7 +43,7 @@ def object_key(address: str, *, size: int, identity: int) -> str:
 
     Args:
         address: its address; userinfo and query have no influence.
-        size: its number of bytes.
+        size: its size in bytes.
         identity: the number that stands for its content.
 
     Example:
@@ -81,7 +79,7 @@ def unit_count(size: int) -> int:
 
 
 def extent_units(most_bytes: int) -> int:
-    """Return the number of units of an extent, for a cache of a limit in bytes.
+    """Return how many units an extent has, given the limit of the cache in bytes.
 
     An extent takes at most one of 256 parts of the limit, because extents are evicted as a whole, and blocks
     that are still needed may lie in one with others.

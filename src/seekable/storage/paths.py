@@ -1,41 +1,35 @@
-"""The functions of ``os`` that readers of small files need, over local paths and addresses of stores.
+"""The functions of ``os`` that readers and writers need, over local paths and addresses of stores.
 
 A path with ``://`` in it is an address (``s3://bucket/corpus/a.jsonl``); other paths are handed to ``os``.
-A folder of a store is a prefix of keys: it exists while a key lies below it.
+A folder of a store is a prefix of keys: it exists while a key lies below it. What is written goes through the
+`FileOutput` of its path (`output_of`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
+from seekable._arguments import checked_path
 from seekable._lazy import lazy
-from seekable.errors import DataNotFound
+from seekable.errors import DataNotFound, InvalidArgument
+from seekable.storage.addresses import is_address
 from seekable.storage.far import far, is_far
-from seekable.storage.files import regular_only, stat_file
+from seekable.storage.files import put_in_place, regular_only, stat_file, write_atomically
+from seekable.storage.listing import address_of_path
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from io import RawIOBase
 
     from seekable.storage import ranges
+    from seekable.storage.far import FileOutput
 else:
     ranges = lazy("seekable.storage.ranges")
-
-__all__ = [
-    "PathStatus",
-    "absolute",
-    "exists",
-    "is_file",
-    "is_folder",
-    "list_folder",
-    "listing_once",
-    "open_file",
-    "read_bytes",
-    "status",
-]
 
 _WINDOW_BYTES = 1 << 20
 """The bytes that a file of a store fetches at once for a reader: most small files are one request."""
@@ -116,7 +110,7 @@ def status(path: str) -> PathStatus:
     """Return the size of a file, and its modification time or the number made of its etag.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not read it.
         Unreachable: the store cannot be asked.
     """
@@ -155,3 +149,92 @@ def read_bytes(path: str) -> bytes:
             return file.read()
     source = far().ranges(path, far().look(path))
     return bytes(source.range(0, source.size))
+
+
+@final
+class _LocalFiles:
+    """`FileOutput` over the functions of ``os``."""
+
+    def size(self, path: str) -> int | None:
+        try:
+            return os.stat(path).st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        if not os.path.isdir(folder):
+            return {}
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+
+    def names(self, folder: str) -> list[str]:
+        return os.listdir(folder)
+
+    def has_folder(self, folder: str) -> bool:
+        return os.path.isdir(folder)
+
+    def make_folder(self, folder: str) -> None:
+        os.makedirs(folder, exist_ok=True)
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb", opener=regular_only) as file:
+            return file.read()
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        write_atomically(path, [data])
+
+    def seen(self, path: str) -> object:
+        """Return None: a lock of this machine keeps other writers out."""
+
+    def replace(self, path: str, data: bytes, *, old: object) -> object:
+        self.write(path, data)
+        return old
+
+    def place(self, made: str, path: str) -> None:
+        put_in_place(made, path)
+
+    def local(self, paths: Sequence[str]) -> AbstractContextManager[list[str]]:
+        return contextlib.nullcontext(list(paths))
+
+    def kept_local(self, path: str, size: int) -> str:
+        return path
+
+    def delete(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def scratch(self, folder: str) -> str:
+        return folder
+
+
+LOCAL: Final[FileOutput] = _LocalFiles()
+
+
+def output_of(path: str) -> FileOutput:
+    """Return what writes a file, or a folder, of this path.
+
+    Raises:
+        MissingDependency: it is an address, and nothing that writes to stores is installed.
+    """
+    return far().output if is_address(path) else LOCAL
+
+
+def output_path(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> str:
+    """Return the absolute path, or the address, of a file or a folder that is to be written or read.
+
+    The bucket of an address is mounted with the options; a slash at its end is left out.
+
+    Raises:
+        WrongType: the path is neither a text nor a path.
+        InvalidArgument: options for a local path, or wrong ones; or no file can have such a name.
+    """
+    given = checked_path(path)
+    given = (address_of_path(given) if isinstance(path, os.PathLike) else None) or given
+    if is_address(given):
+        return far().mount(given, storage_options).rstrip("/")
+    if storage_options:
+        message = (
+            f"storage_options are for addresses of stores, and {given!r} is a local path: leave them out"
+        )
+        raise InvalidArgument(message)
+    return os.path.abspath(os.path.expanduser(given))

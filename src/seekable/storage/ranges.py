@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = [
-    "DescriptorRanges",
-    "HashedRanges",
-    "PositionedFile",
-    "RangeFile",
-    "RangeSource",
-    "SeekableBytes",
-    "merge_near",
-]
-
 _WINDOW_BYTES = 8 << 20
 """The bytes that a `RangeFile` reads at once: two requests where a file lies elsewhere."""
 
@@ -54,7 +44,7 @@ class RangeSource(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of bytes of the file."""
+        """The size of the file in bytes."""
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return some bytes, ``0 <= start <= stop <= size``; without a copy where the file is mapped.
@@ -92,7 +82,7 @@ class PositionedFile(io.RawIOBase, ABC):
         """Stand at the first byte.
 
         Args:
-            size: the number of bytes of the file.
+            size: the size of the file in bytes.
         """
         super().__init__()
         self._size = size
@@ -193,7 +183,7 @@ def merge_near(
     Args:
         files: the number of each range's file, ascending.
         starts: the first byte of each range, ascending within a file.
-        ends: the byte behind the last of each range.
+        ends: the byte after the last of each range.
         gap: ranges of a file become one if at most this many bytes lie between them.
 
     Returns:

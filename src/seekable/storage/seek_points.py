@@ -1,6 +1,9 @@
-"""Seek points: places in a compressed file from which it can be decompressed, in a table beside its index.
+"""Compressed files of which any range can be read, from one seek point to the next.
 
-``points-<digest>.bin`` belongs to the compressed file whose content digest is in its name. All numbers are
+A seek point is a place in a compressed file from which it can be decompressed. The content between two seek
+points is a *stretch*. The stretches that were read last stay in memory.
+
+``points-<digest>.bin`` has the seek points of the file whose content digest is in its name. All numbers are
 little-endian and 8 bytes wide, so that the table can be memory-mapped::
 
     magic "skpoints", version 1, B seek points, digest of all that follows                       4 numbers
@@ -25,20 +28,23 @@ import os
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import xxhash
 
+from seekable.errors import IndexStale, UnsupportedFormat
+from seekable.storage.cache import Cache
 from seekable.storage.compression import inflated
 from seekable.storage.files import file_identity, read_or_map
+from seekable.storage.mapped import MappedFile
+from seekable.storage.memory import most_record_bytes, record_too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
-
-__all__ = ["SeekPoint", "SeekPoints", "encode_points", "inflate_from_bit", "open_points", "points_name"]
-
+    from seekable.storage.compression import Compression
+    from seekable.storage.mapped import View
 
 _MAGIC = int.from_bytes(b"skpoints", "little")
 
@@ -51,6 +57,32 @@ _WORD = 8
 _WINDOW_LEVEL = 6
 
 _MOST_HASHED_BYTES = 16 << 20
+
+CACHE_BYTES = 128 << 20
+"""The most bytes of content that are kept in memory, of all compressed files of the process."""
+
+_RAW = -15
+
+_TRAILER_BYTES = 8
+
+_AT_ONCE = 1 << 20
+
+# A block with fixed codes: not the last one, kind 01, and the end at once. Bits are in the file's order.
+_EVEN: Final = "0" + "10" + "0000000"
+
+# A block with codes of its own, of an odd number of bits. It defines three codes of lengths (0 is "0", 1 is
+# "10", 18 is "11"), and by these that the symbols 0 to 255 have no code, that 256, the end, has a code of one
+# bit, and that distances have none. Then the end at once.
+_ORDER: Final = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1)
+
+_LENGTHS: Final = {18: "010", 0: "100", 1: "010"}  # lowest bit first
+
+_ODD: Final = (
+    "0" + "01" + "00000" + "00000" + "0111"
+    + "".join(_LENGTHS.get(symbol, "000") for symbol in _ORDER)
+    + "11" + "1111111" + "11" + "1101011"  # no code for 138 symbols, for 118 more
+    + "10" + "0" + "0"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,30 +225,6 @@ _compared: dict[str, tuple[int, int]] = {}
 """The tables whose digests were compared, by path: a data file that was closed is opened again without it."""
 
 
-_RAW = -15
-
-_TRAILER_BYTES = 8
-
-_AT_ONCE = 1 << 20
-
-# A block with fixed codes: not the last one, kind 01, and the end at once. Bits are in the file's order.
-_EVEN: Final = "0" + "10" + "0000000"
-
-# A block with codes of its own, of an odd number of bits. It defines three codes of lengths (0 is "0", 1 is
-# "10", 18 is "11"), and by these that the symbols 0 to 255 have no code, that 256, the end, has a code of one
-# bit, and that distances have none. Then the end at once.
-_ORDER: Final = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1)
-
-_LENGTHS: Final = {18: "010", 0: "100", 1: "010"}  # lowest bit first
-
-_ODD: Final = (
-    "0" + "01" + "00000" + "00000" + "0111"
-    + "".join(_LENGTHS.get(symbol, "000") for symbol in _ORDER)
-    + "11" + "1111111" + "11" + "1101011"  # no code for 138 symbols, for 118 more
-    + "10" + "0" + "0"
-)  # fmt: skip
-
-
 def _filler(bits: int) -> str:
     """Return the bits of blocks without content; their number is ``bits`` modulo 8."""
     filler = _ODD if bits % 2 else ""
@@ -260,3 +268,162 @@ def inflate_from_bit(data: memoryview, *, bit: int, window: bytes, path: str) ->
         yield piece
     if stream.eof and (members := stream.unused_data[_TRAILER_BYTES:].lstrip(b"\0")):
         yield from inflated([members], "gz", path)
+
+
+class CompressedFile(MappedFile):
+    """A compressed data file, open, as it was when it was indexed: its view is the content.
+
+    Safe from threads. A range takes the time to decompress its stretches, unless these are in memory.
+    """
+
+    __slots__ = ("_points",)
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        size: int,
+        mtime_ns: int,
+        kind: Compression,
+        points: SeekPoints,
+        name: str | None = None,
+    ) -> None:
+        """Open a file that has this size and modification time.
+
+        Args:
+            path: the file.
+            size: its size in bytes, compressed.
+            mtime_ns: its modification time.
+            kind: its compression.
+            points: its seek points.
+            name: the name of the file in messages; None for its path.
+
+        Raises:
+            IndexStale: the file does not exist, or has another size or modification time.
+            AccessDenied: this user may not read it.
+        """
+        super().__init__(path, size=size, mtime_ns=mtime_ns)
+        self._points = points
+        self.name = name or path
+        self.view = CompressedContent(self.name, (size, mtime_ns), self.view, kind=kind, points=points)
+
+    def advise(self, start: int, end: int) -> None:
+        """Let the operating system fetch the bytes of the file that hold some content; wait for nothing."""
+        if start < end:
+            first, last = self._points.containing(start), self._points.containing(end - 1)
+            super().advise(self._points.bytes_of(first)[0], self._points.bytes_of(last)[1])
+
+
+@final
+class CompressedContent:
+    """The content of a compressed file, of which slices are decompressed when they are taken."""
+
+    __slots__ = ("_data", "_key", "_kind", "_path", "_points")
+
+    def __init__(
+        self, path: str, version: Hashable, data: View, *, kind: Compression, points: SeekPoints
+    ) -> None:
+        """Map the compressed file; nothing is decompressed yet.
+
+        Args:
+            path: the name of the file in messages.
+            version: with the path, the identity of its bytes.
+            data: the bytes of the file, compressed.
+            kind: its compression.
+            points: its seek points.
+        """
+        self._path, self._data, self._kind, self._points = path, data, kind, points
+        self._key = path, version
+
+    def __getitem__(self, at: slice) -> memoryview:
+        """Return some bytes of the content.
+
+        Raises:
+            IndexStale: the content is not the content that was indexed.
+            UnsupportedFormat: they are more than a record may have.
+        """
+        start, stop, _ = at.indices(self._points.size)
+        if start >= stop:
+            return memoryview(b"")
+        if stop - start > most_record_bytes():
+            message = f"{self._path!r}, byte {start:,} of the content: {record_too_large(stop - start)}"
+            raise UnsupportedFormat(message)
+        first, last = self._points.containing(start), self._points.containing(stop - 1)
+        begin = self._points.start(first)
+        if not begin <= start < stop <= self._points.start(last + 1):
+            message = (
+                f"the seek points of {self._path!r} do not lead to the bytes {start:,} to {stop:,} of the "
+                f"content: they are damaged. Remove its .seekable folder and open it again"
+            )
+            raise IndexStale(message)
+        if first == last:
+            return memoryview(self._stretch(first))[start - begin : stop - begin]
+        whole = b"".join([self._stretch(number) for number in range(first, last + 1)])
+        return memoryview(whole)[start - begin : stop - begin]
+
+    def span_to_read(self, start: int, stop: int) -> tuple[int, int] | None:
+        """Return the bytes of the file that hold some content; None if all of it is in memory.
+
+        Args:
+            start: the first byte of the content.
+            stop: the byte after its last, more than ``start``.
+        """
+        first, last = self._points.containing(start), self._points.containing(stop - 1)
+        if all(_cache.get((*self._key, number)) is not None for number in range(first, last + 1)):
+            return None
+        return self._points.bytes_of(first)[0], self._points.bytes_of(last)[1]
+
+    def _stretch(self, number: int) -> bytes:
+        content = _cache.get((*self._key, number))
+        if content is None:
+            content = self._read(number)
+            _cache.put((*self._key, number), content)
+        return content
+
+    def _read(self, number: int) -> bytes:
+        first, last = self._points.bytes_of(number)
+        size = self._points.start(number + 1) - self._points.start(number)
+        why: object = "another digest"
+        try:
+            point = self._points.point(number)
+            content = _up_to(size, decompressed(self._data[first:last], point, self._kind, self._path))
+        except (UnsupportedFormat, zlib.error, ValueError, OverflowError) as error:
+            why = error
+        else:
+            if xxhash.xxh3_64_intdigest(content) == point.digest:
+                return content
+        message = (
+            f"{self._path!r}, bytes {first:,} to {last:,}, are not the block {number} of content that was "
+            f"indexed ({why}): the file or its index is damaged; `seekable verify --deep` says which. Get "
+            f"the file again, or remove its .seekable folder and open it again"
+        )
+        raise IndexStale(message)
+
+
+def decompressed(data: memoryview, point: SeekPoint, kind: Compression, path: str) -> Iterator[bytes]:
+    """Yield the content from a seek point to the next one, and perhaps more.
+
+    Args:
+        data: the bytes of the file that hold this content.
+        point: the seek point.
+        kind: the compression of the file.
+        path: the name of the file in error messages.
+    """
+    if point.window:
+        return inflate_from_bit(data, bit=point.bit % 8, window=point.window, path=path)
+    return inflated([bytes(data)], kind, path)
+
+
+def _up_to(size: int, pieces: Iterator[bytes]) -> bytes:
+    """Return the first ``size`` bytes. What follows is not decompressed: it may be cut off."""
+    found, held = [], 0
+    while held < size and (piece := next(pieces, None)) is not None:
+        found.append(piece)
+        held += len(piece)
+    return b"".join(found)[:size]
+
+
+_cache: Cache[bytes] = Cache(len, most_bytes=CACHE_BYTES)
+
+# In a child process the lock may be held, by a thread that the child does not have.
+os.register_at_fork(after_in_child=_cache.forget)

@@ -1,7 +1,7 @@
 """Whose index is taken, and what a list of files may name: one rule each, for data that strangers made.
 
 - *An index* decides which bytes are a record, and its digests prove damage, not origin. So a folder of an
-  index beside the data is used if it is no link, and belongs to root, to this user, or to the owner of the
+  index beside the data is used if it is not a link, and belongs to root, to this user, or to the owner of the
   folder of the data. A folder that the user names is used as it is.
 - *A list* of files that comes with the data (shards of Energon and of wids, a script of Kaldi in a store)
   names files of its own folder or below, in the same store. What lies elsewhere is read where the call says
@@ -21,8 +21,6 @@ from seekable.errors import AccessDenied, InvalidArgument, UnsupportedFormat, Wr
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-
-__all__ = ["check_below", "check_no_link", "checked_allow", "is_below", "named_path", "untrusted_owner"]
 
 
 def check_no_link(path: str) -> None:

@@ -23,10 +23,8 @@ from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["FRAME_BYTES", "Recompressed", "frame_at", "recompress", "write_frames"]
-
 FRAME_BYTES = 1 << 20
-"""A frame ends with the first line that ends behind so much content."""
+"""A frame ends with the first line that ends after so much content."""
 
 _MOST_FRAME_BYTES = 8 << 20
 """A frame ends here even in the middle of a line."""
@@ -48,7 +46,7 @@ class Recompressed:
     """The number of bytes of content."""
 
     bytes: int
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
 
 
 def recompress(
@@ -122,8 +120,8 @@ def frame_at(descriptor: int, size: int, at: int) -> tuple[int, int] | None:
 
     Args:
         descriptor: the file, open.
-        size: its number of bytes.
-        at: the byte of the content; of one behind the end, the last frame is returned.
+        size: its size in bytes.
+        at: the byte of the content; for one after the end, the last frame is returned.
 
     Returns:
         The byte of the file and the byte of the content; None for a file without a table of its frames.

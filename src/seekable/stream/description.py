@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.nodes.evaluated import row_files_of
-from seekable.state.descriptions import Description, text_of
+from seekable.state.descriptions import PipelineDescription, text_of
 from seekable.stream.stage import described
 
 if TYPE_CHECKING:
@@ -29,6 +29,6 @@ def datasets_of(stage: Stage) -> Iterator[Node]:
     yield from stage.datasets
 
 
-def _described(stage: Stage) -> Description:
+def _described(stage: Stage) -> PipelineDescription:
     files = {digest: path for dataset in datasets_of(stage) for digest, path in row_files_of(dataset).items()}
-    return Description(described(stage), files)
+    return PipelineDescription(described(stage), files)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.state.canonical import plain_json
-from seekable.state.descriptions import Description, mismatch
-from seekable.state.stream_document import StreamState, other_kind, parse_state
+from seekable.state.descriptions import PipelineDescription, mismatch
+from seekable.state.document import StreamState, other_kind, parse_state
 from seekable.stream.description import text_of_stream
 from seekable.stream.lane import LaneIterator, StageState
 from seekable.stream.partly_delivered import PartlyDelivered, splitting_lineage
@@ -193,7 +193,7 @@ def check_stream(stage: Stage, state: StreamState, lanes: Sequence[int]) -> None
         CorruptState: the state lacks a lane.
     """
     if state.fingerprint != stage.fingerprint:
-        old = None if state.pipeline is None else Description.parse(state.pipeline).tree
+        old = None if state.pipeline is None else PipelineDescription.parse(state.pipeline).tree
         raise mismatch(state.fingerprint, stage.fingerprint, old=old, new=plain_json(described(stage)))
     missing = state.missing(lanes)
     if state.of != stage.lanes or missing:

@@ -11,7 +11,7 @@ from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 from seekable.writing.finished_files import recorded
 from seekable.writing.manifest import differences, new_manifest, read_manifest
 

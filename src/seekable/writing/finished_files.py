@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 from seekable.writing.manifest import Shards
 
 if TYPE_CHECKING:

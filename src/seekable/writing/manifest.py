@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from seekable.errors import CorruptState, IndexStale, InvalidArgument
+from seekable.state.canonical import decode_names, encode_names
 from seekable.storage.addresses import is_address, shown
-from seekable.storage.local import output_of
-from seekable.storage.named_files_json import decode_names, encode_names
+from seekable.storage.paths import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

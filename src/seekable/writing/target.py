@@ -14,14 +14,14 @@ from seekable.storage.addresses import is_address, parse, shown
 from seekable.storage.far import far
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
-from seekable.storage.local import LOCAL, output_of, output_path
+from seekable.storage.paths import LOCAL, output_of, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from seekable.formats.file_format import FileFormat
-    from seekable.storage.far import Output
+    from seekable.storage.far import FileOutput
 
 __all__ = ["Target", "checked_rows_per_file", "made_folder", "target_of", "unfinished_name"]
 
@@ -84,7 +84,7 @@ class Target:
         return self.output.scratch(self.folder)
 
     @property
-    def output(self) -> Output:
+    def output(self) -> FileOutput:
         """What writes the files, and reads them again."""
         return output_of(self.folder)
 

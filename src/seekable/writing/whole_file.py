@@ -13,7 +13,7 @@ from seekable.errors import WrongType
 from seekable.formats.file_format import UnwritableRecord
 from seekable.storage.addresses import is_address
 from seekable.storage.files import create_new
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 from seekable.writing.target import unfinished_name
 
 if TYPE_CHECKING:

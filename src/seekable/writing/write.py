@@ -12,8 +12,8 @@ from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.addresses import shown
-from seekable.storage.asked import has_addresses
 from seekable.storage.files import locked
+from seekable.storage.listing import has_addresses
 from seekable.writing.earlier_files import begun, kept, unend
 from seekable.writing.finished_files import recorded
 from seekable.writing.manifest import Identity, ManifestFile, Shards, Written

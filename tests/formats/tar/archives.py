@@ -13,7 +13,7 @@ from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.samples import Samples, group_samples
 from seekable.formats.tar.walk import Walk, walk
-from seekable.index.build.forward import ForwardStream
+from seekable.index.build.content import ForwardStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

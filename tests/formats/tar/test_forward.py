@@ -12,12 +12,12 @@ import pytest
 from tests.formats.tar.archives import PATH, archive, stream
 
 from seekable.formats.tar.walk import walk
-from seekable.index.build.forward import ForwardFile, ForwardStream
+from seekable.index.build.content import ForwardFile, ForwardStream
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.index.surveyor import ForwardBytes
+    from seekable.index.surveyor import ForwardReader
 
 
 @final
@@ -41,7 +41,7 @@ class Counted:
         return sum(map(len, self.ranges))
 
 
-def names(source: ForwardBytes) -> list[bytes]:
+def names(source: ForwardReader) -> list[bytes]:
     return [name for run in walk(source) for name in run.names]
 
 

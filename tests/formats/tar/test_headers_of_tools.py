@@ -12,7 +12,7 @@ import pytest
 from tests.formats.tar.archives import END, head, listed, padded, pax, refused, walked
 
 from seekable.formats.tar.walk import walk
-from seekable.index.build.forward import ForwardFile
+from seekable.index.build.content import ForwardFile
 
 if TYPE_CHECKING:
     from pathlib import Path

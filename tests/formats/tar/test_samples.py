@@ -15,7 +15,7 @@ from xxhash import xxh3_64_intdigest
 
 from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.sample_rule import SampleRule, split_name
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 
 LAST = SampleRule(split="last")
 JOINED = SampleRule(adjacent=False)

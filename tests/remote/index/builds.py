@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.remote.index.counting_store import CountingStore
 
-    from seekable.index.entry import Entry
+    from seekable.index.file_table import Entry
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
 

@@ -12,7 +12,8 @@ from tests.remote.reading.folder_store import mounted
 
 import seekable as sk
 from seekable.index.build import build_index
-from seekable.index.object_digests import UnitDigests, _opened, encode_digests
+from seekable.index.digest import PieceHasher
+from seekable.index.object_digests import _opened, encode_digests
 from seekable.remote.cache.disk_cache import BYTES_VARIABLE, FOLDER_VARIABLE, UNIT_BYTES
 from seekable.remote.fetching import fetcher as fetchers
 
@@ -109,7 +110,7 @@ def test_parts_of_an_object_make_the_digests_of_the_whole(
     monkeypatch.setattr(build_index, "_PART_BYTES", 2 * UNIT_BYTES)
     with mounted(folder) as store:
         sk.open(store.address, index=sk.Index(folder=tmp_path / "index"))
-    whole = UnitDigests()
+    whole = PieceHasher(UNIT_BYTES)
     whole.update(memoryview((folder / "a.txt").read_bytes()))
     (digests,) = (tmp_path / "index").rglob("digests-*.bin")
     assert digests.read_bytes() == encode_digests(whole.digests())

@@ -16,7 +16,7 @@ from seekable.nodes.columns.decode_column import DECODED
 from seekable.remote.cache.disk_cache import BYTES_VARIABLE, FOLDER_VARIABLE, UNIT_BYTES
 from seekable.remote.fetching import budget
 from seekable.remote.fetching import fetcher as fetchers
-from seekable.storage import compressed
+from seekable.storage import seek_points as compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from seekable.remote.stores.obstore_store import ObstoreStore
 from seekable.remote.stores.store import Pin
 from seekable.storage.addresses import parse, shown
 from seekable.storage.far import far
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

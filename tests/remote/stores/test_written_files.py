@@ -19,7 +19,7 @@ import seekable as sk
 from seekable.errors import AccessDenied
 from seekable.remote import output_files
 from seekable.remote.mounts import mount, store_of
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 from seekable.writing.manifest import Identity, ManifestFile, new_manifest
 
 if TYPE_CHECKING:

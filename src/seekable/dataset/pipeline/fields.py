@@ -23,7 +23,7 @@ from seekable._typing import Int64s
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.formats.contract import Format, OnError
 from seekable.index.fileset import FileSet
-from seekable.index.table_indexer import TableIndexer
+from seekable.index.surveyor import TableIndexer
 from seekable.nodes.columns.choose import Missing
 from seekable.nodes.columns.decode_column import DecodeTable
 from seekable.nodes.columns.hive_folders import KeyType

@@ -21,7 +21,7 @@ from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongT
 from seekable.formats.table import NAMES, card_named, format_named
 from seekable.index.fileset import FileSet
 from seekable.index.opening import open_files
-from seekable.index.table_indexer import TableIndexer, is_table_indexer
+from seekable.index.surveyor import TableIndexer, is_table_indexer
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.graph import check_depth
 from seekable.nodes.keys import key_index
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline.row_files import RowFiles
     from seekable.dataset.pipeline.sources import Roots
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["NodeReader", "NodeWriter", "Resources"]
 
@@ -402,7 +402,7 @@ class NodeReader:
         files = self._opened(found_files(said.get("folders"), self._resources.roots, here), where)
         return files.limited(most, keeps_maps=not is_table_indexer(finder))
 
-    def _opened(self, found: Sequence[Found], where: str) -> FileSet:
+    def _opened(self, found: Sequence[FoundFiles], where: str) -> FileSet:
         scanner, resources = format_named(self.format(where)).finder, self._resources
         return open_files(found, scanner, index_dir=resources.roots.index_dir, progress=resources.progress)
 

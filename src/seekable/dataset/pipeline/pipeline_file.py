@@ -33,8 +33,7 @@ from seekable.errors import (
 from seekable.state.descriptions import difference
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
-from seekable.storage.local import output_of, output_path
-from seekable.storage.paths import open_file
+from seekable.storage.paths import open_file, output_of, output_path
 from seekable.storage.trust import checked_allow
 from seekable.writing.pipeline_code import paths_of
 

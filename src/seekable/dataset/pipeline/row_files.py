@@ -18,7 +18,7 @@ from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound
 from seekable.nodes.saved_rows import ROW_BYTES, KeptRows
 from seekable.storage.addresses import shown
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s

@@ -18,10 +18,10 @@ from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
-from seekable.index.companions import is_remote, shown_path
 from seekable.index.index_location import hub_folder
+from seekable.index.location import is_remote, shown_path
 from seekable.storage.far import far
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 from seekable.storage.trust import is_below
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def saved_entries(document: Any, where: str) -> list[dict[str, Any]]:
     ]
 
 
-def found_files(document: Any, roots: Roots, where: str) -> list[Found]:
+def found_files(document: Any, roots: Roots, where: str) -> list[FoundFiles]:
     """Return the files of a source, where they are now.
 
     Raises:
@@ -203,9 +203,9 @@ def found_files(document: Any, roots: Roots, where: str) -> list[Found]:
     ]
 
 
-def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
+def _from_folder(folder: _Folder, roots: Roots, where: str) -> FoundFiles:
     plain = [_checked_name(file.name, where) for file in folder.files]
-    there: list[Found] = []
+    there: list[FoundFiles] = []
     lacking: list[str] = []
     for root in dict.fromkeys(filter(None, roots.candidates(folder))):
         names = tuple(addresses.name_in_url(root, name) for name in plain)
@@ -214,8 +214,8 @@ def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
             lacking.append(f"{shown_path(root)!r} has no {names[sizes.index(None)]!r}")
             continue
         if all(size == file.size for size, file in zip(sizes, folder.files, strict=True)):
-            return Found(root, names)
-        there.append(Found(root, names))
+            return FoundFiles(root, names)
+        there.append(FoundFiles(root, names))
     if there:
         return there[0]  # It has other files of these names: which ones, the caller says.
     saved = folder.folder or ""
@@ -242,7 +242,7 @@ def _absolute(path: str | os.PathLike[str]) -> str:
     return text.rstrip("/") if "://" in text else os.path.abspath(os.path.expanduser(text))
 
 
-def _from_hub(folder: _Folder, roots: Roots, where: str) -> Found:
+def _from_hub(folder: _Folder, roots: Roots, where: str) -> FoundFiles:
     repo, revision = str(folder.hub), str(folder.revision)
     if not _REPO.fullmatch(repo) or not _COMMIT.fullmatch(revision) or "--" in repo or ".." in repo:
         message = f"{where}: expected a repository of the Hub and a commit (got {repo!r} and {revision!r})"
@@ -250,7 +250,7 @@ def _from_hub(folder: _Folder, roots: Roots, where: str) -> Found:
     names = tuple(_checked_name(file.name, where) for file in folder.files)
     sizes = [(file.hub_size or 0, file.etag or "") for file in folder.files]
     files = [(name, *facts) for name, facts in zip(names, sizes, strict=True)]
-    return Found(far().placeholders.write(hub_folder(roots.index_dir), repo, revision, files), names)
+    return FoundFiles(far().placeholders.write(hub_folder(roots.index_dir), repo, revision, files), names)
 
 
 def _checked_name(name: str, where: str) -> str:

@@ -23,8 +23,8 @@ from seekable.formats.kaldi.archive_scanner import ArchiveScanner
 from seekable.formats.kaldi.entry_reader import entry_keys, fetch_named
 from seekable.formats.kaldi.script_lines import ScriptScanner
 from seekable.formats.lines.line_source import line_span
-from seekable.index.keys.key_hash import text_key_hashes
-from seekable.index.keys.keyed import keys_of_entries
+from seekable.index.digest import text_key_hashes
+from seekable.index.key_files import keys_of_entries
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoder import Decoder

@@ -39,7 +39,7 @@ from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded, encoded
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.nodes.file_ranges import FileRanges
-from seekable.storage.cache_choice import chosen_cache
+from seekable.storage.access import chosen_cache
 from seekable.storage.far import far
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use
 from seekable.storage.memory import DiskActivity, disk_reads
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.kaldi.script_lines import ScriptLine
     from seekable.storage import addresses
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
     from seekable.storage.far import Look
     from seekable.storage.mapped import View
 else:

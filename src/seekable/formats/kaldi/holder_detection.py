@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seekable.formats.kaldi.files.pipes import Pipes
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["detect_holder", "first_paths"]
 
@@ -71,7 +71,7 @@ def detect_holder(base: str, rxfilenames: Iterable[str], *, pipes: Pipes) -> str
     raise InvalidArgument(_asking(base, *detected[unsure], unsure))
 
 
-def first_paths(found: Sequence[Found]) -> Iterator[str]:
+def first_paths(found: Sequence[FoundFiles]) -> Iterator[str]:
     """Yield the paths of the first files that are not empty."""
     left = _MOST_FILES
     for run in found:

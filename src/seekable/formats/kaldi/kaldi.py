@@ -24,7 +24,7 @@ from seekable.formats.look import OtherTool
 from seekable.formats.table import card_named
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.keys.key import entry_key
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,7 +129,7 @@ class Kaldi(Format):
         holder = find_holder(named) if dash and self.holder is None else self.holder
         return replace(self, kind="ark" if kind == "ark" else "scp", holder=holder)
 
-    def settled(self, found: Sequence[Found]) -> Self:
+    def settled(self, found: Sequence[FoundFiles]) -> Self:
         """Return the format with its holder, which is found from the first entries if nobody has named one.
 
         Raises:
@@ -314,7 +314,7 @@ def _directory_claim(look: Look) -> Claim:
     form = format_of_spec(look, "kaldi-directory")
     tables = validation.present_tables(look.rest)
     folder = os.path.dirname(next(iter(tables.values())))
-    return Claim(format=form, found=(Found(folder, tuple(tables)),))
+    return Claim(format=form, found=(FoundFiles(folder, tuple(tables)),))
 
 
 def _store_of(files: FileSet) -> str:

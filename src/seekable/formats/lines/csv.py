@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.scanner import ByteSource, Chunk
+    from seekable.index.scanner import ByteChunk, ByteSource
 
     Int64s = NDArray[np.int64]
     Flags = NDArray[np.bool_]
@@ -136,7 +136,7 @@ def _doubt_of(lines: Sequence[str], columns: int, dialect: Dialect) -> str:
     )
 
 
-def _line_ends(chunk: Chunk) -> Int64s:
+def _line_ends(chunk: ByteChunk) -> Int64s:
     """Return the indices of line ends in a chunk, quoted ones too."""
     buffer = chunk.buffer
     if buffer.find(b"\r", 0, chunk.size) < 0:
@@ -166,7 +166,7 @@ class _Quoting:
         self._run = (0, False)
         """The number of quotes at the end of that chunk, and True if they begin a field."""
 
-    def within(self, chunk: Chunk, places: Int64s) -> Flags:
+    def within(self, chunk: ByteChunk, places: Int64s) -> Flags:
         """Return True for each place of the next chunk that is within quotes; no place is a quote."""
         ends, opening = self._odd_runs(chunk)
         before = self._inside
@@ -180,7 +180,7 @@ class _Quoting:
         number = np.searchsorted(ends, places, side="right")
         return np.concatenate([[before], inside])[number]
 
-    def _odd_runs(self, chunk: Chunk) -> tuple[Int64s, Flags]:
+    def _odd_runs(self, chunk: ByteChunk) -> tuple[Int64s, Flags]:
         """Return the ends of runs of an odd number of quotes, and True for each that begins a field.
 
         A run that reaches the end of the chunk is left for the next one.

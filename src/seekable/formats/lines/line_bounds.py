@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.scanner import ByteSource, Chunk
+    from seekable.index.scanner import ByteChunk, ByteSource
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -76,7 +76,7 @@ def _first_start(source: ByteSource) -> int:
     return source.start if source.before == b"\n" else _NONE
 
 
-def find_newlines(chunk: Chunk, *, mean_line: float) -> NDArray[np.int64]:
+def find_newlines(chunk: ByteChunk, *, mean_line: float) -> NDArray[np.int64]:
     """Return where in a chunk newlines are, in the way that is fastest for lines of this length."""
     is_newline = chunk.array == _NEWLINE
     if mean_line < _SHORT_LINE:
@@ -119,7 +119,7 @@ class _BlankLines:
         """True if the last line was blank up to the end of the last chunk."""
         return self._undecided != _NONE
 
-    def drop(self, chunk: Chunk, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def drop(self, chunk: ByteChunk, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the starts of lines that are certainly not blank, as far as the chunk decides it.
 
         Args:
@@ -140,7 +140,7 @@ class _BlankLines:
         return kept
 
 
-def _judge(chunk: Chunk, at: NDArray[np.int64]) -> NDArray[np.int8]:
+def _judge(chunk: ByteChunk, at: NDArray[np.int64]) -> NDArray[np.int8]:
     """Return of each line whether it has content, is blank, or is blank up to the chunk's end."""
     array, size = chunk.array, chunk.size
     verdicts = np.zeros(len(at), np.int8)
@@ -158,7 +158,7 @@ def _judge(chunk: Chunk, at: NDArray[np.int64]) -> NDArray[np.int8]:
     return verdicts
 
 
-def _judge_one(chunk: Chunk, at: int) -> int:
+def _judge_one(chunk: ByteChunk, at: int) -> int:
     buffer = chunk.buffer
     end = buffer.find(b"\n", at, chunk.size)
     if buffer[at : end if end >= 0 else chunk.size].strip(b" \t\r"):

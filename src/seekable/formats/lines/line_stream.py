@@ -28,10 +28,10 @@ from seekable.formats.refusals import without_other_tools, without_their_files
 from seekable.formats.table import SUFFIXES, card_named, format_named
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.state.functions import describe_function
-from seekable.storage.asked import checked_asked
+from seekable.storage.listing import checked_asked
 from seekable.storage.memory import most_record_bytes, record_too_large
 from seekable.stream.shapes import ForwardOnly
 from seekable.stream.stream import Stream

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final, Literal
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unreachable, UnsupportedFormat
 from seekable.formats.finding import find_files
-from seekable.storage.listing import Found
-from seekable.storage.natural_order import natural_key, natural_sorted
+from seekable.storage.file_names import natural_key, natural_sorted
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from seekable.storage import paths
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
 else:
     paths = lazy("seekable.storage.paths")
 
@@ -63,7 +63,7 @@ class FieldFiles:
 
     name: str
     kind: FieldKind
-    found: tuple[Found, ...]
+    found: tuple[FoundFiles, ...]
 
     @property
     def paths(self) -> list[str]:
@@ -214,7 +214,7 @@ def _asked_field(name: str, asked: Asked) -> FieldFiles:
     runs = []
     for run in find_files(asked, suffixes=suffixes):
         names = tuple(each for each in run.names if not each.lower().endswith(".idx"))
-        runs += [Found(run.root, names)] if names else []
+        runs += [FoundFiles(run.root, names)] if names else []
     kinds = {_kind_of(os.path.join(run.root, each)) for run in runs for each in run.names}
     if not kinds:
         message = f"the field {name!r} has no file: only indexes (.idx) match {asked!r}"
@@ -270,7 +270,7 @@ def _in_order(
             f"the field {field!r} in {root!r} has tar files and files of JSON lines: keep one kind there"
         )
         raise UnsupportedFormat(message)
-    return FieldFiles(field, ordered[0][1], (Found(root, tuple(name for name, _ in ordered)),))
+    return FieldFiles(field, ordered[0][1], (FoundFiles(root, tuple(name for name, _ in ordered)),))
 
 
 def _same_number(shard: str, shards: Iterable[str]) -> str:

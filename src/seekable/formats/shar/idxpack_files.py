@@ -18,7 +18,7 @@ from seekable.storage.trust import check_below
 if TYPE_CHECKING:
     from seekable.formats.look import Look
     from seekable.formats.shar.idxpack import Collection, Pack
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["SUFFIX", "pack_claim"]
 
@@ -71,7 +71,7 @@ class _PackFiles:
     allow: tuple[str, ...] = ()
     """Of a pack in a store: the folders and files, besides its own folder, that it may name."""
 
-    def found(self, format_name: str | None) -> tuple[Found, ...]:
+    def found(self, format_name: str | None) -> tuple[FoundFiles, ...]:
         """Return the files of the collection in its order.
 
         Args:

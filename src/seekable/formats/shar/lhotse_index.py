@@ -19,7 +19,7 @@ from seekable._lazy import lazy
 from seekable.errors import Unreachable
 from seekable.index.scanner import ALWAYS_NS, OtherOffsets
 from seekable.storage.far import far
-from seekable.storage.index_names import INDEX_SUFFIX
+from seekable.storage.file_names import INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,7 +24,7 @@ from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.samples import group_samples
 from seekable.formats.tar.tar_archive import RECORD_BYTES
 from seekable.formats.tar.walk import walk
-from seekable.index.build.forward import ForwardFile
+from seekable.index.build.content import ForwardFile
 from seekable.index.digest import END_BYTES
 from seekable.storage.files import stat_file, unreadable_error, write_atomically
 from seekable.storage.listing import find_files

@@ -16,7 +16,7 @@ from seekable.formats.look import OtherTool
 from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
 from seekable.formats.shar.shar_opening import check_reading, format_of_field, open_shar, unequal_files
 from seekable.formats.table import plugged_card
-from seekable.index.verify.integrity import Problem
+from seekable.index.integrity import VerificationProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from seekable.formats.shar.discovery import SharFiles
     from seekable.formats.shar.shar_source import SharSource
     from seekable.index.fileset import FileSet
-    from seekable.index.verify.verification import Verification
+    from seekable.index.verification import Verification
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.keys.key import KeyOf
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 else:
     idxpack_files = lazy("seekable.formats.shar.idxpack_files")
 
@@ -117,7 +117,7 @@ class Shar(Format):
         """Return what is wrong with the files of each field, and of all together."""
         shar: SharFiles = claim.detail
         found: Verification | None = None
-        good: dict[tuple[Found, ...], FileSet] = {}
+        good: dict[tuple[FoundFiles, ...], FileSet] = {}
         for field in (shar.cuts, *shar.fields):
             verified = checking.files(field.found, format_of_field(field).finder)
             good[field.found] = verified.good
@@ -126,7 +126,7 @@ class Shar(Format):
         if found.problems:
             return found
         unequal = [
-            Problem("record", path, message)
+            VerificationProblem("record", path, message)
             for field in shar.fields
             for path, message in unequal_files(good[shar.cuts.found], good[field.found], field.name)
         ]
@@ -158,7 +158,7 @@ def _files_of(look: Look) -> SharFiles | None:
     return fields_of_folder(look.path) if is_one else None
 
 
-def _index(opening: Opening) -> Callable[[Sequence[Found], Format], FileSet]:
+def _index(opening: Opening) -> Callable[[Sequence[FoundFiles], Format], FileSet]:
     return lambda found, form: opening.indexed(found, form.finder)
 
 

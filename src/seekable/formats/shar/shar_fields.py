@@ -11,7 +11,7 @@ import numpy as np
 from seekable.errors import CorruptRecord
 from seekable.formats.shar.cut import set_field
 from seekable.formats.shar.shar_pairs import Failed, PairReader
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from seekable.formats.shar.discovery import FieldFiles, SharFiles
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
-    Index = Callable[[Sequence[Found], Format], FileSet]
+    Index = Callable[[Sequence[FoundFiles], Format], FileSet]
 
 __all__ = ["check_reading", "format_of_field", "open_shar", "unequal_files"]
 

@@ -16,7 +16,7 @@ from seekable.formats.shar.shar_layout import checked_layout
 from seekable.formats.shar.shar_shard import SharShard
 from seekable.storage.addresses import shown
 from seekable.storage.files import create_new
-from seekable.storage.local import output_of, output_path
+from seekable.storage.paths import output_of, output_path
 from seekable.writing.target import made_folder, unfinished_name
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from seekable._optional import optional
 from seekable.errors import DataNotFound, MissingDependency, UnsupportedFormat
 from seekable.storage import paths
 from seekable.storage.addresses import shown
-from seekable.storage.braces import expanded
+from seekable.storage.file_names import expanded
 from seekable.storage.trust import check_below
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from seekable.formats.classify import format_of_spec
 from seekable.formats.contract import Claim
 from seekable.formats.tar.energon import META, NOT_READ, read_energon, splits_in_words
 from seekable.formats.tar.sample_source import SampleSource
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 from seekable.nodes.select import Select
 from seekable.storage import paths
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 from seekable.storage.trust import named_path
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class EnergonSplitFiles:
     allow: tuple[str, ...] = ()
     """The folders and files, besides the folder of the dataset, that its list may name."""
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundFiles, ...]:
         """Return the shards of the split, in the order of the dataset.
 
         Raises:
@@ -65,9 +65,9 @@ class EnergonSplitFiles:
         shards = self._split().counts
         paths_of = [named_path(shard, self.folder) for shard in shards]
         if all(path.startswith(os.path.join(self.folder, "")) for path in paths_of):
-            return (Found(self.folder, tuple(shards)),)
+            return (FoundFiles(self.folder, tuple(shards)),)
         return tuple(
-            Found(folder, tuple(map(os.path.basename, files)))
+            FoundFiles(folder, tuple(map(os.path.basename, files)))
             for folder, files in itertools.groupby(paths_of, os.path.dirname)
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from seekable.index.surveyor import ForwardBytes
+    from seekable.index.surveyor import ForwardReader
 
 __all__ = ["HeaderWindow"]
 
@@ -28,7 +28,7 @@ class HeaderWindow:
 
     __slots__ = ("_at", "_headers", "_source", "_spacing", "base", "buffer")
 
-    def __init__(self, source: ForwardBytes) -> None:
+    def __init__(self, source: ForwardReader) -> None:
         """Begin with an empty window."""
         self.buffer = b""
         """The bytes of the window."""

@@ -22,7 +22,7 @@ from seekable.formats.tar.sample_records import (
     recovered_sample,
 )
 from seekable.formats.tar.tar_format import TarSurveyor, sample_rule_of
-from seekable.index.keys.keyed import keys_of_samples
+from seekable.index.key_files import keys_of_samples
 from seekable.nodes.files.leaf import OwnKeys, RunsLeaf
 from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn
 from seekable.nodes.map import Map

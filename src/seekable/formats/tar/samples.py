@@ -18,7 +18,7 @@ import numpy as np
 
 from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.sample_rule import split_name
-from seekable.index.keys.key_hash import text_key_hashes
+from seekable.index.digest import text_key_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Samples:
     """The number of each sample's first member, and the number of members: ``n + 1`` numbers."""
 
     key_hashes: NDArray[np.uint64]
-    """The hash of each key, as `seekable.index.keys.key_hash.key_hash` of its text."""
+    """The hash of each key, as `seekable.index.digest.key_hash` of its text."""
 
     payloads: NDArray[np.uint64]
     """The offset of each member's payload, sample by sample. That of a hard link lies outside its sample."""

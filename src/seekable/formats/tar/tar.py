@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.formats.look import Folder, Look
     from seekable.formats.tar import energon, energon_files, sibling_archives, wids_files
     from seekable.index.fileset import FileSet
-    from seekable.index.verify.verification import Verification
+    from seekable.index.verification import Verification
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import KeyOf
 else:

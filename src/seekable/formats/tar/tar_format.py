@@ -15,7 +15,7 @@ from seekable.storage.first_bytes import check_compression
 
 if TYPE_CHECKING:
     from seekable.formats.tar import walk as archive
-    from seekable.index.surveyor import ForwardBytes
+    from seekable.index.surveyor import ForwardReader
 else:
     archive = lazy("seekable.formats.tar.walk")
 
@@ -74,7 +74,7 @@ class TarSurveyor:
             raise UnsupportedFormat(message)
         check_compression(head, path)
 
-    def survey(self, source: ForwardBytes) -> Survey:
+    def survey(self, source: ForwardReader) -> Survey:
         """Return the samples of a file.
 
         Raises:

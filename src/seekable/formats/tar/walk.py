@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.surveyor import ForwardBytes
+    from seekable.index.surveyor import ForwardReader
 
 __all__ = ["Members", "Walk", "walk"]
 
@@ -61,7 +61,7 @@ _UNLINK = "Re-create the archive with tar -h (--dereference)"
 _UNSPARSE = "Re-create the archive with tar without -S, or with bsdtar --no-read-sparse"
 
 
-def walk(source: ForwardBytes, *, concatenated: bool = False) -> Walk:
+def walk(source: ForwardReader, *, concatenated: bool = False) -> Walk:
     """Return the members of an archive, in runs; nothing is read before the first run is taken.
 
     Args:
@@ -106,7 +106,7 @@ class Walk:
         *("_recent", "_symlinks", "_first_symlink", "_targets", "_headers", "_bodies"),
     )
 
-    def __init__(self, source: ForwardBytes, *, concatenated: bool) -> None:
+    def __init__(self, source: ForwardReader, *, concatenated: bool) -> None:
         self.end: int | None = None
         """The offset of the end mark, or of the end of a file without one; None before the last run."""
         self.warnings: list[str] = []

@@ -8,7 +8,7 @@ from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.samples import group_samples
 from seekable.formats.tar.tar_archive import end_mark
 from seekable.formats.tar.walk import walk
-from seekable.index.build.forward import ForwardStream
+from seekable.index.build.content import ForwardStream
 from seekable.writing.compressed import read_pieces
 
 if TYPE_CHECKING:

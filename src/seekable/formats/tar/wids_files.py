@@ -19,7 +19,7 @@ from seekable.storage import addresses, paths, trust
 if TYPE_CHECKING:
     from seekable.formats.look import Look
     from seekable.nodes.contract import Node
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 
 __all__ = ["WidsFiles", "wids_claim"]
 
@@ -56,7 +56,7 @@ class WidsFiles:
     allow: tuple[str, ...] = ()
     """The folders and files, besides the folder of the list, that it may name."""
 
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundFiles, ...]:
         """Return the shards in the order of the list.
 
         Raises:

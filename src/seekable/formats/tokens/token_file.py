@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.tokens.options import TokenOptions
-    from seekable.index.surveyor import ForwardBytes
+    from seekable.index.surveyor import ForwardReader
 
 __all__ = ["CHUNK_BYTES", "MAGIC_BYTES", "Side", "TokenFile", "damage", "head_of", "opened_side"]
 
@@ -66,7 +66,7 @@ class TokenFile:
     size: int
     """Its number of bytes."""
 
-    source: ForwardBytes
+    source: ForwardReader
     """Its bytes, read from start to end."""
 
     options: TokenOptions

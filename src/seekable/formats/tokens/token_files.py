@@ -23,7 +23,7 @@ from seekable.formats.tokens.token_folders import (
 )
 from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, FACTS, read_document
 from seekable.storage import paths
-from seekable.storage.listing import Found
+from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -68,7 +68,7 @@ def _in_folder(look: Look) -> Claim | None:
         not TOKEN_LISTS.isdisjoint(names)
         and (listed := listed_tokens(paths.absolute(folder), names)) is not None
     ):
-        return Claim(format=format_of_spec(look, TOKENS), found=(Found(paths.absolute(folder), listed),))
+        return Claim(format=format_of_spec(look, TOKENS), found=(FoundFiles(paths.absolute(folder), listed),))
     if look.name is not None:
         return Claim(format=format_of_spec(look, TOKENS), found=_found(folder))
     if not any(name.lower().endswith(_ENDS) for name in names):
@@ -108,7 +108,7 @@ def _of_folder(look: Look) -> Claim | None:
     return Claim(format=format_of_spec(look, TOKENS), found=found)
 
 
-def _found(asked: str, suffixes: tuple[str, ...] = TOKEN_SUFFIXES) -> tuple[Found, ...]:
+def _found(asked: str, suffixes: tuple[str, ...] = TOKEN_SUFFIXES) -> tuple[FoundFiles, ...]:
     """Return the files with tokens of a path, without those beside them.
 
     Args:
@@ -123,11 +123,11 @@ def _found(asked: str, suffixes: tuple[str, ...] = TOKEN_SUFFIXES) -> tuple[Foun
         paths.is_folder(path)
         and (listed := listed_tokens(paths.absolute(path), paths.list_folder(path))) is not None
     ):
-        return (Found(paths.absolute(path), listed),)
+        return (FoundFiles(paths.absolute(path), listed),)
     return find_files(path, suffixes=suffixes, inspect=without_their_files, arrange=token_names)
 
 
-def _paired(asked: str) -> tuple[Found, ...]:
+def _paired(asked: str) -> tuple[FoundFiles, ...]:
     """Return files that each must have an index of Megatron or fairseq beside it.
 
     Args:
@@ -145,7 +145,7 @@ def _paired(asked: str) -> tuple[Found, ...]:
     return found
 
 
-def _check_indexes(run: Found) -> None:
+def _check_indexes(run: FoundFiles) -> None:
     for name in run.names:
         prefix = os.path.join(run.root, name).removesuffix(_DATA)
         if not paths.is_file(prefix + _INDEX):
@@ -161,7 +161,7 @@ def _is_store(names: Collection[str]) -> bool:
     return DOCUMENT in names or any(name.endswith(f".{FACTS}") for name in names)
 
 
-def _of_store(path: str) -> tuple[Found, ...]:
+def _of_store(path: str) -> tuple[FoundFiles, ...]:
     """Return the files of a folder that ``write_tokens`` or ``sk.tokenize`` wrote, as its document has them.
 
     Raises:
@@ -182,4 +182,4 @@ def _of_store(path: str) -> tuple[Found, ...]:
                     f"writes this part again"
                 )
                 raise DataNotFound(message)
-    return (Found(folder, tuple(f"{part.name}.bin" for part in document.parts)),)
+    return (FoundFiles(folder, tuple(f"{part.name}.bin" for part in document.parts)),)

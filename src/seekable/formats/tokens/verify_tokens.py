@@ -10,7 +10,7 @@ import xxhash
 
 from seekable.errors import CorruptRecord, CorruptState
 from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, read_document
-from seekable.index.verify.integrity import Problem
+from seekable.index.integrity import VerificationProblem
 from seekable.storage import paths
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def wrong_ids_in(source: _Documents, start: int, stop: int) -> dict[str, tuple[C
     return bad
 
 
-def store_problems(files: FileSet) -> Iterator[Problem]:
+def store_problems(files: FileSet) -> Iterator[VerificationProblem]:
     """Yield the files of parts of token stores whose content is not as it was written; all is read.
 
     Args:
@@ -97,7 +97,7 @@ def store_problems(files: FileSet) -> Iterator[Problem]:
                     f"the digest of all of it is {found}, and {DOCUMENT} says {expected}: copy the store "
                     f"again, or remove the files of this part and repeat the call that wrote the store"
                 )
-                yield Problem("content", path, message)
+                yield VerificationProblem("content", path, message)
 
 
 def _stretches(source: _Documents, start: int, stop: int) -> Iterator[tuple[int, int]]:

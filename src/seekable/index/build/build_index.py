@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING
 
 from seekable._log import LOG
 from seekable.errors import IndexStale
-from seekable.index.build.build_progress import BuildProgress
-from seekable.index.build.commit import make_folder
+from seekable.index.build.commit import BuildProgress, make_folder
 from seekable.index.build.file_scan import FileScanBuilder
-from seekable.index.build.kept_parts import KeptParts, StoredParts
-from seekable.index.build.kept_results import KeptResults, loaded
+from seekable.index.build.kept_parts import KeptParts, KeptResults, StoredParts, loaded
 from seekable.index.build.other_index import find_others, take_over
 from seekable.index.build.parts import FileToIndex, parts_of, plan_batches
 from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
-from seekable.index.surveyor import is_splittable
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_splittable, is_table_indexer
 from seekable.parallel.cluster import most_requests
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
@@ -46,8 +43,6 @@ if TYPE_CHECKING:
     from seekable.index.build.scan import PartScan, PartSummary
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
-
-__all__ = []
 
 _PARALLEL_BYTES = 1 << 30
 """A build of fewer bytes ends before workers are worth their start (some 0.1 s)."""
@@ -77,7 +72,7 @@ _ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a part: its file, the builder of the file's scan, and the number of the part."""
+    """The place of a part: its file, the builder of the file's scan, and the index of the part."""
 
     task: FileToIndex
     builder: FileScanBuilder
@@ -85,7 +80,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _BatchRequest:
     batch: ScanBatch
     places: tuple[_Place, ...]
     """For each part of the batch, its place."""
@@ -187,7 +182,7 @@ def _threads_for(tasks: Sequence[FileToIndex], scanner: Finder) -> int:
 
 
 class _Scans:
-    """The files of a build: those to be scanned, and those of which some parts are."""
+    """The files of a build that are not finished: to be scanned, or scanned in part."""
 
     def __init__(
         self, tasks: Sequence[FileToIndex], scanner: Finder, progress_of_build: BuildProgress
@@ -209,10 +204,10 @@ class _Scans:
 
         def read(job: ScanJob, size: int) -> None:
             if stopped:
-                raise _Stopped
+                raise _BuildStopped
             self._progress.count(job, size)
 
-        def submit(executor: Executor, request: _Request) -> Future[Answer]:
+        def submit(executor: Executor, request: _BatchRequest) -> Future[Answer]:
             builds: FarBuilds = far().builds
             return builds.submit(executor, request.batch, read)
 
@@ -226,7 +221,7 @@ class _Scans:
     def run_in_executor(self, executor: Executor) -> None:
         """Scan all files in a user's executor, whose workers keep large results in the index folder."""
 
-        def submit(executor: Executor, request: _Request) -> Future[Answer]:
+        def submit(executor: Executor, request: _BatchRequest) -> Future[Answer]:
             assert request.kept is not None
             return self._results.submit(executor, request.kept, request.batch)
 
@@ -240,7 +235,7 @@ class _Scans:
         *,
         ahead: int,
         helping: bool,
-        submit: Callable[[Executor, _Request], Future[Answer]] | None = None,
+        submit: Callable[[Executor, _BatchRequest], Future[Answer]] | None = None,
     ) -> None:
         """Scan all files, and add each to the finished ones."""
         tasks = Tasks(
@@ -266,7 +261,7 @@ class _Scans:
         for builder in self._unfinished:
             builder.spool.discard()
 
-    def _requests(self, tasks: Sequence[FileToIndex]) -> Iterator[_Request]:
+    def _requests(self, tasks: Sequence[FileToIndex]) -> Iterator[_BatchRequest]:
         """Yield batches of parts to scan; the parts of a file follow each other."""
         builder: FileScanBuilder | None = None
         whole = {number for number, task in enumerate(tasks) if compression_of(task.name)}
@@ -288,12 +283,12 @@ class _Scans:
                 places.append(_Place(task, builder, part.number))
             if jobs:
                 batch = ScanBatch(tuple(jobs), self._scanner)
-                request = _Request(batch, tuple(places), self._kept(batch, places))
+                request = _BatchRequest(batch, tuple(places), self._kept(batch, places))
                 if not self._add_earlier(request):
                     yield request
 
     def _kept(self, batch: ScanBatch, places: Sequence[_Place]) -> KeptParts | None:
-        """Return the file for the result of a batch: of parts of large objects, and of all in an executor."""
+        """Return the file for a result that is kept: of a part of a large object, and of any executor."""
         task = places[0].task
         kept = KeptParts(task.folder, batch)
         if len(places) == 1 and (self._shared or (task.is_object and self._parts(task) > 1)):
@@ -302,7 +297,7 @@ class _Scans:
             return None
         return kept
 
-    def _add_earlier(self, request: _Request) -> bool:
+    def _add_earlier(self, request: _BatchRequest) -> bool:
         """Take the result of a batch that an earlier build kept; return True if there is one."""
         scans = self._results.earlier(request.kept) if request.kept else None
         if scans is None:
@@ -311,7 +306,7 @@ class _Scans:
             self._add(job, place, scan)
         return True
 
-    def _add_stored(self, request: _Request, summary: PartSummary | None) -> None:
+    def _add_stored(self, request: _BatchRequest, summary: PartSummary | None) -> None:
         """Take a result that a worker wrote into the index folder."""
         assert request.kept is not None
         load = partial(loaded, request.kept, request.batch)
@@ -327,14 +322,14 @@ class _Scans:
         """Return the number of parts of a file: 1 if it is compressed, because it is read from its start."""
         return parts_of(task.bytes, part_bytes=None if compression_of(task.name) else self._part_bytes)
 
-    def _take(self) -> _Request | None:
+    def _take(self) -> _BatchRequest | None:
         while self._planned:
             if request := next(self._planned[0], None):
                 return request
             self._planned.popleft()
         return None
 
-    def _scan_here(self, request: _Request) -> Iterator[PartScan | None]:
+    def _scan_here(self, request: _BatchRequest) -> Iterator[PartScan | None]:
         for job in request.batch.jobs:
             yield scan_part(job, self._scanner, on_bytes=partial(self._progress.read, job))
 
@@ -365,15 +360,15 @@ class _Scans:
             self._progress.add(task.folder, task.root, task.name, whole, after=after)
 
 
-class _Stopped(BaseException):
+class _BuildStopped(BaseException):
     """Ends the scan in a thread whose build has ended; no handler of errors takes it for damage of a file."""
 
 
-def _submit(executor: Executor, request: _Request) -> Future[Answer]:
+def _submit(executor: Executor, request: _BatchRequest) -> Future[Answer]:
     return executor.submit(scan_batch, request.batch)
 
 
-def _name_of(request: _Request) -> str:
+def _name_of(request: _BatchRequest) -> str:
     first, *others = request.batch.jobs
     return f"{first.path!r} from byte {first.start}" + (f" and {len(others)} more" if others else "")
 

@@ -1,4 +1,4 @@
-"""Adding scanned files to an index folder: all of them or none, whatever other processes do at once.
+"""Adding scanned files to an index folder: all of them or none, also while other processes add theirs.
 
 Under the lock of the folder the catalog is read again and the new files are added. Then the new segment, the
 seek points of compressed files, the schemas of tables, the new table and the new catalog are written in this
@@ -12,6 +12,8 @@ Each commit with new files writes a segment of offsets, so a folder that grows b
 hundreds of them, each of them a memory map for every reader. When there are more than 64, the smaller half
 becomes one. Each number is copied only together with about as many others, so adding files one by one
 costs little more than adding them at once.
+
+A build commits what it has finished every half minute and at its end (`BuildProgress`).
 """
 
 from __future__ import annotations
@@ -23,19 +25,18 @@ import re
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xxhash
+from msgspec.structs import replace
 
 from seekable.errors import AccessDenied
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
-from seekable.index.companions import pages_name, schema_digest, schema_name
-from seekable.index.entry import OFFSET_BYTES, Entry, Segment
-from seekable.index.file_table import encode_table, in_order, table_name
+from seekable.index.file_table import OFFSET_BYTES, Entry, OffsetSegment, encode_table, in_order, table_name
 from seekable.index.object_digests import digests_name, encode_digests, has_digests
-from seekable.index.offsets import open_offsets
-from seekable.index.units import UnitHasher, complete_units, keep_units, units_name
+from seekable.index.offsets import UnitHasher, complete_units, keep_units, open_offsets, units_name
+from seekable.index.sidecar_files import pages_name, schema_digest, schema_name
+from seekable.parallel.progress import Progress, Throttle
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
 from seekable.storage.files import (
@@ -50,17 +51,16 @@ from seekable.storage.listing import missing
 from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from seekable.index.build.file_scan import FileScan
-    from seekable.index.file_table import Table
+    from seekable.index.build.scan import ScanJob
+    from seekable.index.file_table import FileTable
+    from seekable.parallel.progress import ProgressHook
 
 
-__all__ = []
-
-
-LOCK = "lock"
+_LOCK = "lock"
 
 _WAY_OUT = "name a folder that can be written with index_dir= or SEEKABLE_INDEX_DIR"
 
@@ -77,6 +77,12 @@ _OURS = re.compile(
 )
 """The names that the library gives to files of an index, finished or not; others' files stay."""
 
+
+_COMMIT_SECONDS = 30.0
+_COMMIT_BYTES = 256 << 20
+"""When a build commits what it has finished so far."""
+
+_MOST_SEGMENTS = 64
 
 _FEW_FILES = 4
 
@@ -103,15 +109,15 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         gone = far().lost(root, others) if "://" in root else missing(root, others)
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
-        _write_companions(folder, scans.values())
-        _publish(folder, merge_segments(folder, entries), old=old, companions=companions_of(known.values()))
+        _write_sidecars(folder, scans.values())
+        _publish(folder, _merge_segments(folder, entries), old=old, sidecars=sidecars_of(known.values()))
 
 
 def add_entries(folder: str, entries: Iterable[Entry], *, replacing: bool = False) -> None:
     """Add entries to an index whose lock the caller holds.
 
     Args:
-        folder: the index folder, which has the segments and the companions of the entries.
+        folder: the index folder, which has the segments and the sidecars of the entries.
         entries: the entries.
         replacing: True to replace entries of the same files; else those stay as they are.
     """
@@ -120,8 +126,8 @@ def add_entries(folder: str, entries: Iterable[Entry], *, replacing: bool = Fals
     generation = 1 + int(old.column("generation").max(initial=0)) if old else 1
     fresh = {entry.key: replace(entry, generation=generation) for entry in entries}
     together = known | fresh if replacing else fresh | known
-    merged = merge_segments(folder, in_order(together.values()))
-    _publish(folder, merged, old=old, companions=companions_of(known.values()))
+    merged = _merge_segments(folder, in_order(together.values()))
+    _publish(folder, merged, old=old, sidecars=sidecars_of(known.values()))
 
 
 def folder_lock(folder: str) -> AbstractContextManager[None]:
@@ -130,7 +136,7 @@ def folder_lock(folder: str) -> AbstractContextManager[None]:
     Raises:
         AccessDenied: it is a link.
     """
-    return locked(os.path.join(folder, LOCK), waiting=lambda: None)
+    return locked(os.path.join(folder, _LOCK), waiting=lambda: None)
 
 
 def make_folder(folder: str, *, private: bool = False) -> None:
@@ -154,13 +160,13 @@ def make_folder(folder: str, *, private: bool = False) -> None:
             raise AccessDenied(f"the index folder {folder!r} cannot be made: {error}; {_WAY_OUT}") from None
         error.add_note(f"seekable keeps an index in {folder!r}; {_WAY_OUT}")
         raise
-    lock = os.path.join(folder, LOCK)
+    lock = os.path.join(folder, _LOCK)
     for path, wanted in ((folder, os.W_OK | os.X_OK), (lock, os.R_OK | os.W_OK)):
         if os.path.lexists(path) and not has_access(path, wanted):
             raise AccessDenied(f"the index folder {folder!r} cannot be written: {path!r}; {_WAY_OUT}")
 
 
-def _known(folder: str, table: Table | None) -> dict[tuple[str, str], Entry]:
+def _known(folder: str, table: FileTable | None) -> dict[tuple[str, str], Entry]:
     if table is None:
         return {}
     whole = dict(zip(table.segments, whole_segments(folder, table).tolist(), strict=True))
@@ -204,7 +210,7 @@ def _fresh_entries(
 
 
 def _entry(
-    name: str, format_name: str, scan: FileScan, segment: Segment, *, start: int, generation: int
+    name: str, format_name: str, scan: FileScan, segment: OffsetSegment, *, start: int, generation: int
 ) -> Entry:
     return Entry(
         name=name,
@@ -224,7 +230,7 @@ def _entry(
     )
 
 
-def _write_companions(folder: str, scans: Iterable[FileScan]) -> None:
+def _write_sidecars(folder: str, scans: Iterable[FileScan]) -> None:
     """Write the seek points, the digests of units and the schemas of scanned files."""
     for scan in scans:
         if scan.points:
@@ -254,8 +260,8 @@ def _write_all(files: Mapping[str, bytes]) -> None:
         list(threads.map(write_atomically, files.keys(), files.values()))
 
 
-def companions_of(entries: Iterable[Entry]) -> set[str]:
-    """Return the names of the seek points, schemas, page tables and digests of units of some data files.
+def sidecars_of(entries: Iterable[Entry]) -> set[str]:
+    """Name the sidecar files of some data files: seek points, schemas, page tables, digests of units.
 
     The index may lack page tables and digests.
     """
@@ -270,12 +276,12 @@ def companions_of(entries: Iterable[Entry]) -> set[str]:
     return names
 
 
-def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, companions: set[str]) -> None:
+def _publish(folder: str, entries: Sequence[Entry], *, old: FileTable | None, sidecars: set[str]) -> None:
     entries = _with_units(folder, entries)
     data = encode_table(entries)
     write_atomically(os.path.join(folder, table_name(data)), data)
-    named = {table_name(data), *companions_of(entries), *_names_of(entry.segment for entry in entries)}
-    replaced = ((_files_of(old) if old else set()) | companions) - named
+    named = {table_name(data), *sidecars_of(entries), *_names_of(entry.segment for entry in entries)}
+    replaced = ((_files_of(old) if old else set()) | sidecars) - named
     # Before the catalog changes, so that their hour starts now even if the process ends here.
     _touch(os.path.join(folder, name) for name in replaced)
     write_atomically(os.path.join(folder, CATALOG), encode_catalog(entries, table=data))
@@ -292,12 +298,12 @@ def _with_units(folder: str, entries: Sequence[Entry]) -> Sequence[Entry]:
     return [entry for entry in entries if entry.segment not in damaged] if damaged else entries
 
 
-def _files_of(table: Table) -> set[str]:
+def _files_of(table: FileTable) -> set[str]:
     return {table.file_name, *_names_of(table.segments)}
 
 
-def _names_of(segments: Iterable[Segment]) -> Iterator[str]:
-    """Yield the names of segments, and of the digests of their units."""
+def _names_of(segments: Iterable[OffsetSegment]) -> Iterator[str]:
+    """Name segments, and the files with the digests of their units."""
     for segment in segments:
         yield segment.file_name
         yield units_name(segment.file_name)
@@ -324,15 +330,12 @@ def _remove_garbage(folder: str, kept: set[str]) -> None:
                     os.unlink(file.path)
 
 
-_MOST_SEGMENTS = 64
-
-
-def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> Segment:
-    """Write the offsets of some files, one behind the other, and return them as a segment; none, no file."""
+def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> OffsetSegment:
+    """Write the offsets of some files as one segment, and return it; without offsets nothing is written."""
     hasher = UnitHasher()
     for part in parts:
         hasher.update(part)
-    segment = Segment(hasher.whole(), sum(map(len, parts)) // OFFSET_BYTES)
+    segment = OffsetSegment(hasher.whole(), sum(map(len, parts)) // OFFSET_BYTES)
     if parts:
         path = os.path.join(folder, segment.file_name)
         keep_units(path, hasher)
@@ -340,7 +343,7 @@ def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> Segment:
     return segment
 
 
-def merge_segments(folder: str, entries: Sequence[Entry]) -> list[Entry]:
+def _merge_segments(folder: str, entries: Sequence[Entry]) -> list[Entry]:
     """Return entries whose offsets are in no more segments than is good, after writing one if need be.
 
     Args:
@@ -362,7 +365,10 @@ def merge_segments(folder: str, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _placed(
-    entries: Iterable[Entry], merged: set[Segment], segment: Segment, places: dict[tuple[str, str], int]
+    entries: Iterable[Entry],
+    merged: set[OffsetSegment],
+    segment: OffsetSegment,
+    places: dict[tuple[str, str], int],
 ) -> Iterable[Entry]:
     for entry in entries:
         if entry.segment not in merged:
@@ -376,3 +382,105 @@ def _offsets(folder: str, entry: Entry) -> memoryview | None:
     view = open_offsets(folder, entry.segment).view
     part = view[entry.start : entry.start + entry.numbers].cast("B")
     return part if xxhash.xxh3_64_intdigest(part) == entry.offsets else None
+
+
+class BuildProgress:
+    """Commits finished files every half minute and when the build ends, and calls the progress hook."""
+
+    def __init__(self, *, files: int, size: int, format_name: str, hook: ProgressHook | None) -> None:
+        """Begin with no file scanned.
+
+        Args:
+            files: the number of files to scan.
+            size: their number of bytes.
+            format_name: the name of the format that they are scanned as.
+            hook: is called with the progress, at most ten times a second; None for no calls.
+        """
+        self._format_name = format_name
+        self._hook = hook
+        self._files, self._bytes = files, size
+        self._files_done = self._bytes_done = self._records = 0
+        self._bytes_of_parts: dict[ScanJob, int] = {}
+        self._pending: dict[tuple[str, str], dict[str, FileScan]] = {}
+        self._after: list[Callable[[], object]] = []
+        self._pending_bytes = 0
+        self._committed = time.monotonic()
+        self._throttle = Throttle()
+
+    def read(self, job: ScanJob, count: int) -> None:
+        """Count bytes of a part that is being scanned in this thread."""
+        self.count(job, count)
+        self.report()
+
+    def count(self, job: ScanJob, count: int) -> None:
+        """Count bytes of a part that is being scanned in any thread; the hook is not called."""
+        self._bytes_of_parts[job] = self._bytes_of_parts.get(job, 0) + count
+
+    def arrived(self, job: ScanJob, count: int, *, records: int) -> None:
+        """Count a finished part.
+
+        Args:
+            job: the part.
+            count: its size in bytes.
+            records: the number of records that start in it; negative to take back those of a changed file.
+        """
+        self._bytes_done += count
+        self._bytes_of_parts.pop(job, None)
+        self._records += records
+        self.report()
+
+    def add(
+        self,
+        folder: str,
+        root: str,
+        name: str,
+        scan: FileScan,
+        *,
+        after: Callable[[], object] | None = None,
+    ) -> None:
+        """Take a finished file, and commit if half a minute has passed or the offsets are many.
+
+        Args:
+            folder: its index folder.
+            root: the folder of the data.
+            name: the path of the file, relative to the root.
+            scan: the result of its scan.
+            after: is called when the file is in the index.
+        """
+        if after is not None:
+            self._after.append(after)
+        self._pending.setdefault((folder, root), {})[name] = scan
+        self._pending_bytes += (scan.offsets.records + 1) * OFFSET_BYTES
+        self._files_done += 1
+        self.report()
+        if time.monotonic() - self._committed > _COMMIT_SECONDS or self._pending_bytes > _COMMIT_BYTES:
+            self.commit()
+
+    def commit(self) -> None:
+        """Add the finished files to the index folders."""
+        while self._pending:
+            folder, root = next(iter(self._pending))
+            commit(folder, self._pending[folder, root], format_name=self._format_name, root=root)
+            del self._pending[folder, root]
+        while self._after:
+            self._after.pop()()
+        self._pending_bytes = 0
+        self._committed = time.monotonic()
+
+    def close(self) -> None:
+        """Commit the finished files; offsets that cannot be committed are removed from disk."""
+        try:
+            self.commit()
+        finally:
+            for scans in self._pending.values():
+                for scan in scans.values():
+                    scan.offsets.discard()
+
+    def report(self, *, always: bool = False, notice: str = "") -> None:
+        """Call the hook, unless it was called within a tenth of a second."""
+        if self._hook is None or not self._throttle.is_due(always=always):
+            return
+        # A file that changes while it is scanned is read twice, and may have another size then.
+        read = min(self._bytes_done + sum(list(self._bytes_of_parts.values())), self._bytes)
+        done = self._bytes if self._files_done == self._files else read
+        self._hook(Progress(self._files_done, self._files, done, self._bytes, self._records, notice))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, final
 
-from seekable.index.build.data_bytes import Data
 from seekable.index.digest import END_BYTES, head_tail_digest
+from seekable.storage.compression import compression_of
 from seekable.storage.far import far, is_far
 from seekable.storage.files import PLACEHOLDER_HEAD, failed_read, stat_file, unreadable_error
 from seekable.storage.ranges import DescriptorRanges, HashedRanges
@@ -17,8 +18,30 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from io import FileIO
 
+    from seekable.storage.compression import Compression
+    from seekable.storage.ranges import SeekableBytes
 
-__all__ = ["DataFile", "LocalFile", "opened_file"]
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The bytes of a data file, open: of a placeholder, those of the file that it stands for."""
+
+    file: SeekableBytes
+    """The open file."""
+
+    size: int
+    """Its size in bytes."""
+
+    head: bytes
+    """Its first 64 KiB."""
+
+    name: str
+    """Its name in error messages: its path, or its address on the Hub."""
+
+    @property
+    def compression(self) -> Compression | None:
+        """The compression of the file by its name."""
+        return compression_of(self.name)
 
 
 class DataFile(Protocol):
@@ -33,7 +56,7 @@ class DataFile(Protocol):
 
     @property
     def holder(self) -> tuple[int, int]:
-        """The numbers of the device and the inode; of an object, 0 and the number of its version."""
+        """The device and the inode; of an object, 0 and the number of its version."""
 
     def head_tail(self) -> int:
         """Return the digest of both ends."""
@@ -49,7 +72,7 @@ class DataFile(Protocol):
 
         Args:
             start: the first byte of the part.
-            stop: the byte behind its last.
+            stop: the byte after its last.
             headers: True for a scanner that goes from header to header.
         """
 
@@ -70,7 +93,7 @@ def opened_file(
         on_wait: is called with 0 about ten times a second while bytes of an object are awaited.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not read it.
     """
     found: DataFile
@@ -84,18 +107,18 @@ def opened_file(
     except PermissionError:
         raise unreadable_error(path) from None
     with opened:
-        found = LocalFile(opened, path, status)
+        found = _LocalFile(opened, path, status)
         try:
             head = os.pread(opened.fileno(), len(PLACEHOLDER_HEAD), 0)
         except OSError as error:
             raise failed_read(path, error, at=0) from None
         if head == PLACEHOLDER_HEAD:
-            found = far().builds.file_behind(found, opened.fileno(), path)
+            found = far().builds.file_of_placeholder(found, opened.fileno(), path)
         yield found
 
 
 @final
-class LocalFile:
+class _LocalFile:
     """An open file of this machine."""
 
     __slots__ = ("_descriptor", "_opened", "_path", "_status")
@@ -120,7 +143,7 @@ class LocalFile:
 
     @property
     def holder(self) -> tuple[int, int]:
-        """The numbers of the device and the inode."""
+        """The device and the inode."""
         return self._status.st_dev, self._status.st_ino
 
     def head_tail(self) -> int:

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.storage.far import Look
 
-__all__ = ["FarBuilds", "Pieces"]
 
-
-class Pieces(Protocol):
+class FarPieces(Protocol):
     """Pieces of a file, all fetched at once."""
 
     def range(self, start: int, stop: int) -> memoryview:
@@ -39,11 +37,11 @@ class FarBuilds(Protocol):
 
         Args:
             path: its address.
-            look: its size and number.
+            look: its size, and the number that stands for its content.
             on_wait: is called with 0 about ten times a second while bytes are awaited.
         """
 
-    def file_behind(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
+    def file_of_placeholder(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
         """Return a placeholder whose bytes for scanners are those of the file that it stands for.
 
         Args:
@@ -52,8 +50,8 @@ class FarBuilds(Protocol):
             path: its path.
         """
 
-    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> Pieces:
-        """Begin to fetch pieces of a file, each given by its first byte and the byte behind its last."""
+    def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:
+        """Begin to fetch pieces of a file, each given by its first byte and the byte after its last."""
 
     def before(
         self, tasks: Sequence[FileToIndex], finder: Finder, *, most_bytes: int | None
@@ -76,7 +74,7 @@ class FarBuilds(Protocol):
         """
 
     def newest(self, path: str) -> Look:
-        """Return the size and the number of a file as they are now, past all listings.
+        """Ask the store, past all listings, for the size and the number of a file.
 
         Raises:
             DataNotFound, AccessDenied, Unreachable: it cannot be looked at.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from seekable.index.digest import content_digest
-from seekable.index.entry import OFFSET_BYTES, Segment
-from seekable.index.units import UnitHasher, keep_units
+from seekable.index.file_table import OFFSET_BYTES, OffsetSegment
+from seekable.index.offsets import UnitHasher, keep_units
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 from seekable.storage.memory import advise
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from seekable.index.build.scan import PartScan, PartSummary
 
-
-__all__ = []
+_SPILL_BYTES = 32 << 20
+"""From this size on the offsets of one file are a segment of their own, written while it is scanned."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class FileScan:
     """The result of the scan of one file."""
 
     size: int
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
 
     mtime_ns: int
     """The modification time of the file."""
@@ -72,7 +72,7 @@ class FileScanBuilder:
         Args:
             folder: the index folder; many offsets are written there.
             parts: the number of parts of the file.
-            size: the number of bytes of the file.
+            size: the size of the file in bytes.
             mtime_ns: the modification time of the file.
         """
         self.torn = False
@@ -98,7 +98,7 @@ class FileScanBuilder:
         """Take a part, and return the whole file with its last one.
 
         Args:
-            number: the number of the part.
+            number: the index of the part.
             summary: that of the part; None if the file was not as expected.
             load: returns the part, when those before it have come; None if the file changed.
         """
@@ -150,10 +150,6 @@ class FileScanBuilder:
             records=self.records,
             units=self._units,
         )
-
-
-_SPILL_BYTES = 32 << 20
-"""From this size on the offsets of one file are a segment of their own, written while it is scanned."""
 
 
 class OffsetBuffer:
@@ -228,7 +224,7 @@ class OffsetBuffer:
             self.data = b"".join(self._parts)
             self._parts.clear()
 
-    def publish(self) -> Segment:
+    def publish(self) -> OffsetSegment:
         """Give what is on disk its name, as a segment of the index; a commit that failed may do so again."""
         segment = self._segment
         if not self._published:
@@ -237,8 +233,8 @@ class OffsetBuffer:
         return segment
 
     @property
-    def _segment(self) -> Segment:
-        return Segment(self.digest, self.records + 1)
+    def _segment(self) -> OffsetSegment:
+        return OffsetSegment(self.digest, self.records + 1)
 
     @property
     def _segment_path(self) -> str:

@@ -15,7 +15,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 import socket
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
@@ -26,13 +28,11 @@ import xxhash
 from seekable.index.build.scan import PartScan, PartSummary, ScanBatch, scan_batch
 from seekable.parallel.pickling import deserialized, serialized
 from seekable.storage.far import far
-from seekable.storage.files import write_atomically
+from seekable.storage.files import TEMPORARY_SUFFIX, create_new, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-
-__all__ = ["Answer", "KeptParts", "SharedBatch", "StoredParts", "scan_sent", "scan_shared", "sent_batch"]
+    from concurrent.futures import Executor, Future
 
 _WORD = np.dtype("<u8")
 _HEADER_WORDS = 12
@@ -47,6 +47,9 @@ _SENT_BYTES = 32_000
 
 _PART_BYTES_ABOUT = 150
 """The bytes of a part without its offsets, when it is sent."""
+
+_TOUCH_SECONDS = 600.0
+"""The next commit takes a temporary file that nobody touched for an hour for that of a killed build."""
 
 
 @final
@@ -166,7 +169,7 @@ Answer = StoredParts | Iterable[PartScan | None]
 """The answer of a worker: its result in the index folder, or the result itself, None for a changed file."""
 
 
-def scan_shared(shared: SharedBatch) -> Answer:
+def _scan_shared(shared: SharedBatch) -> Answer:
     """Scan some parts in a worker of a user's executor, perhaps on another machine."""
     batch, node = shared.batch, xxhash.xxh3_64_intdigest(socket.gethostname().encode())
     scans = [scan and replace(scan, node=node) for scan in scan_batch(batch)]
@@ -193,13 +196,83 @@ def _is_small(batch: ScanBatch, scans: Sequence[PartScan]) -> bool:
     return size <= _SENT_BYTES
 
 
-def sent_batch(shared: SharedBatch) -> bytes:
-    """Return a batch of objects as bytes for another process, with their stores."""
+def _sent_batch(shared: SharedBatch) -> bytes:
+    """Pickle a batch of objects for another process, with their stores."""
     stores = far().passport(job.path for job in shared.batch.jobs)
     return serialized((stores, shared), way_out="index with jobs=1, in this process")
 
 
-def scan_sent(data: bytes) -> Answer:
-    """Scan a batch of `sent_batch`; call this only with bytes of the process that builds the index."""
+def _scan_sent(data: bytes) -> Answer:
+    """Scan a batch of `_sent_batch`; call this only with bytes of the process that builds the index."""
     _, shared = deserialized(data)
-    return scan_shared(shared)
+    return _scan_shared(shared)
+
+
+def loaded(kept: KeptParts, batch: ScanBatch) -> Sequence[PartScan | None]:
+    """Return the result of a batch from the index folder; where it is lost or damaged, scan it again."""
+    return kept.load() or scan_batch(batch)
+
+
+@final
+class KeptResults:
+    """The names of the finished parts of a build, and the markers of its folders."""
+
+    def __init__(self) -> None:
+        """Begin; nothing is read or written."""
+        self._found: dict[str, set[str]] = {}
+        """By folder, the names that were there when the build began with it. They are listed, and not tried
+        one by one: a network file system would remember for a while that a file is missing."""
+        self._markers: dict[str, str] = {}
+        self._touched = time.monotonic()
+        self._needless: set[tuple[str, str]] = set()
+
+    def earlier(self, kept: KeptParts) -> list[PartScan] | None:
+        """Return the parts that an earlier build left; None if it did not."""
+        if kept.folder not in self._found:
+            self._found[kept.folder] = set(os.listdir(kept.folder))
+        return kept.load() if kept.name in self._found[kept.folder] else None
+
+    def submit(self, executor: Executor, kept: KeptParts, batch: ScanBatch) -> Future[Answer]:
+        """Submit a batch to a user's executor.
+
+        Args:
+            executor: the executor.
+            kept: the file for its result, in a folder that its workers may see.
+            batch: the batch.
+        """
+        shared = self._shared(kept, batch)
+        if any("://" in job.path for job in batch.jobs):
+            return executor.submit(_scan_sent, _sent_batch(shared))
+        return executor.submit(_scan_shared, shared)
+
+    def _shared(self, kept: KeptParts, batch: ScanBatch) -> SharedBatch:
+        """Return a batch for a worker, after marking the folder for its result."""
+        if kept.folder not in self._markers:
+            # A marker of a killed build goes with its other temporary files.
+            marker = os.path.join(kept.folder, f"marker.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+            # Without the marker, where the disk is full, all answers are sent.
+            with contextlib.suppress(OSError):
+                create_new(marker).close()
+            self._markers[kept.folder] = marker
+        if time.monotonic() - self._touched > _TOUCH_SECONDS:
+            self._touched = time.monotonic()
+            for marker in self._markers.values():
+                with contextlib.suppress(OSError):
+                    os.utime(marker)
+        return SharedBatch(batch, kept.folder, self._markers[kept.folder])
+
+    def discard(self, finished: Iterable[KeptParts]) -> None:
+        """Remove parts that are in the index now, or of no use."""
+        for kept in finished:
+            kept.discard()
+            self._needless.add((kept.folder, kept.name))
+
+    def close(self) -> None:
+        """Remove the markers, and the needless parts that tasks wrote again, which ran twice."""
+        for folder, marker in self._markers.items():
+            with contextlib.suppress(OSError):
+                os.unlink(marker)
+            with contextlib.suppress(OSError):
+                again = {(folder, name) for name in os.listdir(folder)} & self._needless
+                for _, name in again:
+                    os.unlink(os.path.join(folder, name))

@@ -3,7 +3,7 @@
 The offsets of another tool are taken where nothing that can be seen speaks against them:
 
 - the file was not modified after the index was written;
-- the lines that the index names lie one behind the other, from the first byte of the file to its last;
+- the lines that the index names follow each other without a gap, from the first byte of the file to its last;
 - in both ends of the file and in pieces between them, lines begin exactly where the index says;
 - none of the lines that begin there, and none of the short ones anywhere, is blank.
 
@@ -35,12 +35,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.build.build_progress import BuildProgress
+    from seekable.index.build.commit import BuildProgress
     from seekable.index.build.parts import FileToIndex
     from seekable.index.scanner import OtherIndex, OtherOffsets, Scanner
     from seekable.index.surveyor import Finder
-
-__all__: list[str] = []
 
 OtherIndexes = Mapping[str, "Sequence[OtherIndex]"]
 """The indexes of other tools by the root of the files, for roots with files that may have some."""
@@ -123,7 +121,7 @@ def take_over(
 def _compared(
     tasks: Sequence[FileToIndex], others: OtherIndexes, scanner: Scanner
 ) -> Generator[tuple[list[int], FileScan | None]]:
-    """Yield, of each file, the numbers of the indexes that have it, the last of which fits, and its scan."""
+    """Yield for each file which indexes have it, up to the first that fits, and the scan made of that one."""
 
     def compare(task: FileToIndex) -> tuple[list[int], FileScan | None]:
         looked_up = []

@@ -10,8 +10,6 @@ from seekable.index.digest import PIECE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["FileToIndex", "Part", "parts_of", "plan_batches"]
-
 _BATCH_BYTES = PIECE_BYTES
 _BATCH_FILES = 1000
 
@@ -33,7 +31,7 @@ class FileToIndex:
     """The absolute path of the file; of an object of a store, its address."""
 
     size: int
-    """The number of bytes of the file."""
+    """The size of the file in bytes."""
 
     mtime_ns: int
     """The modification time of the file in nanoseconds; of an object, the number of its version."""
@@ -42,7 +40,7 @@ class FileToIndex:
     """If the file is a placeholder, the number of bytes of the file that it stands for."""
 
     attempt: int = 1
-    """The number of this scan of the file, from 1."""
+    """Which scan of the file this is, from 1."""
 
     @property
     def is_object(self) -> bool:
@@ -61,20 +59,20 @@ class FileToIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A part of a file to scan."""
 
     file: int
-    """The number of its file."""
+    """The index of its file."""
 
     number: int
-    """The number of the part in its file."""
+    """The index of the part in its file."""
 
     start: int
     """The first byte of the part."""
 
     stop: int
-    """The byte behind its last."""
+    """The byte after its last."""
 
 
 def parts_of(size: int, *, part_bytes: int | None) -> int:
@@ -84,13 +82,13 @@ def parts_of(size: int, *, part_bytes: int | None) -> int:
 
 def plan_batches(
     sizes: Sequence[int], *, part_bytes: int | None, whole: Collection[int] = (), alone: bool = False
-) -> Iterator[list[Part]]:
+) -> Iterator[list[FilePart]]:
     """Yield the parts to scan together: the largest files first, part by part, small files in one batch.
 
     Args:
-        sizes: the numbers of bytes of the files.
+        sizes: the size of each file in bytes.
         part_bytes: the bytes of each part but the last of a file; None for one part a file.
-        whole: the numbers of files that are one part in any case.
+        whole: the indexes of files that are one part in any case.
         alone: True for batches of one part each.
 
     Example:
@@ -99,7 +97,7 @@ def plan_batches(
         [(1, 0)]
         [(1, 64), (2, 0), (0, 0)]
     """
-    batch: list[Part] = []
+    batch: list[FilePart] = []
     left = _BATCH_BYTES
     for file in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
         cut = None if file in whole else part_bytes
@@ -109,7 +107,7 @@ def plan_batches(
             if batch and (alone or stop - start > left or len(batch) == _BATCH_FILES):
                 yield batch
                 batch, left = [], _BATCH_BYTES
-            batch.append(Part(file, number, start, stop))
+            batch.append(FilePart(file, number, start, stop))
             left -= stop - start
     if batch:
         yield batch

@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import IndexStale, UnsupportedFormat
-from seekable.index.build.data_file import opened_file
-from seekable.index.build.decompressing import (
+from seekable.index.build.content import (
     MOST_BLOCK_BYTES,
     DecompressingSource,
+    ForwardContent,
+    ForwardFile,
     gzip_seek_points,
     needs_points,
 )
-from seekable.index.build.forward import ForwardContent, ForwardFile
+from seekable.index.build.data_file import opened_file
+from seekable.index.digest import PieceHasher
 from seekable.index.digest import content_digest as digest_of_pieces
-from seekable.index.object_digests import UnitDigests, has_digests
+from seekable.index.object_digests import has_digests
 from seekable.index.scanner import ByteSource
-from seekable.index.surveyor import is_surveyor
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_surveyor, is_table_indexer
 from seekable.storage.compression import compression_of
 from seekable.storage.first_bytes import HEAD_BYTES, check_compression, refuse_foreign, refuse_lfs_pointer
+from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from seekable.index.build.data_bytes import Data
-    from seekable.index.build.data_file import DataFile
+    from seekable.index.build.data_file import Data, DataFile
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Finder, ForwardBytes, Survey, Surveyor
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.surveyor import Finder, ForwardReader, Survey, Surveyor, TableIndexer
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
 
@@ -54,7 +54,7 @@ class ScanJob:
     """The absolute path of the file."""
 
     size: int
-    """The number of bytes of the file when the work was planned."""
+    """The size of the file in bytes when the work was planned."""
 
     mtime_ns: int
     """When it was modified then."""
@@ -63,7 +63,7 @@ class ScanJob:
     """The first byte of the part; if the file is a placeholder, of the file that it stands for."""
 
     stop: int
-    """The byte behind the last of the part."""
+    """The byte after the last of the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ScanBatch:
 
 @dataclass(frozen=True, slots=True)
 class PartSummary:
-    """The facts of the scan of a part that its file is put together by, without its offsets."""
+    """A scan of a part without its offsets: what its file is put together by."""
 
     identity: tuple[int, int, int]
     node: int
@@ -89,7 +89,7 @@ class PartSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartScan:
-    """The result of the scan of a part of a file."""
+    """What a scan found in a part of a file."""
 
     identity: tuple[int, int, int]
     """Device, inode and digest of both ends of the file: all its parts must agree, on each machine."""
@@ -173,7 +173,7 @@ def scan_part(job: ScanJob, scanner: Finder, *, on_bytes: Callable[[int], None] 
         The result; None if the file is not as it was when the work was planned, or changed during the scan.
 
     Raises:
-        DataNotFound: the file does not exist, or is no regular file.
+        DataNotFound: the file does not exist, or is not a regular file.
         AccessDenied: this user may not read it.
         UnsupportedFormat: it is of another format; the scan of its first part finds out.
     """
@@ -273,7 +273,7 @@ def _surveyed(
     )
 
 
-def _found_in(content: ForwardBytes, surveyor: Surveyor, head: bytes) -> Survey:
+def _found_in(content: ForwardReader, surveyor: Surveyor, head: bytes) -> Survey:
     """Return what a surveyor finds; of a file of another format, the error says of which."""
     try:
         return surveyor.survey(content)
@@ -344,13 +344,13 @@ def survey(
     )
 
 
-def _units(job: ScanJob) -> UnitDigests | None:
+def _units(job: ScanJob) -> PieceHasher | None:
     """Return what makes the digests of the units of an object; None for other files."""
-    return UnitDigests() if "://" in job.path and has_digests(job.size) else None
+    return PieceHasher(UNIT_BYTES) if "://" in job.path and has_digests(job.size) else None
 
 
 def _part(
-    data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None, units: UnitDigests | None
+    data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None, units: PieceHasher | None
 ) -> ByteSource:
     part = job.start, job.stop
     return ByteSource(data.file, size=data.size, head=data.head, part=part, units=units, on_bytes=on_bytes)
@@ -360,7 +360,7 @@ def _content(
     data: Data,
     kind: Compression,
     on_bytes: Callable[[int], None] | None,
-    units: UnitDigests | None = None,
+    units: PieceHasher | None = None,
 ) -> DecompressingSource:
     entries: Sequence[SeekPoint] = ()
     if kind == "gz" and needs_points(data.size, data.head):
@@ -393,12 +393,12 @@ def _points(data: Data, source: DecompressingSource) -> bytes:
 
 
 def content_digest(path: str, scanner: Finder, *, version: tuple[int, int]) -> int:
-    """Return the digest of a whole file; of a table or an archive, of what is read to index it.
+    """Hash a whole file; of a table or an archive, what is read to index it.
 
     Args:
         path: its path.
         scanner: finds the records in it.
-        version: its number of bytes and its modification time, as they were listed.
+        version: its size in bytes and its modification time, as they were listed.
     """
     if not is_table_indexer(scanner) and not is_surveyor(scanner):
         return bytes_digest(path, version=version)
@@ -412,11 +412,11 @@ def content_digest(path: str, scanner: Finder, *, version: tuple[int, int]) -> i
 
 
 def bytes_digest(path: str, *, version: tuple[int, int]) -> int:
-    """Return the digest of a whole file; of a placeholder, of the file that it stands for.
+    """Hash a whole file; of a placeholder, the file that it stands for.
 
     Args:
         path: its path.
-        version: its number of bytes and its modification time, as they were listed.
+        version: its size in bytes and its modification time, as they were listed.
     """
     with opened_file(path, version=version) as file, file.data(0, file.version[0], headers=False) as data:
         source = ByteSource(data.file, size=data.size, head=b"")

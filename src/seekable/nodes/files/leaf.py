@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from seekable.errors import CorruptRecord
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
+    from seekable.index.integrity import VerificationProblem
     from seekable.index.surveyor import Finder
-    from seekable.index.verify.integrity import Problem
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import Node
     from seekable.nodes.file_ranges import FileRanges
@@ -197,7 +197,7 @@ class FilesLeaf(Leaf):
         """Return the other indexed files that records are made of; their finder is that of ``files``."""
         return ()
 
-    def problems(self) -> Sequence[Problem]:
+    def problems(self) -> Sequence[VerificationProblem]:
         """Return what is wrong with the content of files that the index does not see; all bytes are read."""
         return ()
 

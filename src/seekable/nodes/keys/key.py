@@ -1,6 +1,6 @@
 """Keys of records: their form, their hash, and the rows of a source that have one.
 
-A key is a str or an int; ``"1"`` and ``1`` are different keys. The index (`seekable.index.keys`) holds
+A key is a str or an int; ``"1"`` and ``1`` are different keys. The index (`seekable.index.key_files`) holds
 the hash of each key; a look-up reads the records with equal hashes and compares their keys.
 """
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard, Type
 import numpy as np
 
 from seekable.errors import WrongType
-from seekable.index.keys.key_hash import key_hash
+from seekable.index.digest import key_hash
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from seekable.index.keys.hashes import KeyIndex
+    from seekable.index.key_files import KeyIndex
 
 __all__ = [
     "SAMPLE_KEY",

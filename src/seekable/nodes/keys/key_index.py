@@ -15,9 +15,8 @@ import numpy as np
 
 from seekable.errors import BadKey, WrongType
 from seekable.index.build.commit import make_folder
-from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
-from seekable.index.keys.key_hash import key_hash
-from seekable.index.keys.keyed import Keyed
+from seekable.index.digest import key_hash
+from seekable.index.key_files import Keyed, known_hashes, lock_of, places, read_keys, write_keys
 from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.display import add_place
 from seekable.nodes.files.byte_source import FileSource
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.index.keys.hashes import KeyIndex
+    from seekable.index.key_files import KeyIndex
     from seekable.nodes.files.leaf import FilesLeaf, OwnKeys
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.map_ranges import ExecutionOptions

@@ -19,15 +19,14 @@ import numpy as np
 from seekable.index.catalog import read_table
 from seekable.index.digest import digest_text
 from seekable.packing.order.length_order import COARSE, LengthClasses, LengthOrder, number_type
-from seekable.storage.files import TEMPORARY_SUFFIX, regular_only
-from seekable.storage.map_file import map_file
+from seekable.storage.files import TEMPORARY_SUFFIX, map_file, regular_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.fileset import FileSet
 
 __all__ = [
@@ -153,7 +152,7 @@ def remove_garbage(folder: str, *, of: str) -> None:
             _unlink(os.path.join(folder, file))
 
 
-def _is_present(header: dict[str, Any], table: Table) -> bool:
+def _is_present(header: dict[str, Any], table: FileTable) -> bool:
     """Return True if an index has all files of columns as they were."""
     rows = table.rows([name for name, _ in header["files"]], format_name=header["format"])
     return all(

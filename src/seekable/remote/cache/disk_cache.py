@@ -29,7 +29,7 @@ from seekable.remote.cache.contents import CachedObject, cached_objects, is_chos
 from seekable.remote.cache.eviction import Room
 from seekable.remote.cache.extents import CacheCounts, OpenObjects, create_object, folder_of
 from seekable.remote.cache.ledger import Ledger
-from seekable.storage.cache_choice import CacheChoice
+from seekable.storage.access import CacheChoice
 from seekable.storage.files import cache_folder
 from seekable.storage.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 

@@ -28,8 +28,7 @@ import msgspec
 import numpy as np
 import xxhash
 
-from seekable.storage.files import make_private_folder
-from seekable.storage.map_file import drop_pages, map_file
+from seekable.storage.files import drop_pages, make_private_folder, map_file
 from seekable.storage.object_key import UNIT_BYTES, parsed_key, unit_count
 
 if TYPE_CHECKING:

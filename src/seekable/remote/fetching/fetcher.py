@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.stores.store import Store
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 else:
     mounts = lazy("seekable.remote.mounts")

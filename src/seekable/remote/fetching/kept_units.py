@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seekable.remote.cache.extents import Extent
     from seekable.remote.cache.held_ranges import Block, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef, Wants
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 __all__ = ["UnitWriter", "blocks_here", "claimed", "kept_units", "units_here"]
 

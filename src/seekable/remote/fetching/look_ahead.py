@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.units import PlannedRange
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 __all__ = ["SPARSE_BUDGETS", "LookAhead", "Readers", "as_planned"]
 

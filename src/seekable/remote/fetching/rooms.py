@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.fetching.wants import ObjectRef
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 __all__ = ["NO_ROOM", "Room", "Rooms"]
 

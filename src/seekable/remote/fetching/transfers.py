@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.sending import Places, Sender
     from seekable.remote.fetching.units import PlannedRange
     from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
 
 __all__ = ["Transfers"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.remote.stores.store import Pin
-    from seekable.storage.cache_choice import CacheChoice
+    from seekable.storage.access import CacheChoice
     from seekable.storage.far import Digests
 
 __all__ = ["ObjectRef", "Wants", "by_place"]

@@ -11,18 +11,18 @@ import os
 import secrets
 import threading
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
 import xxhash
+from msgspec.structs import replace
 
 from seekable._log import LOG
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
 from seekable.index.build.commit import add_entries, folder_lock, write_segment
-from seekable.index.companions import schema_digest, schema_name
-from seekable.index.entry import OFFSET_BYTES
+from seekable.index.file_table import OFFSET_BYTES
+from seekable.index.integrity import Indexed, check_offsets
+from seekable.index.sidecar_files import schema_digest, schema_name
 from seekable.index.surveyor import is_surveyor
-from seekable.index.verify.integrity import Indexed, check_offsets
 from seekable.remote.index.publishing import TooLarge, published_table
 from seekable.remote.published import PublishedFolder
 from seekable.storage.abandoned import abandoned_at_errors
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable.index.build.parts import FileToIndex
-    from seekable.index.entry import Entry, Segment
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import Entry, FileTable, OffsetSegment
     from seekable.index.surveyor import Finder
 
 __all__ = ["adopt_published"]
@@ -95,7 +94,7 @@ def adopt_published(
 
 @final
 class _Allowance:
-    """The bytes of companions that may still be fetched. Safe from threads."""
+    """The bytes of sidecars that may still be fetched. Safe from threads."""
 
     def __init__(self, most_bytes: int | None) -> None:
         self._lock = threading.Lock()
@@ -147,7 +146,7 @@ def _adopted(
     return set()
 
 
-def _wanted(table: Table, tasks: Sequence[FileToIndex], format_name: str) -> list[Entry]:
+def _wanted(table: FileTable, tasks: Sequence[FileToIndex], format_name: str) -> list[Entry]:
     """Return the entries of the files that have the listed size and version."""
     rows = table.rows([task.name for task in tasks], format_name=format_name).tolist()
     entries = table.entries()
@@ -188,7 +187,7 @@ def _take(
     for segment, some in by_segment.items():
         found += _with_offsets(published, folder, segment, some)
     with abandoned_at_errors(_COMPANIONS_AT_ONCE, "seekable-adopt") as threads:
-        has = threads.map(lambda entry: _has_companions(published, folder, entry, allowance), found)
+        has = threads.map(lambda entry: _has_sidecars(published, folder, entry, allowance), found)
         found = [entry for entry, whole in zip(found, has, strict=True) if whole]
     surveyed = is_surveyor(scanner)
     good = [
@@ -202,7 +201,7 @@ def _take(
 
 
 def _with_offsets(
-    published: PublishedFolder, folder: str, segment: Segment, entries: Sequence[Entry]
+    published: PublishedFolder, folder: str, segment: OffsetSegment, entries: Sequence[Entry]
 ) -> list[Entry]:
     """Fetch the offsets of files that lie in one segment, and return the entries of those that are whole."""
     if any(entry.start < 0 or entry.start + entry.numbers > segment.length for entry in entries):
@@ -240,7 +239,7 @@ def _runs(entries: Sequence[Entry]) -> Iterable[list[Entry]]:
     return runs
 
 
-def _has_segment(published: PublishedFolder, folder: str, segment: Segment) -> bool:
+def _has_segment(published: PublishedFolder, folder: str, segment: OffsetSegment) -> bool:
     """Fetch a whole segment, unless it is there; return False if it is gone or damaged."""
     path = os.path.join(folder, segment.file_name)
     if os.path.exists(path) and os.path.getsize(path) == segment.bytes:
@@ -266,7 +265,7 @@ def _has_segment(published: PublishedFolder, folder: str, segment: Segment) -> b
     return True
 
 
-def _has_companions(published: PublishedFolder, folder: str, entry: Entry, allowance: _Allowance) -> bool:
+def _has_sidecars(published: PublishedFolder, folder: str, entry: Entry, allowance: _Allowance) -> bool:
     """Fetch the schema and the seek points of a file.
 
     Return False if one of them is gone, damaged, or larger than it can be for this file.

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.index.build.scan import scan_part
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_table_indexer
 from seekable.remote.index import object_reader
 from seekable.remote.index.pinned_object import begin_early
 

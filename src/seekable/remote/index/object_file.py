@@ -9,8 +9,8 @@ import numpy as np
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import Wants
 from seekable.remote.object_ranges import ObjectRanges
-from seekable.storage.compressed import CompressedContent
 from seekable.storage.mapped import MappedFile, next_use
+from seekable.storage.seek_points import CompressedContent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
-from seekable.index.build.commit import companions_of
+from seekable.index.build.commit import sidecars_of
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, table_in_catalog
 from seekable.index.file_table import (
     TABLE_NAMES,
-    Table,
+    FileTable,
     encode_table,
     in_order,
     is_table_name,
@@ -29,7 +31,7 @@ from seekable.storage.files import read_or_map
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from seekable.index.entry import Entry
+    from seekable.index.file_table import Entry
     from seekable.index.fileset import FileSet
     from seekable.remote.stores.store import Stat
 
@@ -122,7 +124,7 @@ def published_head(folder: PublishedFolder) -> tuple[Stat | None, str | None]:
 
 def published_table(
     folder: PublishedFolder, *, most_bytes: int | None = None
-) -> tuple[Stat | None, Table | None]:
+) -> tuple[Stat | None, FileTable | None]:
     """Return the description of the published catalog and its table; None for what is not there or damaged.
 
     Args:
@@ -144,7 +146,7 @@ def published_table(
     if table_name(data) != name:
         return catalog, None
     try:
-        table = Table(data)
+        table = FileTable(data)
         table.check()
     except ValueError:
         return catalog, None
@@ -188,8 +190,8 @@ def _facts(entry: Entry) -> tuple[int, ...]:
 
 
 def _write_parts(folder: str, target: PublishedFolder, entries: Iterable[Entry]) -> int:
-    """Write segments and companions, and return the number of files."""
-    names = {entry.segment.file_name for entry in entries} | companions_of(entries)
+    """Write segments and sidecars, and return the number of files."""
+    names = {entry.segment.file_name for entry in entries} | sidecars_of(entries)
     written = 0
     for name in sorted(names):
         path = os.path.join(folder, name)
@@ -200,7 +202,7 @@ def _write_parts(folder: str, target: PublishedFolder, entries: Iterable[Entry])
     return written
 
 
-def _remove_replaced(target: PublishedFolder, catalog: Stat | None, old: Table | None) -> None:
+def _remove_replaced(target: PublishedFolder, catalog: Stat | None, old: FileTable | None) -> None:
     """Remove tables that no reader can be about to read; a publisher that may not list or delete leaves them.
 
     Args:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable.index.build.data_bytes import Data
+from seekable.index.build.data_file import Data
 from seekable.index.digest import END_BYTES
 from seekable.remote.file_on_hub import hub_object, hub_ranges, local_copy
 from seekable.remote.index.object_file import ObjectFile
 from seekable.remote.object_ranges import ObjectRanges
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
-from seekable.storage.compressed import CompressedFile
-from seekable.storage.index_names import INDEX_SUFFIX
+from seekable.storage.file_names import INDEX_SUFFIX
 from seekable.storage.mapped import MappedFile
 from seekable.storage.ranges import HashedRanges, RangeFile
+from seekable.storage.seek_points import CompressedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

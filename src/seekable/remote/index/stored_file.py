@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
-from seekable.index.build.data_bytes import Data
-from seekable.index.build.decompressing import needs_points
+from seekable.index.build.content import needs_points
+from seekable.index.build.data_file import Data
 from seekable.index.digest import END_BYTES, ends_digest
 from seekable.remote.index.object_reader import STREAMED_BYTES, ObjectReader
 from seekable.remote.index.pinned_object import Ends, PinnedObject

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument
 from seekable.index.digest import END_BYTES
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_table_indexer
 from seekable.remote.index.object_reader import STREAMED_BYTES
 from seekable.storage.memory import bytes_in_words
 

@@ -23,17 +23,15 @@ from seekable.errors import DataNotFound, UnsupportedFormat
 from seekable.remote.listing import folder, glob_keys
 from seekable.remote.listing.known import ListedFiles, known_listings, listing_once
 from seekable.storage import addresses, listing
-from seekable.storage.asked import PLAIN, checked_asked
-from seekable.storage.braces import expanded, has_braces
+from seekable.storage.file_names import expanded, has_braces
 from seekable.storage.files import make_private_folder, regular_only, write_atomically
-from seekable.storage.listing import HIDDEN, MAGIC, Found, Rules
+from seekable.storage.listing import HIDDEN, MAGIC, PLAIN, FoundFiles, Rules, checked_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable.remote.listing.known import Columns
-    from seekable.storage.asked import Asked
-    from seekable.storage.listing import Arrange, Inspect
+    from seekable.storage.listing import Arrange, Asked, Inspect
 
 __all__ = ["find_files", "is_plain", "sizes", "status_columns", "statuses"]
 
@@ -54,7 +52,7 @@ def find_files(
     inspect: Inspect | None = None,
     arrange: Arrange | None = None,
     kind: str = "spec",
-) -> tuple[Found, ...]:
+) -> tuple[FoundFiles, ...]:
     """Return the data files of a source that may name addresses; see `seekable.storage.listing.find_files`.
 
     Local paths and addresses may stand in one list. The root of an object is the address of a folder. Web
@@ -95,8 +93,8 @@ def find_files(
     return found
 
 
-def _find_all(items: Sequence[str], rules: Rules) -> tuple[Found, ...]:
-    found: list[Found] = []
+def _find_all(items: Sequence[str], rules: Rules) -> tuple[FoundFiles, ...]:
+    found: list[FoundFiles] = []
     _ask_together(items)
     for item in items:
         if "://" in item:
@@ -109,7 +107,7 @@ def _find_all(items: Sequence[str], rules: Rules) -> tuple[Found, ...]:
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
     return tuple(
-        Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
+        FoundFiles(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
         for root, runs in itertools.groupby(found, key=lambda run: run.root)
     )
 
@@ -220,7 +218,7 @@ def _statuses(root: str, names: Sequence[str]) -> list[tuple[int, int] | None]:
     ]
 
 
-def _find(text: str, rules: Rules) -> list[Found]:
+def _find(text: str, rules: Rules) -> list[FoundFiles]:
     paths = expanded(text) if has_braces(text) else [text]
     plain = [path for path in paths if not _is_glob(path) and not path.endswith("/")]
     if len(plain) == len(paths) > 1:
@@ -228,7 +226,7 @@ def _find(text: str, rules: Rules) -> list[Found]:
     return [_find_one(path, rules) for path in paths]
 
 
-def _find_each(text: str, paths: Sequence[str]) -> list[Found]:
+def _find_each(text: str, paths: Sequence[str]) -> list[FoundFiles]:
     """Return the files that braces stand for.
 
     Raises:
@@ -241,7 +239,7 @@ def _find_each(text: str, paths: Sequence[str]) -> list[Found]:
         lost += [
             f"{root}/{name}" for name, status in zip(names, _statuses(root, names), strict=True) if not status
         ]
-        found.append(Found(root, tuple(names)))
+        found.append(FoundFiles(root, tuple(names)))
     if lost:
         message = (
             f"of the {len(paths):,} objects that {folder.shown(text)!r} stands for, {len(lost):,} do not "
@@ -251,7 +249,7 @@ def _find_each(text: str, paths: Sequence[str]) -> list[Found]:
     return found
 
 
-def _find_one(path: str, rules: Rules) -> Found:
+def _find_one(path: str, rules: Rules) -> FoundFiles:
     whole = path.rstrip("/")
     if not folder.can_list(whole):
         return _find_on_web(path)
@@ -270,13 +268,13 @@ def _find_one(path: str, rules: Rules) -> Found:
                 f"{_nearest(root)}"
             )
         raise DataNotFound(f"no file matches {folder.shown(whole)!r}; {_nearest(f'{root}/{parts[0]}')}")
-    return Found(root, names)
+    return FoundFiles(root, names)
 
 
-def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> Found:
+def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> FoundFiles:
     root, _, name = path.rpartition("/")
     if not is_folder and _statuses(root, [name])[0] is not None:
-        return Found(root, (name,))
+        return FoundFiles(root, (name,))
     files = glob_keys.files_below(path)
     if not files:
         what = "folder" if is_folder else "object or folder"
@@ -312,7 +310,7 @@ def _hidden_part(name: str) -> str | None:
             return None
 
 
-def _find_on_web(path: str) -> Found:
+def _find_on_web(path: str) -> FoundFiles:
     """Return one file of a web server.
 
     Raises:
@@ -328,7 +326,7 @@ def _find_on_web(path: str) -> Found:
         raise UnsupportedFormat(message)
     root, _, name = path.rpartition("/")
     statuses(root, [name])
-    return Found(root, (name,))
+    return FoundFiles(root, (name,))
 
 
 def _nearest(path: str) -> str:
@@ -382,7 +380,7 @@ def _start_of_name(asked: Sequence[str], kind: str) -> str:
     return f"listing-{xxhash.xxh3_128_hexdigest(text.encode('utf-8', 'surrogatepass'))}-"
 
 
-def _read_kept(path: str) -> list[tuple[Found, ListedFiles]] | None:
+def _read_kept(path: str) -> list[tuple[FoundFiles, ListedFiles]] | None:
     """Return the runs of files of a kept listing, with their sizes; None if there is none that is whole.
 
     Args:
@@ -406,12 +404,12 @@ def _read_kept(path: str) -> list[tuple[Found, ListedFiles]] | None:
     for root, some in head.roots:
         own = slice(at, at + some)
         files = ListedFiles.of(names[own], sizes[own], identities[own])
-        found.append((Found(root, tuple(files.names)), files))
+        found.append((FoundFiles(root, tuple(files.names)), files))
         at += some
     return found
 
 
-def _write_kept(path: str, found: Sequence[Found], statuses: Sequence[Columns]) -> None:
+def _write_kept(path: str, found: Sequence[FoundFiles], statuses: Sequence[Columns]) -> None:
     """Keep a listing; if the folder cannot be written, nothing is kept and no error is raised.
 
     Args:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from seekable.remote.listing import folder
 from seekable.remote.listing.known import FolderListing, ListedFiles, known_listings
-from seekable.storage.index_names import INDEX_FOLDER
+from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.listing import MAGIC, RECURSIVE, matcher
 
 if TYPE_CHECKING:

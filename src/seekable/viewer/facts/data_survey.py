@@ -19,8 +19,8 @@ from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.catalog import CATALOG
-from seekable.index.companions import shown_path
 from seekable.index.digest import digest_number, digest_text, unread_content_digest
+from seekable.index.location import shown_path
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.remote.cache.contents import is_chosen
 from seekable.remote.cache.disk_cache import disk_caches, remote_folder

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from seekable.index.verify.integrity import Problem
-    from seekable.index.verify.verification import Verification
+    from seekable.index.integrity import VerificationProblem
+    from seekable.index.verification import Verification
 
 SCHEMA = 1
 """The version of all JSON documents: it grows when a field is removed or changes its meaning."""
@@ -184,7 +184,7 @@ def verification_document(path: str, found: Verification, *, deep: bool, decode:
     }
 
 
-def _problem_as_json(problem: Problem) -> dict[str, Any]:
+def _problem_as_json(problem: VerificationProblem) -> dict[str, Any]:
     return {
         "kind": problem.kind,
         "path": json_safe(problem.path),

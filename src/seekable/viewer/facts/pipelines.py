@@ -22,8 +22,7 @@ from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.loader.step_plan import reads_of
 from seekable.state.document import RunState
-from seekable.storage.local import output_path
-from seekable.storage.paths import absolute, exists
+from seekable.storage.paths import absolute, exists, output_path
 from seekable.viewer.facts.documents import json_safe, place_as_json
 
 if TYPE_CHECKING:

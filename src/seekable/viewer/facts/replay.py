@@ -13,7 +13,7 @@ from seekable.viewer.facts.documents import json_value
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from seekable.state.stream_document import State
+    from seekable.state.document import State
     from seekable.stream.stream import Stream
 
 MOST_RECORDS = 500

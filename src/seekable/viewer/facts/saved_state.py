@@ -10,9 +10,8 @@ from seekable.errors import SeekableError
 from seekable.loader.checkpoint_files import whole_description
 from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely
 from seekable.resume.report import report_saved
-from seekable.state.descriptions import Description, difference
-from seekable.state.document import RunState
-from seekable.state.stream_document import StreamState
+from seekable.state.descriptions import PipelineDescription, difference
+from seekable.state.document import RunState, StreamState
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.sources import source_counts, source_names
 
@@ -110,7 +109,7 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
         is_dataset = isinstance(saved.state, RunState)
         tree = whole_description(saved) if is_dataset else saved.description
         noted = [source.get("spec") for source in (saved.noted or {}).get("sources", [])]
-        found = report_saved(Description(tree), saved.state, noted)
+        found = report_saved(PipelineDescription(tree), saved.state, noted)
     except SeekableError as error:
         return {"progress": None, "progress_unknown": str(error)}
     # "source" and "row" are "name" and "row_offset", as they were called first.

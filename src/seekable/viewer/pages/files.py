@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from seekable.index.fileset import FileSet
-    from seekable.index.verify.verification import Verification
+    from seekable.index.verification import Verification
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.jobs import Partial

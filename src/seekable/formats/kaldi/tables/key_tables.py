@@ -32,9 +32,17 @@ from seekable.formats.kaldi.script_lines import (
 )
 from seekable.formats.kaldi.tables.archive import KEY_AFTER_SPACES
 from seekable.formats.kaldi.tables.script_objects import open_plain
-from seekable.index.keys.hashes import open_pairs, places, read_keys
-from seekable.index.keys.key_hash import key_hash
-from seekable.index.keys.keyed import Keyed, descriptions, keys_of_entries, read_files, read_head
+from seekable.index.digest import key_hash
+from seekable.index.key_files import (
+    Keyed,
+    descriptions,
+    keys_of_entries,
+    open_pairs,
+    places,
+    read_files,
+    read_head,
+    read_keys,
+)
 from seekable.index.opening import find_indexed
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.files.specifiers import Rspecifier
     from seekable.formats.kaldi.holders.registry import Holder
     from seekable.index.fileset import FileSet
-    from seekable.index.keys.hashes import KeyIndex
+    from seekable.index.key_files import KeyIndex
 
 _WORD: Final = 8
 _LONGEST_KEY: Final = 256

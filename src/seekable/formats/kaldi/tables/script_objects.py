@@ -41,8 +41,7 @@ from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.formats.kaldi.objects.tokens import TOKEN, decoded
 from seekable.formats.kaldi.tables.archive import cause_of
-from seekable.storage.files import failed_read
-from seekable.storage.map_file import map_file
+from seekable.storage.files import failed_read, map_file
 from seekable.storage.mapped import most_maps
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from seekable.storage.first_bytes import HEAD_BYTES, check_compression, refuse_f
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.surveyor import ForwardBytes, SideFile, Survey
+    from seekable.index.surveyor import ForwardReader, SideFile, Survey
 
 __all__ = ["TokenSurveyor"]
 
@@ -49,7 +49,7 @@ class TokenSurveyor:
         """Return the files beside a file of tokens that its survey read, or looked for."""
         return TokenSchema.decode(schema).beside
 
-    def survey(self, source: ForwardBytes) -> Survey:
+    def survey(self, source: ForwardReader) -> Survey:
         """Return the documents of a file.
 
         Raises:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.source.token_axis import TokenAxis
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
+    from seekable.index.integrity import VerificationProblem
     from seekable.index.surveyor import Finder
-    from seekable.index.verify.integrity import Problem
     from seekable.nodes.files.leaf import Bad
 
 else:
@@ -72,7 +72,7 @@ class TokenSource(SlicedLeaf):
         """True: arrays need no decoding."""
         return True
 
-    def problems(self) -> Sequence[Problem]:
+    def problems(self) -> Sequence[VerificationProblem]:
         """Return the parts of token stores whose content is not as it was written."""
         return tuple(verify_tokens.store_problems(self.files))
 

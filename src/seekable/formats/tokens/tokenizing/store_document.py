@@ -11,8 +11,8 @@ import xxhash
 
 from seekable._lazy import lazy
 from seekable.errors import CorruptState
+from seekable.state.canonical import decode_names, encode_names
 from seekable.storage.files import write_atomically
-from seekable.storage.named_files_json import decode_names, encode_names
 
 if TYPE_CHECKING:
     from seekable.storage import paths

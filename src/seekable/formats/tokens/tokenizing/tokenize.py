@@ -23,7 +23,7 @@ from seekable.nodes.hole import HOLE
 from seekable.parallel.progress import progress_or_bar
 from seekable.state.functions import describe_function
 from seekable.storage.access import Storage
-from seekable.storage.asked import has_addresses
+from seekable.storage.listing import has_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.writing import tokens_arguments, tokens_progress, tokens_types
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.asked import Asked
+    from seekable.storage.listing import Asked
     from seekable.writing import earlier_files, preview, write, write_dataset
 else:
     earlier_files = lazy("seekable.writing.earlier_files")

@@ -26,7 +26,7 @@ from seekable.formats.tokens.tokenizing.store_document import (
 )
 from seekable.formats.tokens.tokenizing.tiktoken_engine import Tiktoken
 from seekable.formats.tokens.writing.tokens_format import Tokens
-from seekable.storage.local import output_of
+from seekable.storage.paths import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

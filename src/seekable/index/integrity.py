@@ -11,32 +11,28 @@ import numpy as np
 import xxhash
 
 from seekable.index.catalog import CATALOG, encode_catalog
-from seekable.index.companions import content_size, shown_path
 from seekable.index.digest import digest_text
-from seekable.index.offsets import open_offsets
-from seekable.index.units import hashed_units, keep_units
+from seekable.index.location import shown_path
+from seekable.index.offsets import hashed_units, keep_units, open_offsets
+from seekable.index.sidecar_files import content_size
 from seekable.storage.compression import compression_of
 from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.entry import Entry, Segment
-    from seekable.index.file_table import Table
-
-
-__all__ = ["Indexed", "Kind", "Problem", "check_catalog", "check_offsets", "check_segment"]
+    from seekable.index.file_table import Entry, FileTable, OffsetSegment
 
 
 Kind = Literal["not indexed", "gone", "changed", "touched", "content", "offsets", "index", "record"]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is not as it should be.
+class VerificationProblem:
+    """A difference between data, index and what was indexed.
 
     Example:
-        >>> Problem("changed", "/data/a.jsonl", "it has 3 bytes").offset is None
+        >>> VerificationProblem("changed", "/data/a.jsonl", "it has 3 bytes").offset is None
         True
     """
 
@@ -120,7 +116,7 @@ _OFFSETS_AT_ONCE = 1 << 20
 _REMEDY = "remove {folder!r} and index again"
 
 
-def check_catalog(folder: str, table: Table) -> Problem | None:
+def check_catalog(folder: str, table: FileTable) -> VerificationProblem | None:
     """Compare ``catalog.json``, which other programs read, with the table that it names."""
     path = os.path.join(folder, CATALOG)
     with open(os.path.join(folder, table.file_name), "rb") as file:
@@ -130,12 +126,12 @@ def check_catalog(folder: str, table: Table) -> Problem | None:
         for part in encode_catalog(table.entries(), table=data):
             if file.read(len(part)) != part:
                 message = f"its list of files is not that of the table, from about byte {at:,} on; {_REMEDY}"
-                return Problem("index", path, message.format(folder=folder), offset=at)
+                return VerificationProblem("index", path, message.format(folder=folder), offset=at)
             at += len(part)
     return None
 
 
-def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | None:
+def check_segment(folder: str, segment: OffsetSegment, *, files: int) -> VerificationProblem | None:
     """Return the problem of a segment that is gone or damaged; else make the digests of units that it lacks.
 
     Args:
@@ -148,16 +144,16 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
     try:
         size, hasher = os.path.getsize(path), hashed_units(path)
     except FileNotFoundError:
-        return Problem("index", path, f"it is not there, and {what}")
+        return VerificationProblem("index", path, f"it is not there, and {what}")
     except OSError as error:
-        return Problem("index", path, f"it cannot be read ({error.strerror}), and {what}")
+        return VerificationProblem("index", path, f"it cannot be read ({error.strerror}), and {what}")
     if size != segment.bytes:
         offset = min(size, segment.bytes)
-        return Problem(
+        return VerificationProblem(
             "index", path, f"it has {size:,} bytes instead of {segment.bytes:,}, and {what}", offset=offset
         )
     if hasher.whole() != segment.digest:
-        return Problem(
+        return VerificationProblem(
             "index",
             path,
             f"its bytes are not those that were written: their digest is {hasher.whole():016x}, and {what}",
@@ -167,7 +163,7 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
     return None
 
 
-def check_offsets(file: Indexed, *, surveyed: bool = False) -> Problem | None:
+def check_offsets(file: Indexed, *, surveyed: bool = False) -> VerificationProblem | None:
     """Return the problem of a file whose offsets do not ascend, lie outside of it, or lack their digest.
 
     Args:
@@ -191,7 +187,7 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> Problem | None:
     last, stop = -1, entry.start + entry.numbers
     if stop > len(offsets):
         message = f"its offsets end behind those of {entry.segment.file_name} in {file.folder!r}"
-        return Problem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
+        return VerificationProblem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
     ascending = entry.start + (entry.records + 1 if surveyed else entry.numbers)
     for first in range(entry.start, stop, _OFFSETS_AT_ONCE):
         some = offsets[first : min(first + _OFFSETS_AT_ONCE, stop)]
@@ -222,7 +218,7 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> Problem | None:
 
 
 def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int, least: int) -> int | None:
-    """Return the number of the first offset that does not ascend, or lies behind the end."""
+    """Return the index of the first offset that does not ascend, or lies after the end."""
     numbers = some.astype(np.int64)
     # The sentinel may equal the last start only in a file without a byte, which has no record.
     bad = np.diff(numbers, prepend=before) < least
@@ -230,6 +226,6 @@ def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int, least: int
     return int(np.argmax(bad)) if bad.any() else None
 
 
-def _bad(file: Indexed, what: str, *, row: int | None = None) -> Problem:
+def _bad(file: Indexed, what: str, *, row: int | None = None) -> VerificationProblem:
     message = f"{what}: the index in {file.folder!r} is wrong; {_REMEDY.format(folder=file.folder)}"
-    return Problem("offsets", file.path, message, row=row)
+    return VerificationProblem("offsets", file.path, message, row=row)

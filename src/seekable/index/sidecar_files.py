@@ -8,48 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import xxhash
 
 from seekable._lazy import lazy
 from seekable.errors import IndexStale
-from seekable.index.index_location import may_hold_placeholders
-from seekable.index.units import damaged_error
+from seekable.index.offsets import damaged_error
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far, is_far
 from seekable.storage.files import regular_only, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seekable.index import object_digests
-    from seekable.index.entry import Entry
+    from seekable.index.file_table import Entry
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.storage import addresses, compressed, seek_points
+    from seekable.storage import seek_points
     from seekable.storage.mapped import MappedFile
     from seekable.storage.seek_points import SeekPoints
 else:
-    addresses = lazy("seekable.storage.addresses")
-    compressed = lazy("seekable.storage.compressed")
     object_digests = lazy("seekable.index.object_digests")
     seek_points = lazy("seekable.storage.seek_points")
-
-__all__ = [
-    "PageTableFile",
-    "content_size",
-    "has_points",
-    "has_schema",
-    "is_remote",
-    "open_unmapped",
-    "pages_name",
-    "path_of_shown",
-    "read_schema",
-    "schema_digest",
-    "schema_name",
-    "shown_path",
-]
 
 
 def open_unmapped(
@@ -89,7 +69,7 @@ def open_unmapped(
         return far().placeholders.open(path, (size, mtime_ns), kind=kind, points=points)
     assert kind is not None
     assert points is not None
-    return compressed.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+    return seek_points.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
 
 
 def _points(folder: str, content: int, path: str) -> SeekPoints:
@@ -98,35 +78,6 @@ def _points(folder: str, content: int, path: str) -> SeekPoints:
         return seek_points.open_points(table)
     except (OSError, ValueError) as error:
         raise damaged_error(table, f"the seek points of {path!r}, is gone or damaged ({error})") from None
-
-
-def shown_path(path: str) -> str:
-    """Return the name of a file in messages: its path, or its address in a store or on the Hub."""
-    if "://" in path:
-        return addresses.shown(path)
-    return far().placeholders.shown(path) if may_hold_placeholders(path) else path
-
-
-def path_of_shown(roots: Sequence[str], path: str) -> str:
-    """Return the path of a file by its name in messages; a path that is no such name comes back as it is.
-
-    Args:
-        roots: the roots of the files, of which some lie elsewhere.
-        path: the name of a file in messages; see `shown_path`.
-    """
-    if "://" not in path:
-        return path
-    path = addresses.shown(path)
-    for root in dict.fromkeys(roots):
-        shown = f"{addresses.shown(root)}/" if "://" in root else ""
-        if shown and path.startswith(shown):
-            return f"{root}/{path[len(shown) :]}"
-    return far().placeholders.path_of_shown(roots, path) if any(map(is_remote, roots)) else path
-
-
-def is_remote(root: str) -> bool:
-    """Return True if a root is a folder of placeholders."""
-    return may_hold_placeholders(root) and far().placeholders.is_folder(root)
 
 
 def has_points(folder: str, content: int) -> bool:
@@ -189,8 +140,7 @@ def pages_name(content: int) -> str:
     return f"pages-{content:016x}.bin"
 
 
-@dataclass(frozen=True, slots=True)
-class PageTableFile:
+class PageTableFile(msgspec.Struct, frozen=True):
     """The file that holds the page tables of one table file; its format alone reads the bytes."""
 
     folder: str

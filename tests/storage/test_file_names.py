@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seekable.errors import InvalidArgument
-from seekable.storage.braces import expanded, has_braces
+from seekable.storage.file_names import expanded, has_braces
 
 braceexpand = pytest.importorskip("braceexpand")
 

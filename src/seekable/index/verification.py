@@ -1,6 +1,6 @@
 """The verification of data files against their index, and of the index by itself.
 
-Nothing is written but the digests of units (`seekable.index.units`) that an older index lacks.
+Nothing is written but the digests of units (`seekable.index.offsets`) that an older index lacks.
 
 A plain verification compares size, modification time (which is all that opening compares) and both ends of
 each file with the index, and reads the index itself: its catalog, its table, each segment and each offset. A
@@ -22,15 +22,14 @@ from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.index.catalog import CATALOG, read_table
-from seekable.index.companions import read_schema, shown_path
+from seekable.index.deep_verification import compare_all, has_same_ends, looked_at
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
-from seekable.index.side_files import changed_beside
-from seekable.index.surveyor import ReadsSideFiles, is_surveyor
-from seekable.index.table_indexer import is_table_indexer
-from seekable.index.verify.deep import compare_all, has_same_ends, looked_at
-from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
+from seekable.index.integrity import Indexed, VerificationProblem, check_catalog, check_offsets, check_segment
+from seekable.index.location import shown_path
+from seekable.index.sidecar_files import read_schema
+from seekable.index.surveyor import ReadsSideFiles, changed_beside, is_surveyor, is_table_indexer
 from seekable.parallel.progress import Progress, Throttle
 from seekable.storage.far import far
 from seekable.storage.files import stat_file
@@ -39,18 +38,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
     from seekable.storage import paths
-    from seekable.storage.listing import Found
+    from seekable.storage.listing import FoundFiles
 else:
     cluster = lazy("seekable.parallel.cluster")
     paths = lazy("seekable.storage.paths")
-
-__all__ = ["Verification", "verify_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ class Verification:
     folders: tuple[str, ...]
     """The folders of the indexes."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[VerificationProblem, ...]
     """The problems of the index, then of the files, in their order, at most one a file."""
 
     indexed: tuple[Indexed, ...]
@@ -103,7 +100,7 @@ class Verification:
 
 
 def verify_files(  # noqa: PLR0913 - keywords
-    found: Sequence[Found],
+    found: Sequence[FoundFiles],
     scanner: Finder,
     *,
     deep: bool,
@@ -130,17 +127,17 @@ def verify_files(  # noqa: PLR0913 - keywords
         WorkerDied: a worker process or the executor ended too early.
     """
     check_workers(jobs, executor)
-    of_indexes: dict[str, Problem | None] = {}
+    of_indexes: dict[str, VerificationProblem | None] = {}
     indexed: list[Indexed] = []
-    problems: dict[str, Problem] = {}
-    gone: dict[str, Problem] = {}
+    problems: dict[str, VerificationProblem] = {}
+    gone: dict[str, VerificationProblem] = {}
     for run in found:
         folder, table = _index_of(run, scanner.name, index_dir)
         if folder not in of_indexes:
             of_indexes[folder] = _check_index(folder, table)
         here = _survey(run, folder, table, scanner)
         indexed += [file for file in here if isinstance(file, Indexed)]
-        problems |= {file.path: file for file in here if isinstance(file, Problem)}
+        problems |= {file.path: file for file in here if isinstance(file, VerificationProblem)}
         if table and run.root in folders:
             gone |= _by_path(_gone(run, folder, table, scanner.name))
     cluster.check_nodes(executor, _seen_by_nodes(found, of_indexes))
@@ -151,7 +148,7 @@ def verify_files(  # noqa: PLR0913 - keywords
         problems |= _by_path(_look_beside(file, scanner) for file in rest)
     rest = [file for file in rest if file.path not in problems]
     if deep:
-        read: Iterable[Problem | None] = compare_all(
+        read: Iterable[VerificationProblem | None] = compare_all(
             rest, scanner, jobs=jobs, executor=executor, progress=progress
         )
     else:
@@ -181,11 +178,11 @@ def _part(root: str, folder: str, files: Sequence[Indexed]) -> IndexedFiles:
     return indexed_files(root, folder, table, rows)
 
 
-def _by_path(problems: Iterable[Problem | None]) -> dict[str, Problem]:
+def _by_path(problems: Iterable[VerificationProblem | None]) -> dict[str, VerificationProblem]:
     return {problem.path: problem for problem in problems if problem}
 
 
-def _seen_by_nodes(found: Sequence[Found], folders: Iterable[str]) -> Iterator[str]:
+def _seen_by_nodes(found: Sequence[FoundFiles], folders: Iterable[str]) -> Iterator[str]:
     """Yield the files that the nodes of a cluster must see: the ends of each run, and the catalogs."""
     for run in found:
         yield from (os.path.join(run.root, name) for name in (*run.names[:1], *run.names[-1:]))
@@ -193,8 +190,8 @@ def _seen_by_nodes(found: Sequence[Found], folders: Iterable[str]) -> Iterator[s
 
 
 def _index_of(
-    run: Found, format_name: str, index_dir: str | os.PathLike[str] | None
-) -> tuple[str, Table | None]:
+    run: FoundFiles, format_name: str, index_dir: str | os.PathLike[str] | None
+) -> tuple[str, FileTable | None]:
     """Return the index folder that opening would use, and its table if there is one."""
     place = find_index(run.root, index_dir=index_dir)
     shared = read_table(place.shared) if place.shared else None
@@ -203,39 +200,41 @@ def _index_of(
     return place.folder, read_table(place.folder)
 
 
-def _check_index(folder: str, table: Table | None) -> Problem | None:
+def _check_index(folder: str, table: FileTable | None) -> VerificationProblem | None:
     if table is not None:
         return check_catalog(folder, table)
     catalog = os.path.join(folder, CATALOG)
     if os.path.exists(catalog):
         message = "the catalog, or the table that it names, is damaged; seekable index builds them anew"
-        return Problem("index", catalog, message)
-    return Problem("index", catalog, "there is no index; seekable index makes one")
+        return VerificationProblem("index", catalog, message)
+    return VerificationProblem("index", catalog, "there is no index; seekable index makes one")
 
 
-def _survey(run: Found, folder: str, table: Table | None, scanner: Finder) -> list[Indexed | Problem]:
+def _survey(
+    run: FoundFiles, folder: str, table: FileTable | None, scanner: Finder
+) -> list[Indexed | VerificationProblem]:
     """Return each file with its entry in the index, or the problem that it has none."""
     if table is None:
         return []
     entries = table.entries()
-    surveyed: list[Indexed | Problem] = []
+    surveyed: list[Indexed | VerificationProblem] = []
     rows = table.rows(run.names, format_name=scanner.name).tolist()
     for name, row, version in zip(run.names, rows, _versions(run), strict=True):
         path = os.path.join(run.root, name)
         if row < 0:
             message = f"the index in {folder!r} does not have it; seekable index adds it"
-            surveyed.append(Problem("not indexed", path, message))
+            surveyed.append(VerificationProblem("not indexed", path, message))
         else:
             try:
                 known = Indexed(run.root, folder, row, entries[row], *version)
                 surveyed.append(replace(known, remote_size=_remote_size(path, scanner)))
             except UnsupportedFormat as error:
-                surveyed.append(Problem("content", path, str(error)))
+                surveyed.append(VerificationProblem("content", path, str(error)))
     return surveyed
 
 
-def _versions(run: Found) -> Iterable[tuple[int, int]]:
-    """Return the number of bytes and the modification time of each file; of an object, of its version."""
+def _versions(run: FoundFiles) -> Iterable[tuple[int, int]]:
+    """Look at each file: return its size and modification time, or the number of its version."""
     if "://" in run.root:
         sizes, identities = far().looks(run.root, run.names)
         return zip(sizes.tolist(), identities.tolist(), strict=True)
@@ -250,7 +249,7 @@ def _remote_size(path: str, scanner: Finder) -> int | None:
     return far().placeholders.size(path)
 
 
-def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[Problem]:
+def _gone(run: FoundFiles, folder: str, table: FileTable, format_name: str) -> Iterator[VerificationProblem]:
     """Yield the files of an index that are not there any more."""
     here = set(run.names)
     for entry in table.entries():
@@ -259,14 +258,14 @@ def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[P
             message = (
                 f"it is in the index in {folder!r} with {entry.records:,} records, and not there any more"
             )
-            yield Problem("gone", path, message)
+            yield VerificationProblem("gone", path, message)
 
 
 def _exists(path: str) -> bool:
     return paths.exists(path) if "://" in path else os.path.lexists(path)
 
 
-def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem]:
+def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], VerificationProblem]:
     """Return the problems of the segments of some files."""
     files = Counter(file.segment for file in indexed)
     segments = {file.segment: file for file in indexed}
@@ -277,7 +276,9 @@ def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem
     return {key: problem for key, problem in found.items() if problem}
 
 
-def _look_at_all(files: Sequence[Indexed], progress: ProgressHook | None) -> Iterator[Problem | None]:
+def _look_at_all(
+    files: Sequence[Indexed], progress: ProgressHook | None
+) -> Iterator[VerificationProblem | None]:
     size, read, records, throttle = sum(file.bytes for file in files), 0, 0, Throttle()
     # The ends of objects are mostly waited for, many at a time.
     with closing(looked_at(_look, files)) as problems:
@@ -288,23 +289,23 @@ def _look_at_all(files: Sequence[Indexed], progress: ProgressHook | None) -> Ite
             read, records = read + file.bytes, records + file.entry.records
 
 
-def _look_beside(file: Indexed, scanner: ReadsSideFiles) -> Problem | None:
+def _look_beside(file: Indexed, scanner: ReadsSideFiles) -> VerificationProblem | None:
     """Compare the files beside a file with those that it was surveyed with."""
     changed = changed_beside(file.path, scanner.side_files(read_schema(file.folder, file.entry.schema)))
     if changed is None:
         return None
     message = f"{changed!r}, which tells its records, was changed since; opening it indexes it again"
-    return Problem("changed", file.path, message)
+    return VerificationProblem("changed", file.path, message)
 
 
-def _look(file: Indexed) -> Problem | None:
+def _look(file: Indexed) -> VerificationProblem | None:
     """Compare a file's size, time and ends."""
     if file.difference:
-        return Problem("changed", file.path, f"{file.difference}; opening it indexes it again")
+        return VerificationProblem("changed", file.path, f"{file.difference}; opening it indexes it again")
     if not has_same_ends(file):
         message = (
             "its first or last 64 KiB are others, at the same size and time (a deep look tells more); put "
             "the old file back, or index it again after `touch`"
         )
-        return Problem("content", file.path, message)
+        return VerificationProblem("content", file.path, message)
     return None

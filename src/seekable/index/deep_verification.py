@@ -4,42 +4,175 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
+from seekable.errors import DataNotFound, IndexStale, UnsupportedFormat
+from seekable.index.build.content import DecompressingSource
 from seekable.index.build.data_file import opened_file
 from seekable.index.build.parts import plan_batches
+from seekable.index.build.scan import survey
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest
-from seekable.index.surveyor import is_splittable
-from seekable.index.verify.integrity import Problem
-from seekable.index.verify.part_comparison import (
-    Boundary,
-    Compared,
-    PartJob,
-    compare_part,
-    compare_parts,
-    compare_sent,
-    sent_jobs,
-)
+from seekable.index.integrity import VerificationProblem
+from seekable.index.offsets import open_offsets
+from seekable.index.scanner import ByteSource
+from seekable.index.surveyor import is_splittable, is_surveyor, is_table_indexer
 from seekable.parallel.cluster import most_requests
 from seekable.parallel.map_ranges import FOREIGN_REQUESTS
+from seekable.parallel.pickling import deserialized, serialized
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.progress import Progress, Throttle
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.abandoned import abandoned_at_errors, check_not_abandoned
 from seekable.storage.compression import compression_of
+from seekable.storage.far import far
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
-    from seekable.index.build.parts import Part
+    from numpy.typing import NDArray
+
+    from seekable.index.build.data_file import Data
+    from seekable.index.build.parts import FilePart
+    from seekable.index.file_table import Entry
+    from seekable.index.integrity import Indexed, Kind
     from seekable.index.surveyor import Finder
-    from seekable.index.verify.integrity import Indexed, Kind
     from seekable.parallel.progress import ProgressHook
 
 
-__all__ = ["compare_all", "has_same_ends", "looked_at"]
+@dataclass(frozen=True, slots=True)
+class _PartJob:
+    """A part of an indexed file, to be read and compared."""
+
+    path: str
+    folder: str
+    """The folder of the index."""
+    entry: Entry
+    """The entry of the file in the index; its size is at least 1."""
+    start: int
+    stop: int
+    """The part, in bytes of the file as it is now."""
+    size: int
+    """The size of the file now; for a placeholder, of the file that it stands for."""
+    version: tuple[int, int]
+    """The size of the file itself and its modification time; of an object, its size and its version."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Boundary:
+    """The first start of a record that is not where the index says."""
+
+    row: int
+    """The row of the record."""
+    indexed: int | None
+    """The first byte of the record by the index; None if the index has no further record in this part."""
+    found: int | None
+    """The first byte of the record in the file; None if no further record starts in this part."""
+
+    @property
+    def offset(self) -> int:
+        """The earlier of both bytes."""
+        return min(at for at in (self.indexed, self.found) if at is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The present state of a part."""
+
+    pieces: bytes
+    """The digests of its pieces."""
+    boundary: _Boundary | None
+    """The first record that disagrees with the index."""
+    refused: str | None
+    """The error message if the file is not of the format, or is not what was listed; else None."""
+
+
+def _compare_parts(jobs: Sequence[_PartJob], scanner: Finder) -> list[_Compared]:
+    """Compare some parts, for instance in another process."""
+    return [_compare_part(job, scanner, on_bytes=None) for job in jobs]
+
+
+def _sent_jobs(jobs: Sequence[_PartJob], scanner: Finder) -> bytes:
+    """Pickle parts of objects for another process, with their stores."""
+    stores = far().passport(job.path for job in jobs)
+    return serialized((stores, jobs, scanner), way_out="verify with jobs=1, in this process")
+
+
+def _compare_sent(data: bytes) -> list[_Compared]:
+    """Compare the parts of `_sent_jobs`; call this only with bytes of the process that verifies."""
+    _, jobs, scanner = deserialized(data)
+    return _compare_parts(jobs, scanner)
+
+
+def _compare_part(job: _PartJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> _Compared:
+    """Read a part of a file, find its records again and compare them with the index.
+
+    Args:
+        job: the part.
+        scanner: finds the records.
+        on_bytes: is called with the number of bytes that were read since the last call.
+
+    Raises:
+        FileNotFoundError: the file or its offsets do not exist any more.
+    """
+    with opened_file(job.path, version=job.version, on_wait=on_bytes) as file:
+        try:
+            if is_table_indexer(scanner):
+                ranges = file.ranges()
+                groups = scanner.read_layout(ranges).starts
+                return _Compared(ranges.digest(), _first_difference(job, groups), None)
+            if is_surveyor(scanner):
+                with file.data(job.start, job.stop, headers=False) as data:
+                    _read_all(data, on_bytes)
+                with file.data(job.start, job.stop, headers=compression_of(job.path) is None) as data:
+                    words = survey(data, scanner, head_tail=file.head_tail())
+                return _Compared(words.pieces, _first_difference(job, words.words), None)
+            with file.data(job.start, job.stop, headers=False) as data:
+                source = _source(data, job, on_bytes)
+                if not job.start:
+                    scanner.check_head(source.head, data.name)
+                found = scanner.scan(source)
+        except (UnsupportedFormat, IndexStale, DataNotFound) as error:
+            return _Compared(b"", None, str(error))
+        pieces = source.piece_digests()
+    return _Compared(pieces, _first_difference(job, found), None)
+
+
+def _read_all(data: Data, on_bytes: Callable[[int], None] | None) -> None:
+    """Read all bytes of an archive, of which a survey reads the headers alone: each must be readable."""
+    for _ in ByteSource(data.file, size=data.size, head=data.head, on_bytes=on_bytes).chunks():
+        pass
+
+
+def _source(data: Data, job: _PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
+    if kind := data.compression:
+        return DecompressingSource(data.file, size=data.size, kind=kind, path=data.name, on_bytes=on_bytes)
+    part = (job.start, job.stop)
+    return ByteSource(data.file, size=data.size, head=data.head, part=part, on_bytes=on_bytes)
+
+
+def _first_difference(job: _PartJob, found: NDArray[np.uint64]) -> _Boundary | None:
+    entry = job.entry
+    offsets = open_offsets(job.folder, entry.segment).array[entry.start : entry.start + entry.numbers - 1]
+    first, last = np.searchsorted(offsets, np.array([job.start, job.stop], np.uint64)).tolist()
+    if job.stop == job.size:
+        last = len(offsets)  # What the index has beyond the file's end is wrong, too.
+    indexed = offsets[first:last]
+    common = min(len(indexed), len(found))
+    differ = np.flatnonzero(indexed[:common] != found[:common])
+    at = int(differ[0]) if len(differ) else common
+    if at == len(indexed) == len(found):
+        return None
+    return _Boundary(
+        first + at,
+        int(indexed[at]) if at < len(indexed) else None,
+        int(found[at]) if at < len(found) else None,
+    )
+
 
 T = TypeVar("T")
 
@@ -68,7 +201,7 @@ def compare_all(
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
-) -> list[Problem]:
+) -> list[VerificationProblem]:
     """Read files as a whole and return their problems, at most one a file.
 
     Args:
@@ -103,7 +236,7 @@ def compare_all(
         results = _here(files, batches, scanner, watch)
     else:
         results = _in_workers(files, batches, scanner, watch, workers=workers)
-    compared: dict[int, dict[int, Compared]] = {number: {} for number in range(len(files))}
+    compared: dict[int, dict[int, _Compared]] = {number: {} for number in range(len(files))}
     for part, result in results:
         compared[part.file][part.number] = result
     watch.report(always=True)
@@ -131,8 +264,8 @@ def _go_on(_: int) -> None:
     check_not_abandoned()
 
 
-def _job(file: Indexed, part: Part) -> PartJob:
-    return PartJob(
+def _job(file: Indexed, part: FilePart) -> _PartJob:
+    return _PartJob(
         file.path,
         file.folder,
         file.entry,
@@ -145,28 +278,28 @@ def _job(file: Indexed, part: Part) -> PartJob:
 
 def _here(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     for part in chain.from_iterable(batches):
-        yield part, compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
+        yield part, _compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
         watch.done(part)
 
 
 def _in_threads(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     """Compare objects of stores, whose bytes are mostly waited for."""
     left = chain.from_iterable(batches)
     with abandoned_at_errors(_PARTS_AT_ONCE, "seekable-verify") as threads:
-        tasks: Tasks[Part, Compared] = Tasks(
+        tasks: Tasks[FilePart, _Compared] = Tasks(
             take=lambda: next(left, None),
             submit=lambda executor, part: executor.submit(
-                compare_part, _job(files[part.file], part), scanner, on_bytes=_go_on
+                _compare_part, _job(files[part.file], part), scanner, on_bytes=_go_on
             ),
             here=None,
             idle=watch.report,
@@ -180,34 +313,34 @@ def _in_threads(
 
 def _in_workers(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
     *,
     workers: int,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     with WorkerProcesses(workers) as processes:
         yield from _in_executor(files, batches, scanner, watch, processes, ahead=workers * _AHEAD_EACH)
 
 
 def _in_executor(
     files: Sequence[Indexed],
-    batches: Sequence[Sequence[Part]],
+    batches: Sequence[Sequence[FilePart]],
     scanner: Finder,
     watch: _Watch,
     executor: Executor,
     *,
     ahead: int,
-) -> Iterator[tuple[Part, Compared]]:
+) -> Iterator[tuple[FilePart, _Compared]]:
     left = iter(batches)
 
-    def submit(executor: Executor, batch: Sequence[Part]) -> Future[list[Compared]]:
+    def submit(executor: Executor, batch: Sequence[FilePart]) -> Future[list[_Compared]]:
         jobs = [_job(files[part.file], part) for part in batch]
         if any("://" in job.path for job in jobs):
-            return executor.submit(compare_sent, sent_jobs(jobs, scanner))
-        return executor.submit(compare_parts, jobs, scanner)
+            return executor.submit(_compare_sent, _sent_jobs(jobs, scanner))
+        return executor.submit(_compare_parts, jobs, scanner)
 
-    tasks: Tasks[Sequence[Part], list[Compared]] = Tasks(
+    tasks: Tasks[Sequence[FilePart], list[_Compared]] = Tasks(
         take=lambda: next(left, None),
         submit=submit,
         here=None,
@@ -226,7 +359,7 @@ class _Watch:
     """The progress of the reading."""
 
     def __init__(
-        self, files: Sequence[Indexed], batches: Sequence[Sequence[Part]], hook: ProgressHook | None
+        self, files: Sequence[Indexed], batches: Sequence[Sequence[FilePart]], hook: ProgressHook | None
     ) -> None:
         self._hook = hook
         self._files = files
@@ -239,7 +372,7 @@ class _Watch:
         self._read += size
         self.report()
 
-    def done(self, part: Part) -> None:
+    def done(self, part: FilePart) -> None:
         self._left[part.file] -= 1
         if not self._left[part.file]:
             self._done += 1
@@ -253,11 +386,11 @@ class _Watch:
         )
 
 
-def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
+def _judge(file: Indexed, parts: Sequence[_Compared]) -> VerificationProblem | None:
     """Return the problem of a file whose parts were all compared, None if it has none."""
     refused = next((part.refused for part in parts if part.refused), None)
     if refused:
-        return Problem("changed" if file.difference else "content", file.path, refused, offset=0)
+        return VerificationProblem("changed" if file.difference else "content", file.path, refused, offset=0)
     boundary = next((part.boundary for part in parts if part.boundary), None)
     content = content_digest(b"".join(part.pieces for part in parts))
     if content != file.entry.content and not file.entry.unread:
@@ -267,14 +400,14 @@ def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
             f"its content is what was indexed, and yet {_in_words(boundary)}: the index in {file.folder!r} "
             f"is wrong; remove it and index again"
         )
-        return Problem("offsets", file.path, message, row=boundary.row, offset=boundary.offset)
+        return VerificationProblem("offsets", file.path, message, row=boundary.row, offset=boundary.offset)
     if file.difference:
         message = f"its content is what was indexed, but {file.difference}; opening it indexes it again"
-        return Problem("touched", file.path, message)
+        return VerificationProblem("touched", file.path, message)
     return None
 
 
-def _other_content(file: Indexed, boundary: Boundary | None) -> Problem:
+def _other_content(file: Indexed, boundary: _Boundary | None) -> VerificationProblem:
     what = file.difference or "its content is another, at the same size and time"
     remedy = "put the old file back, or open it to index the new one"
     if file.remote_size is not None:
@@ -286,21 +419,21 @@ def _other_content(file: Indexed, boundary: Boundary | None) -> Problem:
         remedy = "put the old file back, or index it again after `touch`"
     if boundary:
         message = f"{what}; {_in_words(boundary)}; {remedy}"
-        return Problem(_kind(file), file.path, message, row=boundary.row, offset=boundary.offset)
+        return VerificationProblem(_kind(file), file.path, message, row=boundary.row, offset=boundary.offset)
     where, offset = "records start where they did, so that it cannot be told which one is another", None
     if file.remote_size is not None:
         where += f"; the bytes on this machine or on the Hub are others than those of {file.shown!r}"
     elif file.size == file.entry.size and has_same_ends(file):
         offset = END_BYTES
         where += f" but that it is between byte {offset:,} and byte {file.size - END_BYTES:,}"
-    return Problem(_kind(file), file.path, f"{what}; {where}; {remedy}", offset=offset)
+    return VerificationProblem(_kind(file), file.path, f"{what}; {where}; {remedy}", offset=offset)
 
 
 def _kind(file: Indexed) -> Kind:
     return "changed" if file.difference else "content"
 
 
-def _in_words(boundary: Boundary) -> str:
+def _in_words(boundary: _Boundary) -> str:
     row, indexed, found = boundary.row, boundary.indexed, boundary.found
     if found is None:
         return f"record {row:,}, indexed at byte {indexed:,}, does not start there any more"

@@ -1,9 +1,11 @@
 """Key indexes: the rows of the records that have a key, by the hashes of the keys.
 
 ``keys-<digest>.u64`` holds, as little-endian uint64, the sorted hashes of all keys and then the row of each,
-16 bytes a record; it is named by the xxh3_64 of its bytes. ``keys-<digest>.json`` is its header
-(`seekable.index.keys.keyed`), and is named by the digest of that. It is written last, and so decides. Rows
-count over the files in their order.
+16 bytes a record; it is named by the xxh3_64 of its bytes. Rows count over the files in their order.
+
+``keys-<digest>.json`` is its header, named by the digest of that. It is written last, and so decides. Its
+first line, up to ``"files": [``, holds all that a reader needs; the files follow, one a line. Names are for
+people, and tell which files are gone; content and record counts decide.
 
 `seekable.nodes.keys.key` makes the hashes, and compares the real keys. The keys of files that have not
 changed are taken over from older key indexes.
@@ -12,10 +14,12 @@ changed are taken over from older key indexes.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import time
 from bisect import bisect_left
+from dataclasses import dataclass
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
@@ -27,44 +31,177 @@ from seekable.errors import IndexStale
 from seekable.index.catalog import read_table
 from seekable.index.digest import digest_text
 from seekable.index.index_location import find_index
-from seekable.index.keys.keyed import descriptions, encode_description, read_files, read_head
-from seekable.index.units import UNIT_SHIFT, UnitHasher, damaged_error, keep_units, open_units
-from seekable.storage.files import read_or_map, write_atomically
+from seekable.index.offsets import UNIT_SHIFT, UnitHasher, damaged_error, keep_units, open_units
+from seekable.storage.files import read_or_map, regular_only, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from seekable.index.file_table import Table
+    from seekable.index.file_table import FileTable
     from seekable.index.fileset import FileSet
-    from seekable.index.keys.keyed import Head, Keyed, KeyedFile
-    from seekable.index.units import Units
+    from seekable.index.offsets import Units
 
     Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
 
-__all__ = [
-    "PAIR_BYTES",
-    "KeyIndex",
-    "known_hashes",
-    "lock_of",
-    "open_pairs",
-    "places",
-    "read_keys",
-    "write_keys",
-]
-
-
-PAIR_BYTES = 16
+_PAIR_BYTES = 16
 """The bytes of a key: its hash and its row."""
 
+_WORD = np.dtype("<u8")
+_ROWS_AT_ONCE = 1 << 20
 _GRACE_SECONDS = 3600
 
-_WORD = np.dtype("<u8")
-
+_SCHEMA = 1
+_HEAD_END = b', "files": [\n'
+_END = b"\n]}\n"
+_OURS = re.compile(r"keys-[0-9a-f]{16}\.json")
 _PAIRS = re.compile(r"(keys-[0-9a-f]{16})\.(?:u64|units|part)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keyed:
+    """Files in the order of their records, and the way in which the keys are made."""
+
+    made: dict[str, Any]
+    """The scanner, the decoder, and the field or function; JSON-safe."""
+
+    contents: tuple[str, ...]
+    """The digest of all of each file."""
+
+    records: NDArray[np.int64]
+    """The number of records of each file."""
+
+    @classmethod
+    def of(cls, files: FileSet, made: dict[str, Any]) -> Keyed:
+        """Return the files of a set, as a key index describes them."""
+        return cls(made, tuple(map(digest_text, files.contents.tolist())), files.records)
+
+    @property
+    def name(self) -> str:
+        """The name of the index, without suffix."""
+        hasher = xxhash.xxh3_64(json.dumps(self.made, sort_keys=True).encode())
+        hasher.update("".join(self.contents).encode())
+        hasher.update(self.records.astype("<i8").tobytes())
+        return f"keys-{hasher.hexdigest()}"
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """The number of records before each file; a last element is the number of all records."""
+        starts: NDArray[np.int64] = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.records)])
+        return starts
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHeader:
+    """The header of a key index, as its description begins."""
+
+    seekable_keys: int
+    """The version of the format."""
+
+    pairs: str
+    """The name of the file of hashes and rows."""
+
+    keys: int
+    """The number of keys."""
+
+    made: dict[str, Any]
+    """The way in which the keys are made."""
+
+    duplicates: dict[str, Any] | None
+    """The examples of keys that several records have."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedFile:
+    """A file of a key index."""
+
+    root: int
+    """The index of its root; 0 for the root of the index folder."""
+
+    name: str
+    """The path of the file, relative to its root."""
+
+    content: str
+    """The digest of all of it."""
+
+    records: int
+    """The number of records of the file."""
+
+
+def keys_of_entries(format_name: str) -> dict[str, Any]:
+    """Return, for `Keyed`, how the keys of entries are made: they stand in Kaldi's tables.
+
+    Args:
+        format_name: the name of the format in the index.
+    """
+    return {"scanned_as": format_name, "key": "whole entry"}
+
+
+def keys_of_samples(format_name: str) -> dict[str, Any]:
+    """Return, for `Keyed`, how the keys of samples are made: from the names of members of tar files.
+
+    Args:
+        format_name: the name of the format in the index.
+    """
+    return {"scanned_as": format_name, "key": "sample"}
+
+
+def _encode_description(
+    files: FileSet, keyed: Keyed, *, pairs: str, keys: int, duplicates: dict[str, Any] | None
+) -> Iterator[bytes]:
+    """Yield the bytes of a description."""
+    head = {
+        "seekable_keys": _SCHEMA,
+        "pairs": pairs,
+        "keys": keys,
+        "made": keyed.made,
+        "duplicates": duplicates,
+    }
+    # Python's own JSON here and below, because keys and names may have lone surrogates.
+    yield json.dumps(head).removesuffix("}").encode() + _HEAD_END
+    roots: dict[str, int] = {}
+    numbers = (
+        number for root, _, count in files.runs for number in [roots.setdefault(root, len(roots))] * count
+    )
+    for i, (root, content, records) in enumerate(
+        zip(numbers, keyed.contents, keyed.records.tolist(), strict=True)
+    ):
+        line = {"root": root, "name": files.name(i), "content": content, "records": records}
+        yield (b",\n" if i else b"") + json.dumps(line).encode()
+    yield _END
+
+
+def read_head(path: str) -> KeyHeader | None:
+    """Return the head of a description, None if there is none that is whole and of this version."""
+    try:
+        with open(path, "rb", opener=regular_only) as file:
+            data = file.read()
+        head = KeyHeader(**json.loads(data[: data.index(_HEAD_END)] + b"}"))
+    except (OSError, ValueError, TypeError):
+        return None
+    return head if head.seekable_keys == _SCHEMA and data.endswith(_END) else None
+
+
+def read_files(path: str) -> tuple[KeyedFile, ...] | None:
+    """Return the files of a description, None if it does not list them."""
+    try:
+        with open(path, "rb", opener=regular_only) as file:
+            return tuple(KeyedFile(**described) for described in json.load(file)["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def descriptions(folder: str) -> list[str]:
+    """Return the paths of the descriptions in an index folder, the newest first."""
+    try:
+        with os.scandir(folder) as files:
+            found = [(file.stat().st_mtime_ns, file.path) for file in files if _OURS.fullmatch(file.name)]
+    except OSError:
+        return []
+    return [path for _, path in sorted(found, reverse=True)]
 
 
 class KeyIndex:
@@ -143,7 +280,7 @@ class KeyIndex:
             self._opened = memoryview(b"").cast("Q")
             return self._opened
         try:
-            data = read_or_map(self.path, size=self.count * PAIR_BYTES)
+            data = read_or_map(self.path, size=self.count * _PAIR_BYTES)
         except FileNotFoundError:
             message = f"the key index {self.path!r} is gone or was cut; open the dataset again to build it"
             raise IndexStale(message) from None
@@ -176,7 +313,7 @@ def read_keys(folder: str, keyed: Keyed) -> KeyIndex | None:
     return open_pairs(folder, head, records=int(keyed.records.sum()))
 
 
-def open_pairs(folder: str, head: Head, *, records: int) -> KeyIndex | None:
+def open_pairs(folder: str, head: KeyHeader, *, records: int) -> KeyIndex | None:
     """Return the key index that a description names, None if it cannot be read or is longer or shorter.
 
     Args:
@@ -186,7 +323,7 @@ def open_pairs(folder: str, head: Head, *, records: int) -> KeyIndex | None:
     """
     path = os.path.join(folder, head.pairs)
     try:
-        whole = os.path.getsize(path) == head.keys * PAIR_BYTES and os.access(path, os.R_OK)
+        whole = os.path.getsize(path) == head.keys * _PAIR_BYTES and os.access(path, os.R_OK)
     except FileNotFoundError:
         return None
     return KeyIndex(path, head.keys, records, head.duplicates) if whole else None
@@ -216,7 +353,7 @@ def write_keys(
     name, count = f"keys-{hasher.whole():016x}.u64", len(pairs[0])
     keep_units(os.path.join(folder, name), hasher)
     write_atomically(os.path.join(folder, name), parts)
-    description = encode_description(files, keyed, pairs=name, keys=count, duplicates=duplicates)
+    description = _encode_description(files, keyed, pairs=name, keys=count, duplicates=duplicates)
     write_atomically(os.path.join(folder, f"{keyed.name}.json"), description)
     _remove_garbage(folder, of=files.runs[0][1])
     return KeyIndex(os.path.join(folder, name), count, int(keyed.records.sum()), duplicates)
@@ -251,7 +388,7 @@ def _remove_garbage(folder: str, *, of: str) -> None:
                     os.unlink(file.path)
 
 
-def _present(files: tuple[KeyedFile, ...], table: Table, format_name: str) -> bool:
+def _present(files: tuple[KeyedFile, ...], table: FileTable, format_name: str) -> bool:
     """Return True if an index folder has the files of a key index at its root, as they were."""
     own = [file for file in files if file.root == 0]
     rows = table.rows([file.name for file in own], format_name=format_name)
@@ -259,11 +396,6 @@ def _present(files: tuple[KeyedFile, ...], table: Table, format_name: str) -> bo
         row >= 0 and digest_text(table.digest("content", row)) == file.content
         for row, file in zip(rows.tolist(), own, strict=True)
     )
-
-
-_WORD_BYTES = np.dtype("<u8")
-
-_ROWS_AT_ONCE = 1 << 20
 
 
 def known_hashes(folders: Iterable[str], keyed: Keyed) -> tuple[UInt64s, Bools, Bools]:
@@ -298,7 +430,7 @@ def known_hashes(folders: Iterable[str], keyed: Keyed) -> tuple[UInt64s, Bools, 
 
 
 def _others(folders: Iterable[str], made: dict[str, Any]) -> Iterator[tuple[tuple[KeyedFile, ...], KeyIndex]]:
-    """Yield the indexes of keys that are made in this way, whatever files they are of."""
+    """Yield the key indexes, over any files, whose keys are made in this way."""
     for folder in folders:
         for path in descriptions(folder):
             head = read_head(path)
@@ -313,10 +445,10 @@ def _others(folders: Iterable[str], made: dict[str, Any]) -> Iterator[tuple[tupl
 
 
 def _take_over(index: KeyIndex, ends: Int64s, shifts: Int64s, *, hashes: UInt64s, has_key: Bools) -> None:
-    """Put the hashes of an older index where its files' rows are now; of files of shift -1, nowhere."""
+    """Put the hashes of an older index where the rows of its files are now; a shift of -1 drops a file."""
     if not index.count:
         return
-    pairs = np.memmap(index.path, _WORD_BYTES, "r", shape=(2, index.count))
+    pairs = np.memmap(index.path, _WORD, "r", shape=(2, index.count))
     for start in range(0, index.count, _ROWS_AT_ONCE):
         some, rows = (
             pairs[0, start : start + _ROWS_AT_ONCE],

@@ -1,4 +1,7 @@
-"""The content of a compressed file as a source of bytes for a scanner, and the seek points found meanwhile.
+"""The content of a data file, read once from its start to its end.
+
+A scanner gets all of a compressed file, decompressed; the seek points of the file are found meanwhile. A
+surveyor goes from header to header, and what lies between them is not read.
 
 Seek points lie at the starts of members and frames, and for gzip also in the middle of members, where
 ``indexed_gzip`` finds them.
@@ -8,30 +11,29 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import struct
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import xxhash
 
 from seekable.errors import MissingDependency, UnsupportedFormat
 from seekable.index.digest import END_BYTES
-from seekable.index.scanner import ByteSource, Chunk
+from seekable.index.scanner import ByteChunk, ByteSource
 from seekable.storage.compression import broken, inflated
 from seekable.storage.files import shell_path
+from seekable.storage.memory import DiskActivity, advise, disk_reads
 from seekable.storage.seek_points import SeekPoint, encode_points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seekable.index.object_digests import UnitDigests
+    from seekable.index.digest import PieceHasher
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import SeekableBytes
-
-
-__all__ = ["MOST_BLOCK_BYTES", "DecompressingSource", "gzip_seek_points", "needs_points"]
 
 
 MOST_BLOCK_BYTES = 16 << 20
@@ -43,6 +45,33 @@ _BLOCK_BYTES = 256 << 10
 _CHUNK_BYTES = 1 << 20
 
 _READ_BYTES = 256 << 10
+
+SPACING = 1 << 20
+"""Bytes of content between two seek points: to read a record in between takes some 2 ms."""
+
+_WINDOW_BYTES = 32 << 10
+
+_SMALL_BYTES = 256 << 10
+
+_POINT_READ_BYTES = 1 << 20
+
+_STEP_BYTES = 32 << 20
+
+_HEADER = struct.Struct("=5sBBQQIII")
+
+_POINT = np.dtype([("at", "<u8"), ("start", "<u8"), ("bits", "u1"), ("has_window", "u1")])
+
+_KNOWN = b"GZIDX", 1
+
+_HAS_EXTRA, _BGZF = 4, b"BC\x02\x00"
+
+_REPORT_BYTES = 4 << 20
+"""The bytes between two reports of progress of a file that is read from header to header."""
+
+_NEAR_BYTES = 64 << 10
+"""A disk reads as many bytes that are not needed in less time than it finds another place."""
+
+_AHEAD_BYTES = 512 << 10
 
 
 class DecompressingSource(ByteSource):
@@ -58,14 +87,14 @@ class DecompressingSource(ByteSource):
         kind: Compression,
         path: str,
         entries: Sequence[SeekPoint] = (),
-        units: UnitDigests | None = None,
+        units: PieceHasher | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
         """Read from an open file, whose position changes; closing it stays the caller's task.
 
         Args:
             file: the file.
-            size: its number of bytes.
+            size: its size in bytes.
             kind: its compression.
             path: its name in error messages.
             entries: seek points besides the starts of members and frames, in ascending order.
@@ -90,7 +119,7 @@ class DecompressingSource(ByteSource):
         """None: how much content there is, is known when all of it was decompressed."""
         return None
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[ByteChunk]:
         """Yield the content in order.
 
         Raises:
@@ -107,13 +136,13 @@ class DecompressingSource(ByteSource):
             yield _chunk(self.content_size - len(held), held)
         self._end_block()
 
-    def beyond(self) -> Iterator[Chunk]:
-        """Yield nothing: there are no bytes behind the whole file."""
+    def beyond(self) -> Iterator[ByteChunk]:
+        """Yield nothing: no bytes follow the whole file."""
         return iter(())
 
     @property
     def largest(self) -> int:
-        """The number of bytes of content of the largest stretch between two seek points."""
+        """The most bytes of content between two seek points."""
         starts = [*(block.start for block in self._blocks), self.content_size]
         return max(np.diff(starts).tolist(), default=0)
 
@@ -182,35 +211,15 @@ class DecompressingSource(ByteSource):
         self._digest.reset()
 
 
-def _chunk(base: int, content: bytearray) -> Chunk:
-    return Chunk(base, content, len(content), np.frombuffer(content, np.uint8))
-
-
-SPACING = 1 << 20
-"""Bytes of content between two seek points: to read a record in between takes some 2 ms."""
-
-_WINDOW_BYTES = 32 << 10
-
-_SMALL_BYTES = 256 << 10
-
-_POINT_READ_BYTES = 1 << 20
-
-_STEP_BYTES = 32 << 20
-
-_HEADER = struct.Struct("=5sBBQQIII")
-
-_POINT = np.dtype([("at", "<u8"), ("start", "<u8"), ("bits", "u1"), ("has_window", "u1")])
-
-_KNOWN = b"GZIDX", 1
-
-_HAS_EXTRA, _BGZF = 4, b"BC\x02\x00"
+def _chunk(base: int, content: bytearray) -> ByteChunk:
+    return ByteChunk(base, content, len(content), np.frombuffer(content, np.uint8))
 
 
 def needs_points(size: int, head: bytes) -> bool:
     """Return True if a gzip file needs seek points between the starts of its members.
 
     Args:
-        size: its number of bytes.
+        size: its size in bytes.
         head: its first bytes.
     """
     # Members of BGZF, which says so in its header, are 64 KiB at the most.
@@ -231,7 +240,7 @@ def gzip_seek_points(
         on_bytes: is called with the number of bytes of the file that were read since the last call.
 
     Raises:
-        UnsupportedFormat: the file is no gzip file, or is damaged.
+        UnsupportedFormat: the file is not a gzip file, or is damaged.
         MissingDependency: indexed_gzip is not installed.
     """
     try:
@@ -292,3 +301,147 @@ def _raise_what_is_wrong(file: SeekableBytes, path: str) -> None:
     chunks = iter(lambda: file.read(_POINT_READ_BYTES) or b"", b"")
     for _ in itertools.takewhile(bool, inflated(chunks, "gz", path)):
         pass
+
+
+@final
+class ForwardFile:
+    """The bytes of an open file that is not compressed: what is left out is not read."""
+
+    __slots__ = (
+        *("_activity", "_descriptor", "_end", "_file", "_on_bytes", "_passed", "_reads", "_size", "_advised"),
+        "path",
+    )
+
+    def __init__(
+        self,
+        file: SeekableBytes,
+        path: str,
+        *,
+        size: int,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> None:
+        """Read from an open file, whose position changes; closing it stays the caller's task.
+
+        Args:
+            file: the file.
+            path: its name in error messages.
+            size: its size in bytes; bytes that are appended meanwhile are not read.
+            on_bytes: is called with the number of bytes that were passed since the last call.
+        """
+        self.path = path
+        """The name of the file in error messages."""
+        self._file = file
+        self._descriptor = file.fileno() if isinstance(file, io.FileIO) else None
+        self._end = 0
+        self._advised = 0
+        self._activity = DiskActivity()
+        self._reads = disk_reads()
+        self._size = size
+        self._passed = 0
+        self._on_bytes = on_bytes
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return up to ``count`` bytes from a position on, fewer only at the end of the file."""
+        count = min(count, self._size - start)
+        if count <= 0:
+            return b""
+        if 0 < start - self._end < _NEAR_BYTES and start > self._advised:
+            self._advise(start)
+        self._end = start + count
+        data = self._part(start, count)
+        if len(data) < count:
+            parts, missing = [data], count - len(data)
+            while missing and (part := self._part(start + count - missing, missing)):
+                parts.append(part)
+                missing -= len(part)
+            data = b"".join(parts)
+        if start - self._passed >= _REPORT_BYTES:
+            self._pass(start)
+        return data
+
+    def _part(self, at: int, count: int) -> bytes:
+        if self._descriptor is not None:
+            return os.pread(self._descriptor, count, at)  # One call of the system, not two.
+        self._file.seek(at)
+        return self._file.read(count) or b""
+
+    def _advise(self, start: int) -> None:
+        """Have a disk read all of what comes next, as reads are near each other; in memory it costs time."""
+        self._advised = start + _AHEAD_BYTES // 2
+        reads = disk_reads()
+        self._activity.note(reads - self._reads)
+        self._reads = reads
+        if self._activity.may_wait and self._descriptor is not None:
+            advise(self._descriptor, start, _AHEAD_BYTES, "WILLNEED")
+
+    def finish(self) -> None:
+        """Report the whole file as passed."""
+        self._pass(self._size)
+
+    def _pass(self, at: int) -> None:
+        if self._on_bytes is not None and at > self._passed:
+            self._on_bytes(at - self._passed)
+        self._passed = at
+
+
+@final
+class ForwardStream:
+    """The bytes of chunks that follow each other: those of a compressed file, decompressed.
+
+    Example:
+        >>> stream = ForwardStream([b"good", b" day"], path="a.tar.gz")
+        >>> stream.read(1, 5), stream.read(6, 9)
+        (b'ood d', b'ay')
+    """
+
+    __slots__ = ("_chunks", "_held", "_start", "path")
+
+    def __init__(self, chunks: Iterable[bytes | bytearray | memoryview], *, path: str) -> None:
+        """Read from chunks; each is copied before the next one is made."""
+        self.path = path
+        self._chunks = iter(chunks)
+        self._start = 0
+        self._held = b""
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return bytes of the stream; what lies before them is dropped where a chunk is added."""
+        stop, end = start + count, self._start + len(self._held)
+        parts = [] if end >= stop else [self._held[max(start - self._start, 0) :]]
+        while end < stop and (chunk := next(self._chunks, None)) is not None:
+            parts = parts if end > start else []
+            parts.append(bytes(chunk))
+            end += len(chunk)
+        if parts:
+            self._held = b"".join(parts)
+            self._start = end - len(self._held)
+        return self._held[max(start - self._start, 0) : max(stop - self._start, 0)]
+
+
+@final
+class ForwardContent:
+    """The content of a compressed file: all of it is decompressed, and what is left out is dropped."""
+
+    __slots__ = ("_chunks", "_stream", "path")
+
+    def __init__(self, source: ByteSource, path: str) -> None:
+        """Read from the start of a source, whose chunks nothing else reads.
+
+        Args:
+            source: the content.
+            path: the name of the file in error messages.
+        """
+        self.path = path
+        """The name of the file in error messages."""
+        self._chunks: Iterator[ByteChunk] = source.chunks()
+        self._stream = ForwardStream(
+            (memoryview(chunk.held)[: chunk.size] for chunk in self._chunks), path=path
+        )
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return up to ``count`` bytes from a position on, fewer only at the end of the content."""
+        return self._stream.read(start, count)
+
+    def finish(self) -> None:
+        """Decompress the rest of the file, so that all of it is hashed and has seek points."""
+        for _ in self._chunks:
+            pass

@@ -1,1 +1,0 @@
-"""Data files compared with their index; neither is changed."""
