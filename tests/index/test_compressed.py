@@ -209,10 +209,13 @@ def test_what_is_cut_off_or_damaged_is_refused(kind: Compression, tmp_path: Path
     path = tmp_path / f"a.jsonl.{kind}"
     damaged = bytearray(data)
     damaged[len(data) // 2 : len(data) // 2 + 9] = bytes(9)
-    for bad in (data[:-1], data[: len(data) // 2], bytes(damaged), b"{}\n" * 200_000):
+    for bad in (data[:-1], data[: len(data) // 2], bytes(damaged)):
         path.write_bytes(bad)
         with pytest.raises(sk.UnsupportedFormat, match=r"cannot be decompressed .*at about byte"):
             sk.open(path)
+    path.write_bytes(b"{}\n" * 200_000)
+    with pytest.raises(sk.UnsupportedFormat, match=r"is not compressed by \w+, as its name says"):
+        sk.open(path)
     assert not list((tmp_path / ".seekable").glob("points-*"))
 
 
@@ -279,10 +282,14 @@ def test_a_copy_beside_its_compressed_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_compressed_file_of_another_name_is_told_how_to_be_called(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", gzip.compress(all_rows()[0]))
-    with pytest.raises(sk.UnsupportedFormat, match=r"gunzip -c .*let its name end with \.gz"):
+    with pytest.raises(
+        sk.UnsupportedFormat, match=r"rename it to .*a\.jsonl\.gz', or decompress it once: gunzip -c"
+    ):
         sk.open(tmp_path)
     write(tmp_path / "b.jsonl.gz", gzip.compress(gzip.compress(all_rows()[0])))
-    with pytest.raises(sk.UnsupportedFormat, match=r"b\.jsonl\.gz' is compressed \(gzip\)"):
+    with pytest.raises(
+        sk.UnsupportedFormat, match=r"b\.jsonl\.gz' begins as .* by gzip inside of the compression"
+    ):
         sk.open(tmp_path / "b.jsonl.gz")
 
 

@@ -40,7 +40,7 @@ class PipelineDescription:
         >>> text = PipelineDescription({"kind": "concat", "of": [source, source]}).text()
         >>> text
         '{"files":[],"nodes":[{"kind":"sequence","length":3},{"kind":"concat","of":[0,0]}]}'
-        >>> Description.parse(text).tree == {"kind": "concat", "of": [source, source]}
+        >>> PipelineDescription.parse(text).tree == {"kind": "concat", "of": [source, source]}
         True
     """
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.remote.index.builds import entries_in, file_set, index_store, same
 
 from seekable.errors import InvalidArgument
