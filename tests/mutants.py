@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         *("the content of an object is not compared by its etag", 6, "remote/stores/obstore_store.py"),
-        "same = found.identity == pin.identity or same_etag(found.etag, pin.etag)",
+        "same = found.identity == pin.identity or _same_etag(found.etag, pin.etag)",
         "same = found.size == pin.size",
         tests=("remote/stores", "remote/reading"),
     ),

@@ -286,7 +286,7 @@ def checks(folder: str) -> dict[str, str]:
     for name, work in OF_THE_CORE.items():
         found[name] = _wrong(work, sk, folder)
     for subject, asking in ASKED.items():
-        hiding.hide({*every, subject})
+        hiding.hide({subject})
         for name, work in asking.items():
             found[f"{subject}: {name}"] = _unnamed(work, sk, folder, parts_of(subject))
     for subject, names in FORMATS.items():

@@ -150,7 +150,7 @@ def test_a_pipeline_file_names_the_address_and_moves_to_a_copy(
     ):
         assert loaded.fingerprint == whole.fingerprint
         assert list(loaded) == list(whole)
-    with pytest.raises(sk.DataNotFound, match=rf"{corpus.url}/corpus', .* is not followed: .* root='"):
+    with pytest.raises(sk.DataNotFound, match=rf"{corpus.url}/corpus', .* is not followed: .* allow='"):
         sk.load_dataset(saved, storage_options=secret)
     corpus.delete("corpus/part-4.jsonl")
     with pytest.raises(sk.DataNotFound, match=r"part-4\.jsonl"):

@@ -237,8 +237,6 @@ def test_values_refuse_wrong_options_when_they_are_made(
     [
         itertools.count(),
         itertools.repeat("a.jsonl"),
-        iter(["a.jsonl"]),
-        (f"{number}.jsonl" for number in itertools.count()),
         range(1 << 60),
         [None] * 3,
         b"a.jsonl",
@@ -246,6 +244,6 @@ def test_values_refuse_wrong_options_when_they_are_made(
     ids=lambda source: type(source).__name__,
 )
 def test_a_source_that_is_no_list_of_paths_is_told_at_once(source: Any, *, is_side: bool) -> None:
-    """Also one that never ends, and a huge one: nothing is read of the first, and one item of the other."""
-    with pytest.raises(sk.WrongType, match=r"data is given as|a list of data holds"):
+    """Also one that never ends, and a huge one."""
+    with pytest.raises(sk.WrongType, match=r"data is given|a list of data holds"):
         sk.open({"x": source} if is_side else source)

@@ -118,7 +118,7 @@ def test_a_kind_of_a_hidden_subject_is_named(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "p.json"
     sk.from_sequence([[1, 2, 3]] * 4).windows(3, key=None).save(path)
     monkeypatch.setitem(sys.modules, "seekable.packing.nodes.windows", None)
-    with pytest.raises(sk.MissingDependency, match=r"p.json.*'windows' are read by seekable\.packing\."):
+    with pytest.raises(sk.MissingDependency, match=r"p\.json.*needs seekable\.packing, which is not"):
         sk.load_dataset(path, sequences={"list": [[1, 2, 3]] * 4})
 
 

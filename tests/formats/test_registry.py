@@ -93,12 +93,10 @@ def test_errors_is_a_function() -> None:
 
 def test_a_subject_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, card_named("tokens").home.partition(":")[0], None)
-    with pytest.raises(
-        MissingDependency, match=r"files of the format 'tokens' are read by .*tokens.*install"
-    ):
+    with pytest.raises(MissingDependency, match=r"needs seekable\.formats\.tokens, which is not installed"):
         format_named("tokens")
     monkeypatch.setitem(sys.modules, "seekable.packing.methods", None)
-    with pytest.raises(MissingDependency, match=r"'packing' are read by seekable\.packing\.methods"):
+    with pytest.raises(MissingDependency, match=r"needs seekable\.packing, which is not installed"):
         plugged("packing")
 
 

@@ -160,7 +160,7 @@ def test_arguments_have_the_rules_of_a_loader(monkeypatch: pytest.MonkeyPatch) -
     ds: Any = numbers()
     with pytest.raises(sk.InvalidArgument, match="batch_size must be at least 1"):
         BatchSampler(ds, batch_size=0)
-    with pytest.raises(sk.InvalidArgument, match="end must be one of"):
+    with pytest.raises(sk.InvalidArgument, match="end must be 'short', 'drop' or 'pad'"):
         BatchSampler(ds, end="long")  # type: ignore[arg-type]
     with pytest.raises(sk.WrongType, match=r"takes a Dataset, .*\(got list\)"):
         BatchSampler([1, 2])  # type: ignore[arg-type]

@@ -163,7 +163,7 @@ def test_records_of_none_are_no_end(prefetch: int) -> None:
         ({"batch_size": 2.0}, TypeError, r"batch_size must be an integer \(got 2.0"),
         ({"batch_size": True}, TypeError, r"batch_size must be an integer \(got True"),
         ({"global_batch_size": 0}, ValueError, r"global_batch_size must be at least 1 \(got 0\)"),
-        ({"end": "keep"}, ValueError, r"end must be one of 'short', 'drop', 'pad' \(got 'keep'\)"),
+        ({"end": "keep"}, ValueError, r"end must be 'short', 'drop' or 'pad' \(got 'keep'\)"),
         ({"epochs": 0}, ValueError, r"epochs must be at least 1 \(got 0\)"),
         ({"steps": 0}, ValueError, r"steps must be at least 1 \(got 0\)"),
         ({"prefetch": -1}, ValueError, r"prefetch must be at least 0 \(got -1\)"),

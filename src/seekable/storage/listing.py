@@ -11,6 +11,7 @@ import difflib
 import errno
 import fnmatch
 import itertools
+import math
 import os
 import re
 import stat
@@ -27,6 +28,9 @@ from seekable.storage.files import unreadable_error
 
 _COLLAPSED = re.compile(r"(s3|gs|gcs|az|abfs|abfss|https?):/(?=[^/])", re.IGNORECASE)
 
+_MOST_ITERATED = 1_000_000
+"""The most paths of an iterator: one that never ends is told by the next."""
+
 PLAIN = "any"
 """The kind of a source that is neither a spec nor of a format that the user names."""
 
@@ -35,21 +39,26 @@ Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def checked_asked(asked: object) -> Asked:
-    """Check the source of a user; any collection that has a length and an order becomes a list.
+    """Check the source of a user; a collection that has an order becomes a list, and so does an iterator.
 
     Raises:
-        WrongType: the source is neither a path nor a list of paths. Iterators are refused: some never end.
+        WrongType: the source is neither a path nor a list of paths, or an iterator of more than a million.
     """
     if isinstance(asked, (str, os.PathLike)):
         return asked
     # A set has no order, and the items of a dict or of bytes are not paths.
-    if not isinstance(asked, Collection) or isinstance(asked, bytes | bytearray | AbstractSet | Mapping):
-        hint = ": make a list of it, list(...)" if isinstance(asked, Iterator) else ""
-        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}{hint}")
+    refused = (bytes, bytearray, AbstractSet, Mapping)
+    if not isinstance(asked, Collection | Iterator) or isinstance(asked, refused):
+        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}")
+    most = _MOST_ITERATED if isinstance(asked, Iterator) else math.inf
     items: list[str | os.PathLike[str]] = []
     for item in asked:
         if not isinstance(item, str | os.PathLike):
             raise WrongType(f"a list of data holds strings and paths; got {item!r:.200}")
+        if len(items) == most:
+            raise WrongType(
+                f"data is given by {asked!r:.200}, which has more than {most:,} paths: give a list"
+            )
         items.append(item)
     return items
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     """Opens one dataset: as it comes, or with ``errors=``."""
 
 
-__all__ = ["Answers", "Refused", "check"]
+__all__ = ["Answers", "Refused", "alone", "check", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _numbered(records: Iterable[Any], rows: Sequence[int]) -> Answers:
     return dict(zip(rows, map(_answer_of, records), strict=True))
 
 
-def _alone(ds: Dataset, rows: Sequence[int]) -> Answers:
+def alone(ds: Dataset, rows: Sequence[int]) -> Answers:
     """Read rows one by one, in the order asked."""
     answers: Answers = {}
     for row in rows:
@@ -115,16 +115,16 @@ def check(opening: Opening, *, fresh: int = 3) -> Answers | Refused:
     whole = _numbered(opening(errors=_instead), rows)
     good = [row for row in rows if not isinstance(whole[row], Refused)]
     ways = {
-        "alone": _alone(ds, rows),
-        "alone, backwards": _alone(opening(), rows[::-1]),
-        "a second time": _alone(ds, rows),
+        "alone": alone(ds, rows),
+        "alone, backwards": alone(opening(), rows[::-1]),
+        "a second time": alone(ds, rows),
         "a batch": _numbered(opening(errors=_instead)[list(rows[::-1])], rows[::-1]),
         "a batch of good rows": _numbered(ds[good], good),
     }
     for row in (*rows[:: max(1, size // fresh)], *rows[-1:]):
-        ways[f"row {row} first"] = _alone(opening(), [row])
+        ways[f"row {row} first"] = alone(opening(), [row])
     for name, answers in ways.items():
-        _check(_difference(whole, answers), f"by iterating, and {name}")
+        _check(difference(whole, answers), f"by iterating, and {name}")
     _check_columns(opening, whole, good)
     for world_size, options in ((1, {"workers": 2, "worker_type": "thread"}), (2, {})):
         records = _delivered(opening, world_size, **options)
@@ -156,7 +156,7 @@ def _check(found: str | None, where: str) -> None:
         raise AssertionError(message)
 
 
-def _difference(one: Answers, other: Answers) -> str | None:
+def difference(one: Answers, other: Answers) -> str | None:
     """Return the first row whose answers differ, in words, or None."""
     for row in other:
         if not same(one.get(row), other[row]):

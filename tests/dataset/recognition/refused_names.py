@@ -80,8 +80,7 @@ PATHS: list[Case] = [
     case("a list of a dict", {}, [{"a": 1}],
          "WrongType: a list of data holds strings and paths; got {'a': 1}"),
     case("a dataset", {}, sk.from_sequence([1, 2], version=1),
-         "WrongType: data is given as a str, a path, or a list of those; got <Dataset, 2 records: "
-         "from_sequence(<builtins.list of 2>)>"),
+         "WrongType: a list of data holds strings and paths; got 1"),
     case("a list of datasets", {}, [sk.from_sequence([1, 2], version=1)],
          "WrongType: a list of data holds strings and paths; got <Dataset, 2 records: "
          "from_sequence(<builtins.list of 2>)>"),

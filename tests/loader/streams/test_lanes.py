@@ -152,7 +152,7 @@ def everything_but(*, buffer: int) -> sk.Stream:
         ({"global_batch_size": 40, "rank": 0, "world_size": 5}, "world_size must divide the lanes.*12"),
         ({"batch_size": 3, "epochs": 2}, "epochs= to ds.stream"),
         ({"global_batch_size": 25, "rank": 0, "world_size": 2}, "multiple of world_size"),
-        ({"batch_size": 3, "end": "never"}, "end must be one of"),
+        ({"batch_size": 3, "end": "never"}, "end must be 'short', 'drop' or 'pad'"),
     ],
 )
 def test_arguments_are_checked(given: dict[str, Any], match: str) -> None:
