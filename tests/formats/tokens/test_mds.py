@@ -105,7 +105,7 @@ ROWS: list[dict[str, Any]] = [
 
 def test_of_several_columns_the_tokens_are_read(tmp_path: Path) -> None:
     write_mds(tmp_path, COLUMNS, [ROWS])
-    message = r"\.mds': the tokens are read \(column 'input_ids'\), and not 'a', 'n', 'text', 'weights'"
+    message = r"\.mds: the tokens are read \(column 'input_ids'\), and not 'a', 'n', 'text', 'weights'"
     with pytest.warns(UserWarning, match=message):
         ds = sk.open(tmp_path)
     assert tokens(ds) == [[1, 2], [3]]
