@@ -47,7 +47,6 @@ SHARED = frozenset(
         "_arguments",
         "_cached",
         "_collector",
-        "_html",
         "_lazy",
         "_log",
         "_optional",

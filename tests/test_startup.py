@@ -15,7 +15,7 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_MODULES = 114
+MOST_MODULES = 110
 MOST_OF_A_STATE = 10
 LATE = frozenset(
     {

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from seekable.formats.shar.shar_writer import SharWriter
     from seekable.formats.tokens.tokenizing.parts import LossMask, Part
     from seekable.formats.tokens.tokenizing.tokenize import tokenize
-    from seekable.index.index_options import Index
+    from seekable.index.index_location import Index
     from seekable.index.location import Location
     from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
@@ -174,7 +174,7 @@ _HOMES = {
     "FillCollate": "loader.collate",
     "Fim": "packing.order.fill_in_middle",
     "HOLE": "nodes.hole",
-    "Index": "index.index_options",
+    "Index": "index.index_location",
     "Loader": "loader.loader",
     "Location": "index.location",
     "LossMask": "formats.tokens.tokenizing.parts",

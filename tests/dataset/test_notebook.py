@@ -10,8 +10,7 @@ import pytest
 from tests.concrete import node_classes
 
 import seekable as sk
-from seekable import _html
-from seekable.nodes import traits
+from seekable.nodes import display, traits
 from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.traits import calls_functions
 
@@ -32,7 +31,7 @@ def shown(thing: Any) -> str:
     assert found.endswith("</pre>")
     inner = found.removeprefix("<pre>").removesuffix("</pre>")
     assert not {"<", ">", '"', "\u202e", "\x00", "\ud800"} & {*inner}
-    assert len(inner) < 6 * _html.MOST_CHARACTERS
+    assert len(inner) < 6 * display.MOST_CHARACTERS
     return unescape(inner)
 
 
@@ -124,5 +123,5 @@ def test_missing_files_raise_nothing(lines: Path) -> None:
 
 
 def test_what_cannot_be_described_or_is_long_raises_nothing() -> None:
-    assert _html.preformatted(lambda: str(Hostile()), Hostile()) == "<pre>&lt;Hostile&gt;</pre>"
-    assert len(_html.preformatted(lambda: "<" * 30_000, None)) < 5 * _html.MOST_CHARACTERS
+    assert display.preformatted(lambda: str(Hostile()), Hostile()) == "<pre>&lt;Hostile&gt;</pre>"
+    assert len(display.preformatted(lambda: "<" * 30_000, None)) < 5 * display.MOST_CHARACTERS

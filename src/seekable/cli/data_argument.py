@@ -17,7 +17,7 @@ from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
 from seekable.formats.shar.shar_source import DataSource
 from seekable.formats.tar.fields.decode_argument import checked_decode
 from seekable.formats.tar.sample_source import SampleSource
-from seekable.index.index_options import Index
+from seekable.index.index_location import Index
 from seekable.nodes.bases import leaves_of
 from seekable.storage.access import Storage
 from seekable.storage.mapped import MOST_OPEN_FILES

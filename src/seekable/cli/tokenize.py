@@ -149,7 +149,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     from seekable.dataset.open import open as open_dataset
     from seekable.formats.tokens.tokenizing.tokenize import tokenize as write_tokens
     from seekable.formats.tokens.writing.tokens_progress import tokens_in
-    from seekable.index.index_options import Index
+    from seekable.index.index_location import Index
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     try:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from seekable._html import preformatted
-from seekable.nodes.display import explained
+from seekable.nodes.display import explained, preformatted
 from seekable.nodes.graph import check_depth
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from seekable._arguments import explains_keywords
 from seekable.dataset.open_source import Opening, shown_source
 from seekable.errors import WrongType
 from seekable.formats.contract import Format, Reading
-from seekable.index.index_options import Index
+from seekable.index.index_location import Index
 from seekable.index.opening import Indexing
 from seekable.storage.access import Storage
 from seekable.storage.far import far

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._html import preformatted
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.columns.schema import LOOKED_AT, schema_of
-from seekable.nodes.display import data_size
+from seekable.nodes.display import data_size, preformatted
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._html import preformatted
 from seekable.errors import InvalidArgument
 from seekable.index.location import Location
+from seekable.nodes.display import preformatted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

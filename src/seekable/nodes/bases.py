@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
     from seekable.nodes.contract import Node
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges, SearchRange
     from seekable.nodes.provenance import Origins
-    from seekable.nodes.search import SearchRange
     from seekable.storage.access import CacheChoice
 
 

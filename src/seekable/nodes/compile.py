@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges
 
 
 __all__ = ["CompiledGraph", "GatheredPlan"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import SearchRange
 
 
 __all__ = ["Concat"]

@@ -25,9 +25,17 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.graph import Graph, Read, Routed, described, each_once, nodes_of, with_children
+from seekable.nodes.graph import (
+    Graph,
+    Read,
+    Routed,
+    SearchRange,
+    described,
+    each_once,
+    nodes_of,
+    with_children,
+)
 from seekable.nodes.keys.key import source_of_keys
-from seekable.nodes.search import SearchRange
 from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import SeekableError
 from seekable.index.location import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import html
+    from collections.abc import Callable, Iterator, Sequence
 
     from seekable.nodes.contract import Node
+else:
+    html = lazy("html")
 
-
-__all__ = ["add_place", "data_size", "describe_place", "describe_row", "explained", "listed"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "add_place",
+    "data_size",
+    "describe_place",
+    "describe_row",
+    "explained",
+    "listed",
+    "preformatted",
+]
 
 _MOST_FILES = 3
 _MOST_LISTED = 4
@@ -127,3 +140,37 @@ def _location(node: Node, position: int) -> Any:
     except SeekableError as lost:
         # The user needs the error whose message names this place, not this one.
         return f"a place that cannot be told: {lost}"
+
+
+MOST_CHARACTERS = 5_000
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+
+
+def preformatted(make: Callable[[], str], shown: object) -> str:
+    """Return the first characters of a text as HTML, without script and style; never raise.
+
+    Characters that cannot be seen stand as their codes.
+
+    Args:
+        make: makes the text. Where it raises, the ``repr`` of the object takes its place.
+        shown: the object.
+
+    Example:
+        >>> preformatted(lambda: "a < b", None)
+        '<pre>a &lt; b</pre>'
+        >>> preformatted(lambda: 1 / 0, [3])
+        '<pre>[3]</pre>'
+    """
+    try:
+        text = make()
+    except Exception:  # noqa: BLE001 - a cell must not fail because its result cannot be shown
+        try:
+            text = repr(shown)
+        except Exception:  # noqa: BLE001 - a repr of parts that are the user's may raise anything
+            text = f"<{type(shown).__name__}>"
+    cut = text[:MOST_CHARACTERS] + " ..." * (len(text) > MOST_CHARACTERS)
+    return f"<pre>{html.escape(_UNSEEN.sub(lambda found: f'[U+{ord(found[0]):04X}]', cut))}</pre>"

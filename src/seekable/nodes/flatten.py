@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.evaluated import Running
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges, SearchRange
     from seekable.nodes.saved_rows import KeptRows
-    from seekable.nodes.search import SearchRange
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
+
+import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import EndlessDataset, InvalidArgument
@@ -28,23 +30,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
-
+    from seekable.storage.mapped import MappedFile
 
 __all__ = [
     "MOST_DEEP",
     "ColumnarPlan",
+    "DataFiles",
+    "FileRanges",
     "Graph",
     "Plan",
     "Read",
     "Reader",
     "Routed",
     "Router",
+    "SearchRange",
     "SlicedPlan",
     "check_depth",
     "described",
@@ -424,3 +427,88 @@ def _replaced(value: Any, below: Mapping[int, Any]) -> Any:
     if isinstance(value, tuple):
         return tuple(below.get(id(part), part) for part in value)
     return below.get(id(value), value)
+
+
+_MOST_FOUND = 10_000_000
+"""The number of positions that one search may return."""
+
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRange:
+    """The positions ``start <= p < stop`` of a search.
+
+    If ``stop`` is None, the range is some ``epochs``, of step 1, of the first nodes below that have epochs.
+    """
+
+    start: int
+    stop: int | None
+    epochs: range
+
+    def holds(self, positions: Int64s) -> NDArray[np.bool_]:
+        """Return a bool array: True for each position in the range."""
+        return (positions >= self.start) & (positions < (_LAST if self.stop is None else self.stop))
+
+    def in_each_epoch(self, rows: Int64s, size: int) -> Int64s:
+        """Return the positions of some rows in each epoch of ``size`` rows that the range touches.
+
+        Raises:
+            InvalidArgument: there are more than 10 million such positions.
+        """
+        if not rows.size:
+            return rows
+        first, last = self.epochs.start, self.epochs.stop
+        if self.stop is not None:
+            first, last = self.start // size, max(self.start // size, -(-self.stop // size))
+        if (last - first) * rows.size > _MOST_FOUND:
+            message = (
+                f"a row comes at more than {_MOST_FOUND:,} positions: search a part of the dataset, or "
+                f"what is repeated instead of the repetition"
+            )
+            raise InvalidArgument(message)
+        return (np.arange(first, last, dtype=np.int64)[:, None] * size + rows).ravel()
+
+
+class DataFiles(Protocol):
+    """Files that are given by their numbers, such as a ``FileSet``."""
+
+    def mapped(self, file: int, /) -> MappedFile:
+        """Return an open file.
+
+        Raises:
+            IndexStale: the file is not the one that was indexed.
+        """
+        ...
+
+    def path(self, file: int, /) -> str:
+        """Return the absolute path of a file, or its address."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FileRanges:
+    """Ranges of bytes of some files, in the order of the records that need them; one may be there twice.
+
+    A range counts the bytes of the content: those that ``files.mapped(file).view`` has. Of a compressed file
+    that is not the bytes of the file.
+    """
+
+    files: DataFiles
+    which: Int64s
+    """The number of each range's file."""
+    starts: NDArray[np.uint64]
+    """Its first byte."""
+    ends: NDArray[np.uint64]
+    """The byte behind its last; equal to ``starts`` where a record has no bytes."""
+
+    @classmethod
+    def of(cls, files: DataFiles, which: Int64s, starts: Int64s, ends: Int64s) -> FileRanges:
+        """Return ranges whose first and last bytes are int64."""
+        return cls(files, which, starts.astype(np.uint64), ends.astype(np.uint64))
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes of all ranges; bytes of two ranges count twice."""
+        return int((self.ends - self.starts).sum())

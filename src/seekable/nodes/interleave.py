@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import SearchRange
 
 
 __all__ = ["Interleave"]

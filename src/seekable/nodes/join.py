@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges, SearchRange
     from seekable.nodes.provenance import Origins
-    from seekable.nodes.search import SearchRange
     from seekable.parallel.progress import ProgressHook
 
 

@@ -23,7 +23,7 @@ from seekable.order.mixture import Mixture, decided_from, free_from, limit_of
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import SearchRange
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable._arguments import checked_path
-from seekable.nodes.search import SearchRange
+from seekable.nodes.graph import SearchRange
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import Router
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import Router, SearchRange
 
 
 __all__ = ["Sample", "Select"]

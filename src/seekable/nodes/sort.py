@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.by import By
     from seekable.nodes.evaluated import Running
-    from seekable.nodes.graph import Router
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import Router, SearchRange
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import SearchRange
 
 
 __all__ = ["Split", "exact_shares", "is_in_rows", "split"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import SearchRange
 
 
 __all__ = ["StableSplit", "stable_split"]

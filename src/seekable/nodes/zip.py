@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Taking
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges
 
 
 __all__ = ["Zip"]

@@ -58,7 +58,7 @@ class FilesByNumber(Protocol):
 
 
 class Ranges(Protocol):
-    """Ranges of bytes of some files; see `seekable.nodes.file_ranges.FileRanges`."""
+    """Ranges of bytes of some files; see `seekable.nodes.graph.FileRanges`."""
 
     @property
     def files(self) -> FilesByNumber:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from seekable._html import preformatted
 from seekable._lazy import lazy
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
-from seekable.nodes.display import listed
+from seekable.nodes.display import listed, preformatted
 from seekable.stream.chain import Chain
 from seekable.stream.iterator import StreamIterator, check_resumable
 from seekable.stream.kinds import OWN_KINDS

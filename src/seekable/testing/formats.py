@@ -19,7 +19,7 @@ import numpy as np
 from seekable.dataset.load import load_dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import SeekableError, WrongType
-from seekable.index.index_options import Index
+from seekable.index.index_location import Index
 from seekable.loader.loader import Loader
 from seekable.testing.one_answer import Refused, check
 from seekable.testing.resume import assert_resumes_exactly

@@ -169,7 +169,7 @@ OF_VALUES = [
                                                     "(got 'sampled')", index="sampled"),
     case("a class as index", {"a.jsonl": LINE}, ".", "WrongType: index must be a sk.Index(...), or left "
                                                      "out (got <class "
-                                                     "'seekable.index.index_options.Index'>)",
+                                                     "'seekable.index.index_location.Index'>)",
                                                      index=sk.Index),
     case("a dict as storage", {"a.jsonl": LINE}, ".", "WrongType: storage must be a sk.Storage(...), or "
                                                       "left out (got {})", storage={}),

@@ -38,7 +38,7 @@ from seekable.formats.kaldi.objects.cursor import MemoryCursor
 from seekable.formats.kaldi.objects.file_cursor import FileCursor
 from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded, encoded
 from seekable.formats.kaldi.script_lines import line_key, parse_line
-from seekable.nodes.file_ranges import FileRanges
+from seekable.nodes.graph import FileRanges
 from seekable.storage.access import chosen_cache
 from seekable.storage.far import far
 from seekable.storage.mapped import MappedFile, OpenFiles, next_use

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.formats.shar import lhotse_cuts
     from seekable.index.fileset import FileSet
-    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.files.leaf import Bad
+    from seekable.nodes.graph import FileRanges
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.provenance import Origins
 else:

@@ -13,7 +13,7 @@ import numpy as np
 
 from seekable.errors import CorruptRecord
 from seekable.formats.tables.table_plan import DecodeBlock, steps
-from seekable.nodes.file_ranges import FileRanges
+from seekable.nodes.graph import FileRanges
 from seekable.storage.far import far
 
 if TYPE_CHECKING:

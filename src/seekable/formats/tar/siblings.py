@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges, SearchRange
     from seekable.nodes.keys.key import KeyOf
-    from seekable.nodes.search import SearchRange
 
 __all__ = ["Siblings", "columns_of_sides"]
 

@@ -11,9 +11,8 @@ import numpy as np
 from seekable.formats.table import card_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
-from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.files.leaf import RunsLeaf
-from seekable.nodes.graph import Plan, Reader, held
+from seekable.nodes.graph import FileRanges, Plan, Reader, held
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
 from seekable.order.blocks import BLOCK_ROWS

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import Node
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges
     from seekable.nodes.keys.key import KeyOf, Keys
 
     Shapes = NDArray[np.int64] | list[tuple[int, ...] | None]

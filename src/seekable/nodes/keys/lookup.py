@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import AmbiguousKey, InvalidArgument, KeyNotFound
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.display import describe_place
-from seekable.nodes.graph import known_size, must_be_steady
-from seekable.nodes.search import SearchRange
+from seekable.nodes.graph import SearchRange, known_size, must_be_steady
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Taking
-    from seekable.nodes.graph import Router
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import Router, SearchRange
 
 __all__ = ["MegatronBlend"]
 

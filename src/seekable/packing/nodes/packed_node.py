@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes import kinds
     from seekable.nodes.contract import Taking
-    from seekable.nodes.graph import Reader
-    from seekable.nodes.search import SearchRange
+    from seekable.nodes.graph import Reader, SearchRange
     from seekable.packing.lengths.documents import Documents
     from seekable.packing.order.pieces import Packing
 else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.file_ranges import FileRanges
+    from seekable.nodes.graph import FileRanges
     from seekable.packing.nodes.sample_maker import SampleMaker
     from seekable.packing.nodes.sample_segments import Placed
 

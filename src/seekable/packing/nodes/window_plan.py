@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable._typing import Int64s
-    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.files.leaf import SlicedAxis
+    from seekable.nodes.graph import FileRanges
     from seekable.nodes.provenance import Origins
     from seekable.packing.nodes.sample_maker import SampleMaker
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from seekable.formats.tokens.source.file_maps import FileMaps, alike
 from seekable.formats.tokens.source.token_copies import copy_elements
-from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.files.leaf import SlicedAxis
+from seekable.nodes.graph import FileRanges
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.source.stored_arrays import TokenFiles
-    from seekable.nodes.file_ranges import DataFiles
+    from seekable.nodes.graph import DataFiles
 
 __all__ = ["TokenAxis", "token_axis"]
 

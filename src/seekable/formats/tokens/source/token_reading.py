@@ -13,8 +13,7 @@ from seekable.formats.tokens.source.stored_arrays import too_short
 from seekable.formats.tokens.source.token_copies import copy_elements
 from seekable.formats.tokens.source.token_origins import source_of
 from seekable.index.location import Location
-from seekable.nodes.file_ranges import FileRanges
-from seekable.nodes.graph import Reader, SlicedPlan, held
+from seekable.nodes.graph import FileRanges, Reader, SlicedPlan, held
 from seekable.nodes.provenance import Origins, of_files
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.source.stored_arrays import StoredArray, TokenFiles
-    from seekable.nodes.file_ranges import DataFiles
+    from seekable.nodes.graph import DataFiles
 
     Array = NDArray[Any]
 

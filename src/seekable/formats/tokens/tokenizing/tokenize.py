@@ -17,7 +17,7 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.tokenizing.document_texts import PartTexts, TextColumn
 from seekable.formats.tokens.tokenizing.parts import described_generator
 from seekable.formats.tokens.tokenizing.settings import tokenizing
-from seekable.index.index_options import Index
+from seekable.index.index_location import Index
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.hole import HOLE
 from seekable.parallel.progress import progress_or_bar
