@@ -144,3 +144,14 @@ def test_what_is_no_format_is_refused(tmp_path: Path) -> None:
         sk.mix([ds, ds], seed=0, stop="never").write(tmp_path, "jsonl")
     with pytest.raises(sk.EndlessDataset, match=r"write_jsonl\(\) needs a stream that ends"):
         ds.stream().write(tmp_path, "jsonl")
+
+
+def test_a_format_as_a_value_writes_with_its_options(tmp_path: Path) -> None:
+    ds = sk.from_sequence([{"id": row} for row in range(5)])
+    ds.write(tmp_path / "lines", sk.formats.Jsonl.writer(compression="gz"))
+    ds.write(tmp_path / "table", sk.formats.Tables.writer(row_group_rows=2))
+    assert [path.name for path in (tmp_path / "lines").glob("*.gz")]
+    for name in ("lines", "table"):
+        assert list(sk.open(tmp_path / name)) == list(ds)
+    with pytest.raises(sk.InvalidArgument, match="text is read and not written"):
+        sk.formats.Text.writer()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 import msgspec
 
 from seekable._arguments import checked_version
+from seekable._lazy import imported
 from seekable.errors import CorruptRecord, CorruptState, InvalidArgument, WrongType
 from seekable.storage.compression import COMPRESSED, compression_of
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -22,6 +23,7 @@ from seekable.storage.mapped import MOST_OPEN_FILES
 if TYPE_CHECKING:
     import os
 
+    from seekable.formats.file_format import FileFormat
     from seekable.formats.look import Folder, Look, OtherTool
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
@@ -378,6 +380,30 @@ class Format(ABC):
         except InvalidArgument as error:
             message = f"{where}: {error}"
             raise CorruptState(message) from None
+
+    # Writing.
+
+    @classmethod
+    def writer(cls, **options: Any) -> FileFormat:
+        """Return what writes the format with some options, for ``ds.write(folder, format)``.
+
+        Args:
+            options: those that ``ds.write_parquet`` and its neighbours have for the format alone.
+
+        Raises:
+            InvalidArgument: the format is not written, or an option breaks a rule.
+            MissingDependency: the code that writes it is not installed.
+
+        Example:
+            >>> import seekable as sk
+            >>> sk.formats.Jsonl.writer(compression="gz").suffix
+            '.jsonl.gz'
+        """
+        if not cls.card.writer:
+            message = f"{cls.card.name} is read and not written: give ds.write another format"
+            raise InvalidArgument(message)
+        made: FileFormat = imported(cls.card.writer)(**options)
+        return made
 
     # Looking.
 

@@ -66,8 +66,8 @@ class WriteMethods(ABC):
         Args:
             folder: a folder without other data files, which is made if it does not exist; or one file by the
                 suffix of the format; or the address of either.
-            format: ``"jsonl"``, ``"parquet"``, ``"tar"`` or ``"tokens"``; or a ``FileFormat``, which may be
-                one of your own.
+            format: ``"jsonl"``, ``"parquet"``, ``"tar"`` or ``"tokens"``; or a ``FileFormat``:
+                ``sk.formats.Tar.writer(compression="gz")``, or one of your own.
             rows_per_file: the records of each file; as many as the format has by default, if left out.
             resume: as in ``write_parquet``.
             overwrite: as in ``write_parquet``.
