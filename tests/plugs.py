@@ -240,6 +240,9 @@ WITH_SUBJECTS = (
     "tests/order/packing/",
     "tests/storage/test_compression.py",
     "tests/stream/test_closed_world.py",
+    "tests/stream/test_hostile.py",
+    "tests/stream/test_lane.py",
+    "tests/stream/test_lineage.py",
     "tests/stream/test_write",
 )
 """The beginnings of the names of test files of the core that use subjects too: there cases are skipped."""
