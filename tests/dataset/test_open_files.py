@@ -90,7 +90,7 @@ def descriptors(folder: Path) -> int:
 
 def maps(folder: Path) -> int:
     """Return the number of data files below a folder that are mapped into memory."""
-    with open("/proc/self/maps", encoding="utf-8") as file:
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         lines = [line for line in file if f" {folder}/" in line]
     paths = [line.split(maxsplit=5)[-1].strip() for line in lines]
     return len({path for path in paths if path.startswith(f"{folder}/") and "/.seekable/" not in path})

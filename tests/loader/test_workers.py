@@ -336,7 +336,9 @@ def test_an_interrupt_loses_nothing() -> None:
 
 def shared() -> list[str]:
     """Return the shared memory that this process has mapped or open."""
-    maps = [line for line in Path("/proc/self/maps").read_text().splitlines() if "memfd:seekable" in line]
+    # Files of other tests, whose names may have any bytes, may still be mapped.
+    text = os.fsdecode(Path("/proc/self/maps").read_bytes())
+    maps = [line for line in text.splitlines() if "memfd:seekable" in line]
     links = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     return maps + [link for link in links if "memfd:seekable" in link]
 
