@@ -5,16 +5,19 @@ from __future__ import annotations
 import inspect
 import os
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pytest
 from tests.format_cases import PLAIN, Case, source_of
 from tests.testing import plugin_formats
-from tests.testing.plugin_formats import Fixed
+from tests.testing.plugin_formats import Fixed, Logs
 
 import seekable as sk
-from seekable.formats import plugins
+from seekable.dataset.verify_data import verify
+from seekable.formats import Card, plugins
 from seekable.testing import FormatTests
 
 if TYPE_CHECKING:
@@ -126,6 +129,105 @@ def test_a_format_that_returns_too_few_records_is_refused(tmp_path: Path) -> Non
     write_numbers(tmp_path)
     with pytest.raises(sk.InvalidArgument, match="returned 1 records for 2 rows"):
         sk.open(tmp_path, format=Short())[[0, 1]]
+
+
+class TakenName(Logs):
+    """A format that would share the index of lines of text."""
+
+    __slots__ = ()
+    card: ClassVar[Card] = Card(name="text", home="mine:TakenName", suffixes=(".log",))
+
+
+class OtherFinder(Logs):
+    """A format whose index would be that of another."""
+
+    __slots__ = ()
+    card: ClassVar[Card] = Card(name="others", home="mine:OtherFinder", suffixes=(".log",))
+
+
+class Again(Logs):
+    """A second format of one name."""
+
+    __slots__ = ()
+    card: ClassVar[Card] = Card(name="others", home="mine:Again", suffixes=(".log",))
+
+
+class OwnLines(sk.formats.Jsonl):
+    """A format of ours with another finder would read its index."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        (TakenName, "has the name 'text', which is that of seekable.formats.lines.text:Text"),
+        (OtherFinder, "the finder of .*OtherFinder has the name 'logs', and the format 'others'"),
+        (Again, "are both formats of the name 'others'"),
+        (OwnLines, "has the name 'jsonl', which is that of seekable.formats.lines.jsonl:Jsonl"),
+    ],
+)
+def test_two_formats_never_share_an_index(form: type[Any], told: str, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("> 1\n")
+    for way in (sk.open, verify):
+        with pytest.raises(sk.UnsupportedFormat, match=told):
+            way(tmp_path / "a.log", format=form())
+    assert not (tmp_path / ".seekable").exists()
+
+
+def test_a_format_that_was_given_once_opens_no_other_data(tmp_path: Path) -> None:
+    """What is opened depends on the call alone, and not on those before it."""
+
+    class Notes(Logs):
+        __slots__ = ()
+        card: ClassVar[Card] = Card(name="logs", home=plugin_formats.WORDS["logs"], suffixes=(".notes",))
+
+    (tmp_path / "a.notes").write_text("> 1\n")
+    assert len(sk.open(tmp_path / "a.notes", format=Notes())) == 1
+    with pytest.raises(sk.UnsupportedFormat, match="suffix of no known format"):
+        sk.open(tmp_path / "a.notes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needing(Fixed):
+    """A format with an option that has no default, or one that JSON lacks."""
+
+    need: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calling(Fixed):
+    """A format with an option that may be a function."""
+
+    call: Any = None
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        (Needing(need=1), "the option 'need' of Needing must have a default"),
+        (Calling(call=len), "the option 'call' of Calling must be a number, a text"),
+        (Calling(call=np.arange(3)), "the option 'call' of Calling must be a number, a text"),
+    ],
+)
+def test_options_that_no_fingerprint_can_have_are_refused(form: Fixed, told: str, tmp_path: Path) -> None:
+    write_numbers(tmp_path)
+    with pytest.raises(sk.InvalidArgument, match=told):
+        sk.open(tmp_path, format=form)
+
+
+def test_a_format_that_returns_no_list_is_refused(tmp_path: Path) -> None:
+    class Nothing(Fixed):
+        __slots__ = ()
+
+        def read_rows(self, path: str, rows: Sequence[int], columns: Sequence[str] | None) -> Any:
+            return None
+
+    write_numbers(tmp_path)
+    ds = sk.open(tmp_path, format=Nothing())
+    for asked in (0, [1, 0]):
+        with pytest.raises(sk.InvalidArgument, match="read_rows returned None"):
+            ds[asked]
 
 
 def test_a_card_that_differs_from_its_entry_point_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from seekable._lazy import lazy
 from seekable._log import warn_caller
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys, InvalidArgument
-from seekable.formats.classify import classify, refuse_copies
+from seekable.formats.classify import check_names, classify, refuse_copies
 from seekable.formats.finding import sampled_files
 from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.display import listed
@@ -157,6 +157,7 @@ class Opening:
         key, is_hive = form.key(self.key, reading), getattr(form, "partitions", None) is not None
         refuse_copies(claim.found)
         finder = form.finder
+        check_names(form, finder)
         if claim.before_index is not None:
             index_dir = self._indexing.index_dir
             claim.before_index(claim.found, finder, index_dir=index_dir, progress=self._progress)

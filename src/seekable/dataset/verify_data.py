@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from seekable._lazy import lazy
 from seekable.dataset.open_source import shown_source
 from seekable.errors import WrongType
-from seekable.formats.classify import classify
+from seekable.formats.classify import check_names, classify
 from seekable.formats.contract import Format, Reading
 from seekable.formats.table import card_named, format_class
 from seekable.index.integrity import VerificationProblem
@@ -176,6 +176,7 @@ class _Checking:
         """Return what is wrong with the files of a claim, and with their records if those are asked for."""
         form = claim.format.settled(claim.found)
         finder = form.finder
+        check_names(form, finder)
         verified = self._files(claim.found, finder, self.folders)
 
         def source(reading: Reading) -> FilesLeaf:

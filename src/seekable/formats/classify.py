@@ -21,6 +21,7 @@ from seekable.formats.table import (
     NAMES,
     SUFFIXES,
     card_by_suffix,
+    card_named,
     cards_at,
     format_class,
     format_named,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from seekable.formats import hub_folders, plugins, refusals
     from seekable.formats.contract import Card
+    from seekable.index.surveyor import Finder
     from seekable.storage.listing import Asked, FoundFiles, Listing
 else:
     hub_folders = lazy("seekable.formats.hub_folders")
@@ -43,6 +45,7 @@ else:
 __all__ = [
     "card_of_all",
     "card_of_file",
+    "check_names",
     "check_value",
     "classify",
     "files_of_card",
@@ -265,6 +268,30 @@ def _name_for(value: Format, source: object) -> str | None:
         return None
     card, names = card_by_suffix(base), _names_of(value)
     return None if card is not None and card.name in names else names[0]
+
+
+def check_names(form: Format, finder: Finder) -> None:
+    """Check that a name in the index stands for one format and one way to find records.
+
+    Files are indexed by this name: two formats that share it would read each other's records.
+
+    Raises:
+        UnsupportedFormat: the name is that of another format, or the finder has another one.
+    """
+    kind = type(form)
+    card = card_named(form.name)
+    if format_class(card) is not kind:
+        message = (
+            f"{kind.__module__}.{kind.__name__} has the name {form.name!r}, which is that of {card.home}: "
+            f"files are indexed by this name, so give it a card with another one"
+        )
+        raise UnsupportedFormat(message)
+    if finder.name != form.name:
+        message = (
+            f"the finder of {kind.__module__}.{kind.__name__} has the name {finder.name!r}, and the format "
+            f"{form.name!r}: both must say the same"
+        )
+        raise UnsupportedFormat(message)
 
 
 def refuse_specs_among(source: object) -> None:

@@ -30,7 +30,18 @@ _GIVEN: dict[str, type[Format]] = {}
 
 
 def remember(form: type[Format]) -> None:
-    """Let a format be found by its name in this process, also without an entry point."""
+    """Let a format be found by its name in this process, also without an entry point.
+
+    Raises:
+        UnsupportedFormat: another format was given under this name.
+    """
+    before = _GIVEN.setdefault(form.card.name, form)
+    if before.card.home != form.card.home:
+        message = (
+            f"{form.card.home} and {before.card.home} are both formats of the name {form.card.name!r}, by "
+            f"which files are indexed: give one of them another name"
+        )
+        raise UnsupportedFormat(message)
     _GIVEN[form.card.name] = form
 
 
@@ -53,17 +64,17 @@ def card_named(name: str) -> Card | None:
 
 
 def formats() -> list[type[Format]]:
-    """Return the classes of all formats of other packages, in the order of their names.
+    """Return the classes of all formats with entry points, in the order of their names.
 
     One that cannot be imported is logged and left out: a broken package must not keep others from their data.
     """
-    found = {}
-    for name, point in sorted(_points().items()):
+    found = []
+    for _, point in sorted(_points().items()):
         try:
-            found[name] = _loaded(point)
+            found.append(_loaded(point))
         except (MissingDependency, UnsupportedFormat, WrongType) as error:
             LOG.warning("%s", error)
-    return [*(found | _GIVEN).values()]
+    return found
 
 
 def forget() -> None:
@@ -74,7 +85,7 @@ def forget() -> None:
 
 def node_homes() -> dict[str, str]:
     """Return the class of each kind of node that formats of other packages bring, ``module:class``."""
-    return {kind: home for form in formats() for kind, home in form.card.kinds}
+    return {kind: home for form in (*formats(), *_GIVEN.values()) for kind, home in form.card.kinds}
 
 
 @cache

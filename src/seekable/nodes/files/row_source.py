@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import msgspec
@@ -24,6 +24,7 @@ from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from dataclasses import Field
 
     from seekable._typing import Int64s
     from seekable.formats.contract import OnError
@@ -63,7 +64,7 @@ class RowFormat(Format):
         """Check that records are not to be decoded further, and the names of columns.
 
         Raises:
-            InvalidArgument: ``decode`` is given, or a name comes twice.
+            InvalidArgument: ``decode`` is given, a name comes twice, or an option is not JSON-safe.
             WrongType: ``columns`` has something else than names.
         """
         if reading.decode is not None:
@@ -74,6 +75,7 @@ class RowFormat(Format):
             raise InvalidArgument(message)
         if reading.columns is not None:
             checked_names("columns", reading.columns)
+        self.options()
 
     def leaf(self, files: FileSet, reading: Reading) -> RowSource:
         """Return the source of indexed files."""
@@ -81,13 +83,20 @@ class RowFormat(Format):
         return RowSource(files, self, reading.shown, columns, reading.version, errors=reading.errors)
 
     def options(self) -> dict[str, Any]:
-        """Return the options that are not the default ones, JSON-safe, by name."""
-        default = type(self)()
-        return {
-            field.name: msgspec.to_builtins(value)
-            for field in fields(self)
-            if (value := getattr(self, field.name)) != getattr(default, field.name)
-        }
+        """Return the options that are not the default ones, JSON-safe, by name.
+
+        Raises:
+            InvalidArgument: an option has no default, or is not JSON-safe.
+        """
+        if lacking := [field.name for field in fields(self) if _has_no_default(field)]:
+            message = f"the option {lacking[0]!r} of {type(self).__name__} must have a default"
+            raise InvalidArgument(message)
+        default, found = type(self)(), {}
+        for field in fields(self):
+            value = _plain(self, field.name)
+            if value != _plain(default, field.name):
+                found[field.name] = value
+        return found
 
     def as_json(self, into: Saving) -> dict[str, Any]:
         """Return the format as JSON, for a pipeline file."""
@@ -108,6 +117,27 @@ class RowFormat(Format):
             message = f"{where} must be a format of a package that is installed, with its options: {error}"
             raise CorruptState(message) from None
         return made
+
+
+def _has_no_default(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _plain(form: RowFormat, name: str) -> Any:
+    """Return an option of a format as JSON has it.
+
+    Raises:
+        InvalidArgument: it is a function, an array, or something else that JSON lacks.
+    """
+    value = getattr(form, name)
+    try:
+        return msgspec.to_builtins(value)
+    except TypeError:
+        message = (
+            f"the option {name!r} of {type(form).__name__} must be a number, a text, or lists and dicts of "
+            f"those, because it is a part of fingerprints (got {value!r:.200})"
+        )
+        raise InvalidArgument(message) from None
 
 
 @final
@@ -204,10 +234,11 @@ class RowSource(FilesLeaf):
             if len(rows) > 1:
                 return [self.read(file, [row])[0] for row in rows]
             return [self._recovered(file, rows[0], error)]
-        if len(found) != len(rows):
+        if not hasattr(found, "__len__") or len(found) != len(rows):
+            what = f"{len(found):,} records" if hasattr(found, "__len__") else repr(found)[:200]
             message = (
-                f"{type(self.form).__name__}.read_rows returned {len(found):,} records for {len(rows):,} "
-                f"rows of {path!r}: it must return one for each, in their order"
+                f"{type(self.form).__name__}.read_rows returned {what} for {len(rows):,} rows of {path!r}: "
+                f"it must return a list with a record for each, in their order"
             )
             raise InvalidArgument(message)
         return found
