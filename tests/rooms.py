@@ -6,9 +6,6 @@ ROOM=...`` finds with it whom a change of a room can harm.
 
 from __future__ import annotations
 
-import functools
-from pathlib import Path
-
 # The core, in the order in which data flows through it: a room may import those before it.
 CORE = (
     *("errors", "order", "state", "storage", "parallel", "index", "formats", "nodes", "writing", "stream"),
@@ -85,8 +82,6 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "viewer": ("viewer", "facts", "charts"),
 }
 
-EDGES = Path(__file__).with_name("core_edges.txt")
-
 
 def room_of(module: str) -> str:
     """Return the room of a module; of the package itself an empty string."""
@@ -94,26 +89,15 @@ def room_of(module: str) -> str:
     return parts[2] if parts[1] == "formats" and parts[2] in IN_FORMATS else parts[1]
 
 
-@functools.cache
-def known_edges() -> frozenset[tuple[str, str]]:
-    """Return the imports against the list that there still are, as pairs of modules.
-
-    An import that is not among them fails; one that is gone is taken off the list.
-    """
-    lines = EDGES.read_text(encoding="utf-8").splitlines()
-    return frozenset((line.split(" -> ")[0], line.split(" -> ")[1]) for line in lines if " -> " in line)
-
-
 def with_importers(room: str) -> list[str]:
-    """Return a room and those that may import it, or still do, in the order of the list.
+    """Return a room and those that may import it, in the order of the list.
 
     Raises:
         ValueError: there is no such room.
     """
     if room not in FLOW:
         raise ValueError(f"there is no room {room!r}; the rooms are {', '.join(FLOW)}")
-    still = {(room_of(importer), room_of(imported)) for importer, imported in known_edges()}
-    return [other for other in FLOW if other == room or room in MAY_IMPORT[other] or (other, room) in still]
+    return [other for other in FLOW if other == room or room in MAY_IMPORT[other]]
 
 
 def tests_of(room: str) -> tuple[str, ...]:

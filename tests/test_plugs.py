@@ -22,10 +22,6 @@ from seekable import kaldi
 
 ROOT = Path(__file__).resolve().parent.parent
 
-STILL_BARE: set[str] = set()
-"""What is asked for through ``_imported`` of formats/registry.py, which has Python's own error. What passes
-is taken off this list: else its case fails."""
-
 NAMES = [
     *OF_THE_CORE,
     *(f"{subject}: {name}" for subject, asking in ASKED.items() for name in asking),
@@ -61,15 +57,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_but_the_hidden_subject_is_lacking(found: dict[str, str], name: str) -> None:
-    if name in STILL_BARE:
-        assert (
-            found[name]
-            .rstrip()
-            .rpartition("\n")[2]
-            .startswith("ModuleNotFoundError: No module named 'seekable.")
-        )
-    else:
-        assert found[name] == ""
+    assert found[name] == ""
 
 
 @pytest.mark.exhaustive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -65,3 +66,12 @@ def test_the_names_of_kaldi_are_sorted_and_there() -> None:
     assert all(getattr(kaldi, name) is not None for name in kaldi.__all__)
     with pytest.raises(AttributeError, match="no_such_name"):
         getattr(kaldi, "no_such_name")  # noqa: B009 - types know that it is not there
+
+
+def test_type_checkers_see_the_formats_that_there_are() -> None:
+    stub = Path(seekable.formats.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"(\w+) as \1\b", stub)) == sorted(seekable.formats.__all__)
+    for name in seekable.formats.__all__:
+        home = re.search(rf"from (\S+) import [^\n]*\b{name} as {name}\b", stub)
+        assert home is not None
+        assert getattr(importlib.import_module(home[1]), name) is getattr(seekable.formats, name)

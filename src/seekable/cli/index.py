@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +23,8 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from seekable.cli.data_argument import Opening
 
 EPILOG = examples(
@@ -143,30 +146,46 @@ def index(  # noqa: PLR0913 - an argument for each option
         return
     from seekable.cli.data_argument import Opening
     from seekable.cli.executors import executor_of
+
+    with executor_of(executor, jobs=jobs) as cluster:
+        opening = partial(
+            Opening,
+            format=format_name,
+            index_dir=index_dir,
+            allow=allow,
+            jobs=jobs,
+            executor=cluster,
+            key=key,
+            progress=not no_progress,
+            quiet=quiet,
+            dtype=dtype,
+            eos=eos,
+            bos=bos,
+            most_bytes=most_bytes,
+            publish=publish,
+        )
+        openings = ((path, opening(path)) for path in paths)
+        index_all(openings, pages=pages, quiet=quiet, as_json=as_json)
+
+
+def index_all(
+    openings: Iterable[tuple[str, Opening]], *, pages: bool = False, quiet: bool, as_json: bool
+) -> None:
+    """Index datasets, and print what was done: a line for each, or one document.
+
+    Args:
+        openings: the datasets, each with its name on the command line.
+        pages: True to find the pages of Parquet files too.
+        quiet: True to print no lines.
+        as_json: True to print the document.
+    """
     from seekable.cli.output import write_document, write_line
 
     documents = []
-    with executor_of(executor, jobs=jobs) as cluster:
-        for path in paths:
-            opening = Opening(
-                path,
-                format=format_name,
-                index_dir=index_dir,
-                allow=allow,
-                jobs=jobs,
-                executor=cluster,
-                key=key,
-                progress=not no_progress,
-                quiet=quiet,
-                dtype=dtype,
-                eos=eos,
-                bos=bos,
-                most_bytes=most_bytes,
-                publish=publish,
-            )
-            documents.append(indexed(opening, pages=pages))
-            if not as_json and not quiet:
-                write_line(indexed_in_words(path, documents[-1]))
+    for path, opening in openings:
+        documents.append(indexed(opening, pages=pages))
+        if not as_json and not quiet:
+            write_line(indexed_in_words(path, documents[-1]))
     if as_json:
         write_document({"datasets": documents})
 

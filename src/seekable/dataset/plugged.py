@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Self
 
-from seekable._lazy import lazy
 from seekable.dataset.face import Face
+from seekable.formats.table import plugged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from seekable._typing import Int64s
-    from seekable.formats import table
     from seekable.parallel.progress import ProgressHook
 
     class Fim(Protocol):
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
         @property
         def end_tokens(self) -> int: ...
 
-else:
-    table = lazy("seekable.formats.table")
 
 __all__ = ["Plugged"]
 
@@ -55,7 +52,7 @@ class Plugged(Face):
         Raises:
             InvalidArgument: records are no documents of token files, or rows differ between epochs.
         """
-        found: Int64s = table.plugged("packing").lengths_of_documents(self._node)
+        found: Int64s = plugged("packing").lengths_of_documents(self._node)
         return found
 
     def windows(  # noqa: PLR0913 - keywords
@@ -100,7 +97,7 @@ class Plugged(Face):
             [[1, 2, 3, 4], [5, 6, 7, 8]]
         """
         return self._over(
-            table.plugged("packing").windows(
+            plugged("packing").windows(
                 self._node,
                 length,
                 next_token=next_token,
@@ -188,7 +185,7 @@ class Plugged(Face):
             ([1, 2, 3, 4, 5, 6, 7, 8], dtype('int32'))
         """
         return self._over(
-            table.plugged("packing").pack(
+            plugged("packing").pack(
                 self._node,
                 length,
                 seed=seed,

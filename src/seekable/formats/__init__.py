@@ -5,27 +5,7 @@ The code of the formats lies in the folders of the subjects.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from seekable._lazy import public_names
-
-if TYPE_CHECKING:
-    from seekable.formats.contract import Card, Checking, Claim, Format, Opening, Reading
-    from seekable.formats.kaldi.kaldi import Kaldi
-    from seekable.formats.lines.csv_format import Csv
-    from seekable.formats.lines.jsonl import Jsonl
-    from seekable.formats.lines.line_source import Lines
-    from seekable.formats.lines.text import Text
-    from seekable.formats.look import Folder, Look, OtherTool
-    from seekable.formats.shar.shar import Shar
-    from seekable.formats.tables.tables import Tables
-    from seekable.formats.tar.tar import Tar
-    from seekable.formats.tokens.tokens import Tokens
-    from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Surveyor, TableIndexer, TableLayout
-    from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
-    from seekable.nodes.files.row_source import RowFormat
-    from seekable.storage.listing import FoundFiles
 
 __all__ = [
     "Card",

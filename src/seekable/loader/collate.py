@@ -13,18 +13,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
 from seekable._arguments import checked_choice, checked_count, checked_function
-from seekable._lazy import lazy
 from seekable.errors import BadValue, InvalidArgument, NothingPassed, WrongType
-
-if TYPE_CHECKING:
-    from seekable.formats import table
-else:
-    table = lazy("seekable.formats.table")
+from seekable.formats.table import plugged
 
 __all__ = ["FillCollate", "collate", "takes_columns"]
 
@@ -73,7 +68,7 @@ def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> Callable
     if not isinstance(key, str):
         message = f"varlen() takes key= as the name of the tokens in samples (got {key!r})"
         raise WrongType(message)
-    made: Callable[[Any], dict[str, Any]] = table.plugged("packing").Varlen(
+    made: Callable[[Any], dict[str, Any]] = plugged("packing").Varlen(
         pad_documents=pad_documents, key=key, rest=collate
     )
     return made

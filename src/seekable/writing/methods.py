@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
+from seekable.formats.table import format_to_write, writer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Executor
 
-    from seekable.formats import table
     from seekable.formats.file_format import FileFormat
     from seekable.parallel.progress import ProgressHook
     from seekable.writing import earlier_files
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from seekable.writing.manifest import Written
     from seekable.writing.source import Source
 else:
-    table = lazy("seekable.formats.table")
     earlier_files = lazy("seekable.writing.earlier_files")
     writing = lazy("seekable.writing.write")
 
@@ -90,7 +89,7 @@ class WriteMethods(ABC):
             ...     list(sk.open(folder))
             [{'n': 1}, {'n': 2}]
         """
-        form = table.format_to_write(format)
+        form = format_to_write(format)
         return writing.write(
             self._to_write(f"write_{form.name}()"),
             folder,
@@ -179,7 +178,7 @@ class WriteMethods(ABC):
             ...     [record["word"] for record in sk.open(folder)], os.path.basename(written.paths[0])
             (['to', 'or', 'be', 'not'], 'part-00000.parquet')
         """
-        form = table.writer("parquet")(row_group_rows=row_group_rows, compression=compression, schema=schema)
+        form = writer("parquet")(row_group_rows=row_group_rows, compression=compression, schema=schema)
         return self.write(
             folder,
             form,
@@ -248,7 +247,7 @@ class WriteMethods(ABC):
         """
         return self.write(
             folder,
-            table.writer("jsonl")(compression=compression),
+            writer("jsonl")(compression=compression),
             rows_per_file=rows_per_file,
             resume=resume,
             overwrite=overwrite,
@@ -323,7 +322,7 @@ class WriteMethods(ABC):
         """
         return self.write(
             folder,
-            table.writer("tar")(compression=compression),
+            writer("tar")(compression=compression),
             rows_per_file=rows_per_file,
             resume=resume,
             overwrite=overwrite,
@@ -394,7 +393,7 @@ class WriteMethods(ABC):
             ...     written.rows, [os.path.basename(path) for path in written.paths]
             (5, ['cuts.000000.jsonl'])
         """
-        form = table.writer("shar")(
+        form = writer("shar")(
             fields, shard_size=shard_size, compress_jsonl=compress_jsonl, create_index=create_index
         )
         return self.write(
@@ -487,7 +486,7 @@ class WriteMethods(ABC):
             ...     np.fromfile(written.paths[0], "uint32").tolist()
             [5, 6, 7, 0, 9, 0]
         """
-        form = table.writer("tokens")(
+        form = writer("tokens")(
             tokenizer=tokenizer,
             column=column,
             key=key,

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from seekable.cli.kaldi.group import (
+from seekable.cli.options import (
     HolderOption,
+    JsonOption,
+    NoProgressOption,
     PipesChoice,
     PipesOption,
     PrecisionOption,
+    QuietOption,
     RspecifierArgument,
+    examples,
 )
-from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

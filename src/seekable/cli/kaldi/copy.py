@@ -6,13 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.kaldi.group import (
+from seekable.cli.options import (
     HolderOption,
+    JsonOption,
+    NoProgressOption,
     PipesChoice,
     PipesOption,
     PrecisionOption,
+    QuietOption,
+    examples,
 )
-from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 EPILOG = examples(
     "kaldi copy scp:feats.scp ark,scp:copy.ark,copy.scp",

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.kaldi.group import (
-    HolderOption,
-    PipesChoice,
-    PipesOption,
-    PrecisionOption,
-    RspecifierArgument,
-)
 from seekable.cli.options import (
     ExecutorOption,
+    HolderOption,
     IndexDirOption,
     JobsOption,
     JsonOption,
     NoProgressOption,
+    PipesChoice,
+    PipesOption,
+    PrecisionOption,
     QuietOption,
+    RspecifierArgument,
     examples,
 )
 
@@ -151,25 +150,18 @@ def index(  # noqa: PLR0913 - an argument for each option
     """
     from seekable.cli.data_argument import Opening
     from seekable.cli.executors import executor_of
-    from seekable.cli.index import indexed, indexed_in_words
+    from seekable.cli.index import index_all
     from seekable.cli.kaldi.named_tables import as_rspecifier
-    from seekable.cli.output import write_document, write_line
 
-    documents = []
     with executor_of(executor, jobs=jobs) as cluster:
-        for path in paths:
-            opening = Opening(
-                as_rspecifier(path),
-                format=None,
-                holder=holder,
-                index_dir=index_dir,
-                jobs=jobs,
-                executor=cluster,
-                progress=not no_progress,
-                quiet=quiet,
-            )
-            documents.append(indexed(opening))
-            if not as_json and not quiet:
-                write_line(indexed_in_words(path, documents[-1]))
-    if as_json:
-        write_document({"datasets": documents})
+        opening = partial(
+            Opening,
+            format=None,
+            holder=holder,
+            index_dir=index_dir,
+            jobs=jobs,
+            executor=cluster,
+            progress=not no_progress,
+            quiet=quiet,
+        )
+        index_all(((path, opening(as_rspecifier(path))) for path in paths), quiet=quiet, as_json=as_json)

@@ -1,10 +1,9 @@
-"""The group ``seekable kaldi``, with the options that its commands share; they are imported late."""
+"""The group ``seekable kaldi``, whose commands are imported late."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -12,53 +11,7 @@ from typer.core import TyperGroup
 from seekable.cli.addresses import takes_addresses
 from seekable.cli.options import examples
 
-RspecifierArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RSPECIFIER", help="The table to read, such as scp:feats.scp or ark:-.", show_default=False
-    ),
-]
-
-HolderOption = Annotated[
-    str | None,
-    typer.Option(
-        "--holder",
-        metavar="NAME",
-        help="The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
-        "from the first ones in a file or standard input if left out, where these tell it.",
-        show_default=False,
-    ),
-]
 _EPILOG = examples("kaldi validate data/train", "kaldi COMMAND --help")
-
-
-class PipesChoice(StrEnum):
-    """The commands that may run: none, those on the command line, or also those inside script files."""
-
-    REFUSE = "refuse"
-    SPECIFIER = "specifier"
-    ALLOW = "allow"
-
-
-PipesOption = Annotated[
-    PipesChoice,
-    typer.Option(
-        "--pipes",
-        help="Run no commands, those of the specifiers given here, or also those inside script files.",
-    ),
-]
-
-PrecisionOption = Annotated[
-    int | None,
-    typer.Option(
-        "--precision",
-        metavar="DIGITS",
-        min=1,
-        max=17,
-        help="Digits of numbers in text: 9 for floats and 17 for doubles read back exactly; 7 if left out.",
-        show_default=False,
-    ),
-]
 
 
 @cache

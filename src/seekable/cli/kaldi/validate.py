@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.kaldi.group import HolderOption, PipesChoice, PipesOption
-from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
+from seekable.cli.options import (
+    HolderOption,
+    JsonOption,
+    NoProgressOption,
+    PipesChoice,
+    PipesOption,
+    QuietOption,
+    examples,
+)
 
 if TYPE_CHECKING:
     from seekable.cli.kaldi.table_check import TableCheck

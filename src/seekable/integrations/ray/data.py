@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from ray import data as ray_data
     from ray.data import Datasource
 
+    import seekable.integrations.ray.blocks as ray_blocks
+    import seekable.integrations.ray.datasink as ray_datasink
+    import seekable.integrations.ray.datasource as ray_datasource
+    import seekable.integrations.ray.reads as ray_reads
     from seekable.formats.file_format import FileFormat
     from seekable.formats.lines import jsonl_writer
     from seekable.formats.tables import parquet_writer
-    from seekable.integrations.ray import blocks, datasink, datasource, reads
     from seekable.integrations.ray.datasink import FileSink
 else:
-    blocks = lazy("seekable.integrations.ray.blocks")
+    ray_blocks = lazy("seekable.integrations.ray.blocks")
     ray_data = optional("ray.data", extra="ray")
-    datasink = lazy("seekable.integrations.ray.datasink")
-    datasource = lazy("seekable.integrations.ray.datasource")
-    reads = lazy("seekable.integrations.ray.reads")
+    ray_datasink = lazy("seekable.integrations.ray.datasink")
+    ray_datasource = lazy("seekable.integrations.ray.datasource")
+    ray_reads = lazy("seekable.integrations.ray.reads")
     jsonl_writer = lazy("seekable.formats.lines.jsonl_writer")
     parquet_writer = lazy("seekable.formats.tables.parquet_writer")
 
@@ -78,22 +81,22 @@ def sk_source(
     """
     _need_ray_data()
     name = _checked_position(position)
-    made: reads.Reads
+    made: ray_reads.Reads
     if isinstance(data, Dataset):
         known_size(data.node, "sk_source()")
-        made = reads.DatasetReads.of(
+        made = ray_reads.DatasetReads.of(
             data.node, epochs=checked_count("epochs", epochs, least=1), position=name, schema=schema
         )
     elif isinstance(data, Stream):
         _check_ends(data, epochs)
-        made = reads.StreamReads.of(StreamItems(data.stage), position=name, schema=schema)
+        made = ray_reads.StreamReads.of(StreamItems(data.stage), position=name, schema=schema)
     else:
         message = f"sk_source() takes a seekable Dataset or Stream (got a {type(data).__name__})"
         raise WrongType(message)
     if made.schema.names.count(name) > 1:
         message = f"records have a column {name!r} already: give that of positions another name, position=..."
         raise InvalidArgument(message)
-    return datasource.RecordSource(made)
+    return ray_datasource.RecordSource(made)
 
 
 def from_ray(ray_dataset: ray.data.Dataset, *, version: str | int | None = None) -> Dataset:
@@ -123,7 +126,7 @@ def from_ray(ray_dataset: ray.data.Dataset, *, version: str | int | None = None)
     if not isinstance(ray_dataset, ray_data.Dataset):
         message = f"from_ray() takes a ray.data.Dataset (got a {type(ray_dataset).__name__})"
         raise WrongType(message)
-    rows, digest = blocks.rows_of(ray_dataset)
+    rows, digest = ray_blocks.rows_of(ray_dataset)
     return from_sequence(rows, version=digest if version is None else version)
 
 
@@ -180,7 +183,7 @@ def sk_sink(
     least = (
         None if min_rows_per_file is None else checked_count("min_rows_per_file", min_rows_per_file, least=1)
     )
-    return datasink.FileSink(target, form, min_rows_per_file=least)
+    return ray_datasink.FileSink(target, form, min_rows_per_file=least)
 
 
 def _need_ray_data() -> None:
