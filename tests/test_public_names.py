@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import subprocess
@@ -69,9 +70,13 @@ def test_the_names_of_kaldi_are_sorted_and_there() -> None:
 
 
 def test_type_checkers_see_the_formats_that_there_are() -> None:
-    stub = Path(seekable.formats.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"(\w+) as \1\b", stub)) == sorted(seekable.formats.__all__)
-    for name in seekable.formats.__all__:
-        home = re.search(rf"from (\S+) import [^\n]*\b{name} as {name}\b", stub)
-        assert home is not None
-        assert getattr(importlib.import_module(home[1]), name) is getattr(seekable.formats, name)
+    tree = ast.parse(Path(seekable.formats.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes = {
+        each.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    }
+    assert sorted(homes) == sorted(seekable.formats.__all__)
+    for name, home in homes.items():
+        assert getattr(importlib.import_module(str(home)), name) is getattr(seekable.formats, name)
