@@ -65,7 +65,7 @@ def made_python(found: pa.RecordBatch) -> list[dict[str, Any]] | None:
     """Return the rows as Python values; None where Python has none, as for a time zone that is unknown."""
     try:
         return found.to_pylist()  # type: ignore[no-any-return]
-    except (ValueError, OverflowError, KeyError):
+    except (ValueError, ArithmeticError, KeyError):
         return None
 
 
@@ -80,6 +80,18 @@ def test_more_rows_than_can_be_counted_are_an_error_before_memory_is_taken(tmp_p
     (tmp_path / "a.arrow").write_bytes(data)
     with pytest.raises(UnsupportedFormat, match=r"a\.arrow' is said to have 1,125,899,906,842,624 rows"):
         sk.open(tmp_path / "a.arrow")
+
+
+def test_a_decimal_that_python_cannot_hold_is_named(tmp_path: Path) -> None:
+    scaled = pa.Array.from_buffers(pa.decimal128(38, -100), 3, [None, pa.py_buffer(b"\x01" * 48)])
+    table = pa.record_batch([scaled, pa.array([1, 2, 3])], names=["d", "n"])
+    (tmp_path / "a.arrow").write_bytes(written([table], "file", None))
+    for decode in ("python", "numpy"):
+        ds = sk.open(tmp_path / "a.arrow", decode=decode)
+        for read in (lambda ds: ds[1], lambda ds: ds[[0, 1]], list):
+            with pytest.raises(sk.BadValue, match=r"row [01], column 'd'"):
+                read(ds)
+        assert ds.select_columns(["n"])[1] == {"n": 2}
 
 
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])

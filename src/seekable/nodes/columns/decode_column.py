@@ -178,7 +178,7 @@ def _converted(name: str, values: Any, convert: Callable[[Any], Any]) -> Any:
     """
     try:
         return convert(values)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, ArithmeticError) as error:
         raise Unconvertible(name, error, other=False) from error
 
 
@@ -198,7 +198,7 @@ def cast_column(name: str, array: pa.Array, target: pa.DataType) -> pa.Array:
         elif types.is_run_end_encoded(array.type):
             array = pc.run_end_decode(array)
         return array.cast(target)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, ArithmeticError) as error:
         raise Unconvertible(name, error, other=True) from error
 
 
@@ -217,7 +217,7 @@ def python_values(array: pa.Array) -> list[Any]:
     """Return what ``array.to_pylist()`` does, several times as fast for the commonest types.
 
     Raises:
-        ArrowInvalid, ValueError, OverflowError: Python has no such value. pyarrow cuts off the nanoseconds
+        ArrowInvalid, ValueError, ArithmeticError: Python has no such value. pyarrow cuts off the nanoseconds
             of a time of day, where pandas is installed; here they are an error.
 
     Example:

@@ -241,7 +241,7 @@ def numpy_batch(batch: pa.RecordBatch, plan: Plan | None = None, first: int = 0)
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             values = numpy_values(column)
-        except (pa.ArrowException, ValueError, OverflowError) as error:
+        except (pa.ArrowException, ValueError, ArithmeticError) as error:
             raise _bad_value(name, column, plan, first) from error
         columns[name] = values.tolist() if values.dtype == object else values
     return columns
@@ -252,7 +252,7 @@ def _bad_value(name: str, column: pa.Array, plan: Plan | None, first: int) -> Ba
     for row in range(len(column)):
         try:
             numpy_values(column.slice(row, 1))
-        except (pa.ArrowException, ValueError, OverflowError) as error:
+        except (pa.ArrowException, ValueError, ArithmeticError) as error:
             place = plan.slice(first + row, first + row + 1).locate()[0] if plan is not None else ""
             where = f"{place.path}: row {place.row}" if isinstance(place, Location) else f"record {place}"
             return BadValue(
