@@ -92,6 +92,8 @@ def test_a_decimal_that_python_cannot_hold_is_named(tmp_path: Path) -> None:
             with pytest.raises(sk.BadValue, match=r"row [01], column 'd'"):
                 read(ds)
         assert ds.select_columns(["n"])[1] == {"n": 2}
+    with pytest.raises(sk.InvalidArgument, match="'d'"):
+        sk.open(tmp_path / "a.arrow").write_parquet(tmp_path / "out")
 
 
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])

@@ -286,7 +286,7 @@ def _try_schema(schema: pa.Schema) -> None:
     for field in schema:
         try:
             pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:  # some refusals of types are an OSError
             message = (
                 f"column {field.name!r} would be of the type {field.type}, which Parquet does not have "
                 f"({error}): say another with schema=, or make another value of it with map()"
