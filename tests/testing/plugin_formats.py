@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HOME = "tests.testing.plugin_formats"
 
 WORDS = {
-    "entries": f"{HOME}:Logs",
+    "entry": f"{HOME}:Logs",
     "fixed": f"{HOME}:Fixed",
     "misnamed": f"{HOME}:Fixed",
     "broken": f"{HOME}:None_",
@@ -34,7 +34,7 @@ WORDS = {
 class LogScanner:
     """Finds the lines that begin with ``>``; others are comments."""
 
-    name: str = "entries"
+    name: str = "entry"
     splittable: bool = False
 
     def check_head(self, head: bytes, path: str) -> None:
@@ -56,7 +56,7 @@ class LogScanner:
 class Logs(Lines):
     """Entries of a log, each a line."""
 
-    card: ClassVar[Card] = Card(name="entries", home=f"{HOME}:Logs", suffixes=(".log",), compressible=True)
+    card: ClassVar[Card] = Card(name="entry", home=f"{HOME}:Logs", suffixes=(".log",), compressible=True)
 
     @property
     def finder(self) -> LogScanner:

@@ -162,7 +162,7 @@ class OwnLines(sk.formats.Jsonl):
     ("form", "told"),
     [
         (TakenName, "has the name 'text', which is that of seekable.formats.lines.text:Text"),
-        (OtherFinder, "the finder of .*OtherFinder has the name 'entries', and the format 'others'"),
+        (OtherFinder, "the finder of .*OtherFinder has the name 'entry', and the format 'others'"),
         (Again, "are both formats of the name 'others'"),
         (OwnLines, "has the name 'jsonl', which is that of seekable.formats.lines.jsonl:Jsonl"),
     ],
@@ -180,7 +180,7 @@ def test_a_format_that_was_given_once_opens_no_other_data(tmp_path: Path) -> Non
 
     class Notes(Logs):
         __slots__ = ()
-        card: ClassVar[Card] = Card(name="entries", home=plugin_formats.WORDS["entries"], suffixes=(".notes",))
+        card: ClassVar[Card] = Card(name="entry", home=plugin_formats.WORDS["entry"], suffixes=(".notes",))
 
     (tmp_path / "a.notes").write_text("> 1\n")
     assert len(sk.open(tmp_path / "a.notes", format=Notes())) == 1
