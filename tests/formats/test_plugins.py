@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import seekable as sk
+from seekable.cli.machine_checks import format_findings
 from seekable.dataset.verify_data import verify
 from seekable.formats import plugins
 
@@ -155,3 +156,21 @@ def test_ours_are_opened_without_a_look_at_packages(tmp_path: Path, monkeypatch:
         sk.open(tmp_path / "b.jsonl")
     with pytest.raises(sk.DataNotFound):
         sk.open(tmp_path / "mistyped.jsnl")
+
+
+def test_the_doctor_names_the_formats_of_other_packages(tmp_path: Path, package: Any) -> None:
+    assert [found.value for found in format_findings()] == ["log_format:Log, .log"]
+    about, code = tmp_path / "site" / "log_format-1.0.dist-info", tmp_path / "site" / "log_format.py"
+    code.write_text(
+        f'{CODE}\n    card = Card(name="log", home="log_format:Log", suffixes=(".log", ".tar"))\n'
+    )
+    (about / "entry_points.txt").write_text(
+        "[seekable.formats]\nlog = log_format:Log\ngone = log_format:Gone\n"
+    )
+    importlib.reload(package)
+    forget()
+    gone, log = format_findings()
+    assert (gone.level, gone.name) == ("bad", "gone")
+    assert "cannot be imported" in gone.advice
+    assert (log.level, log.value) == ("warn", "log_format:Log, .log .tar")
+    assert log.advice == "seekable itself opens .tar: say format='log'"

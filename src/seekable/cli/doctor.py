@@ -34,18 +34,30 @@ def doctor(
 ) -> None:
     """Check this machine, and say what to do.
 
-    It checks versions, limits, processes and the cache. Each finding is ok, warn (slower, or too little for
-    large data) or bad (does not work). Nothing is written. The exit code is 1 if a finding is bad. With -q
-    only findings that are not ok are printed.
+    It checks versions, formats of other packages, limits, processes and the cache. Each finding is ok, warn
+    (slower, or too little for large data) or bad (does not work). Nothing is written. The exit code is 1 if a
+    finding is bad. With -q only findings that are not ok are printed.
 
     Of an address it also looks at the store: the kind of the credentials, the listing, a range, a range under
     a wrong etag, the latency, and the rate with 1, 8 and 32 requests at once. At most 20 MB are read.
     """
-    from seekable.cli.machine_checks import cache_findings, limit_findings, process_findings, version_findings
+    from seekable.cli.machine_checks import (
+        cache_findings,
+        format_findings,
+        limit_findings,
+        process_findings,
+        version_findings,
+    )
     from seekable.cli.output import write_document
     from seekable.viewer.facts.documents import json_safe
 
-    findings = [*version_findings(), *limit_findings(), *process_findings(), *cache_findings()]
+    findings = [
+        *version_findings(),
+        *format_findings(),
+        *limit_findings(),
+        *process_findings(),
+        *cache_findings(),
+    ]
     if path is not None:
         from seekable.cli.data_checks import data_findings
 

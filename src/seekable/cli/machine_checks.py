@@ -17,6 +17,8 @@ from typing import Literal
 
 from seekable._version import __version__
 from seekable.errors import InvalidArgument
+from seekable.formats import plugins
+from seekable.formats.table import NAMES, card_by_suffix
 from seekable.index.index_location import INDEX_DIR_VARIABLE
 from seekable.parallel.processes import usable_cpus
 from seekable.storage.files import cache_folder
@@ -31,7 +33,7 @@ class Finding:
     """The result of one check of ``seekable doctor``."""
 
     group: str
-    """The group of the check: "versions", "limits", "processes", "cache", "store" or "data"."""
+    """The group of the check: "versions", "formats", "limits", "processes", "cache", "store" or "data"."""
 
     name: str
     level: Level
@@ -85,6 +87,22 @@ def version_findings() -> Iterator[Finding]:
             yield graded(
                 "versions", name, found or "not installed", bad="" if found else f"pip install {name}"
             )
+
+
+def format_findings() -> Iterator[Finding]:
+    """Yield the formats of other packages: their classes and suffixes, and what keeps them from use."""
+    for point, form in plugins.installed():
+        if not isinstance(form, type):
+            yield graded("formats", point.name, "cannot be used", bad=str(form))
+            continue
+        ends = " ".join(form.card.suffixes) or "no suffixes"
+        if point.name in NAMES:
+            advice = f"seekable itself has a format {point.name!r}: {point.value} needs another name"
+        elif taken := [end for end in form.card.suffixes if card_by_suffix(f"a{end}")]:
+            advice = f"seekable itself opens {' '.join(taken)}: say format={point.name!r}"
+        else:
+            advice = ""
+        yield graded("formats", point.name, f"{point.value}, {ends}", warn=advice)
 
 
 def _python() -> Finding:

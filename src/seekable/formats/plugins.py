@@ -15,11 +15,13 @@ from seekable.errors import MissingDependency, UnsupportedFormat, WrongType
 from seekable.formats.contract import Format
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from importlib.metadata import EntryPoint
 
+    from seekable.errors import SeekableError
     from seekable.formats.contract import Card
 
-__all__ = ["GROUP", "card_named", "class_of", "forget", "formats", "node_homes", "remember"]
+__all__ = ["GROUP", "card_named", "class_of", "forget", "formats", "installed", "node_homes", "remember"]
 
 GROUP = "seekable.formats"
 """The group of entry points."""
@@ -69,12 +71,21 @@ def formats() -> list[type[Format]]:
     One that cannot be imported is logged and left out: a broken package must not keep others from their data.
     """
     found = []
+    for _, form in installed():
+        if isinstance(form, type):
+            found.append(form)
+        else:
+            LOG.warning("%s", form)
+    return found
+
+
+def installed() -> Iterator[tuple[EntryPoint, type[Format] | SeekableError]]:
+    """Yield each entry point and its class, or the error of a broken one, in the order of their names."""
     for _, point in sorted(_points().items()):
         try:
-            found.append(_loaded(point))
+            yield point, _loaded(point)
         except (MissingDependency, UnsupportedFormat, WrongType) as error:
-            LOG.warning("%s", error)
-    return found
+            yield point, error
 
 
 def forget() -> None:
