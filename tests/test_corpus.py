@@ -69,7 +69,7 @@ def test_every_format_is_in_the_corpus() -> None:
 
 
 def test_every_kind_of_node_is_in_the_corpus() -> None:
-    # Rows are read by formats of other packages alone: tests/testing/test_formats.py has those.
+    # Rows are read by formats of other packages alone: tests/testing/test_formats.py has their golden values.
     assert nodes.NODES.keys() == {kind.kind for kind in node_classes()} - {"rows"}, ADD
     assert nodes.CASES.keys() == read_document("nodes").keys(), ADD
     for name, known in read_document("nodes").items():

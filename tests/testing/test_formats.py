@@ -47,8 +47,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     plugins.forget()
 
 
-def write_numbers(folder: Path, numbers: Sequence[int] = NUMBERS, order: str = "<") -> None:
-    for name, some in (("a", numbers[:4]), ("b", numbers[4:])):
+def write_numbers(folder: Path, numbers: Sequence[int] = NUMBERS, order: str = "<", cut: int = 4) -> None:
+    for name, some in (("a", numbers[:cut]), ("b", numbers[cut:])):
         (folder / f"{name}.fixed").write_bytes(struct.pack(f"{order}{len(some)}q", *some))
 
 
@@ -94,6 +94,20 @@ def test_options_of_a_format_are_in_the_fingerprint_and_in_pipeline_files(tmp_pa
     loaded = sk.load_dataset(tmp_path / "pipeline.json")
     assert list(loaded) == list(ds.shuffle(seed=1))
     assert loaded.fingerprint == ds.shuffle(seed=1).fingerprint
+
+
+def test_the_description_of_rows_is_golden(tmp_path: Path) -> None:
+    """CHANGING IT IS A BREAKING CHANGE: no state of an older release over rows of a package would load."""
+    write_numbers(tmp_path, [*range(5), 100, 101, 102], order=">", cut=5)
+    ds = sk.open(tmp_path, format=Fixed(order="big"), columns=["number"])
+    assert ds.fingerprint == "xxh3:967f0f2496fa19a55e13e6f4525cf076"
+    state = sk.Loader(ds, batch_size=2).state_dict()
+    assert state["pipeline"] == (
+        '{"files":[[{"head_tail":"xxh3:7581f7513b4b6f7a","name":"a.fixed","offsets":"xxh3:ace144d934729048",'
+        '"records":5,"size":40},{"head_tail":"xxh3:e27f82eb1738f853","name":"b.fixed",'
+        '"offsets":"xxh3:a9c537f75b27a974","records":3,"size":24}]],"nodes":[{"columns":["number"],"files":0,'
+        '"format":"fixed","kind":"rows","options":{"order":"big"}}]}'
+    )
 
 
 def test_columns_of_a_row_format_are_those_that_are_asked_for(tmp_path: Path) -> None:
