@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import seekable
-from seekable.nodes.contract import Node
+from seekable.nodes.node import Node
 from seekable.stream.stage import Inner, Stage
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 import seekable
-from seekable.nodes.contract import Node
+from seekable.nodes.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

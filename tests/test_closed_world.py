@@ -53,10 +53,10 @@ from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
+from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
-from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 BATCH = 199
 # Without a batch, with one, with a last batch of four records, and with one that is full.

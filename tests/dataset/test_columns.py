@@ -20,7 +20,7 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.formats.tables.tables import TableSource
-from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.node import Leaf, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable

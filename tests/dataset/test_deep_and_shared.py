@@ -14,7 +14,7 @@ import pytest
 import seekable as sk
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, SeekableError
-from seekable.nodes import contract
+from seekable.nodes import node as contract
 from seekable.nodes.graph import MOST_DEEP, nodes_of
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from tests.thrift import ALL, sample
 
 import seekable as sk
 from seekable.index.digest import key_hash
-from seekable.nodes.keys import key as keys
-from seekable.nodes.keys import key_index
+from seekable.nodes import key as keys
+from seekable.nodes import key_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

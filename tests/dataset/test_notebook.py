@@ -11,7 +11,7 @@ from tests.concrete import node_classes
 
 import seekable as sk
 from seekable.nodes import display, traits
-from seekable.nodes.contract import Leaf, OrderNode
+from seekable.nodes.node import Leaf, OrderNode
 from seekable.nodes.traits import calls_functions
 
 if TYPE_CHECKING:

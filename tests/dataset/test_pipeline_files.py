@@ -25,9 +25,9 @@ from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter
 from seekable.dataset.pipeline.pipeline_file import needed_names
 from seekable.dataset.pipeline.row_files import RowFiles
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.keys.key import Keys
+from seekable.nodes.key import Keys
 from seekable.nodes.kinds import KINDS, node_class
-from seekable.nodes.sources.sequence_source import SequenceSource, SupportsItems
+from seekable.nodes.sequence_source import SequenceSource, SupportsItems
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.storage.paths import LOCAL
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 NOT_MADE_BY_USERS = {Continued, PlaceholderMap, PlaceholderSource}
 CASES = [

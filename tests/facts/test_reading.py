@@ -16,7 +16,7 @@ from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.viewer.facts.reading import PIECE_ROWS, read_pieces, read_sample, sample_rows
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 
 @given(st.integers(0, 300), st.integers(0, 400), st.integers(0, 2**64 - 1))

@@ -105,7 +105,7 @@ import sys
 import seekable as sk
 assert sk.open(sys.argv[1], index=sk.Index(jobs=1))[1] == {"id": 1}
 names = ("parquet", "arrow", "tables", "columnar", "hub", "specs")
-print([m for m in sys.modules if m.startswith("seekable.formats.") or m.startswith("seekable.nodes.sources.")
+print([m for m in sys.modules if m.startswith("seekable.formats.") or m.startswith("seekable.nodes.files.")
        or m.startswith("seekable.dataset.") if any(n in m for n in names)], "pyarrow" in sys.modules)
 """
 

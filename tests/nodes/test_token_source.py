@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.tokens.source.token_reading import TokensPlan
     from seekable.formats.tokens.source.token_source import TokenSource
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 FORMS = {
     "plain": TokenSchema("<u2"),

@@ -18,8 +18,8 @@ from tests.test_closed_world import BUILDERS, endless
 import seekable as sk
 from seekable.formats.table import NODE_HOMES
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, leaves_of
-from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.kinds import KINDS, node_class
+from seekable.nodes.node import Leaf, Node
 from seekable.order.blocks import default_blocks_within
 from seekable.resume.continued import Continued
 from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely

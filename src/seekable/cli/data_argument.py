@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Executor
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
 
 _WITH_FOLDERS = {

@@ -20,7 +20,7 @@ from seekable.viewer.facts.documents import json_value, place_as_json
 from seekable.viewer.facts.reading import raw_source
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 _AT_ONCE = 64
 """The number of records that are read together."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.columns import types as column_types
     from seekable.nodes.columns.choose import Missing
-    from seekable.nodes.contract import BatchForm
+    from seekable.nodes.node import BatchForm
 else:
     summary = lazy("seekable.dataset.summary")
     union = lazy("seekable.dataset.union")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from seekable.dataset import union
     from seekable.nodes import join as join_node
-    from seekable.nodes.contract import Node
     from seekable.nodes.join_matching import Duplicates, How
     from seekable.nodes.mix import Schedule, Weights
+    from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
     from seekable.stream import chain as stream_chain
     from seekable.stream import mix as stream_mix

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.pipeline import pipeline_file
-    from seekable.nodes import row_positions
+    from seekable.nodes import key as keys
+    from seekable.nodes import key_lookup as lookup
+    from seekable.nodes import key_sequence, row_positions
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.graph import Plan
-    from seekable.nodes.keys import key as keys
-    from seekable.nodes.keys import key_sequence, lookup
-    from seekable.nodes.keys.key_sequence import KeySequence
+    from seekable.nodes.key_sequence import KeySequence
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 else:
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
     columns_schema = lazy("seekable.nodes.columns.schema")
-    keys = lazy("seekable.nodes.keys.key")
+    keys = lazy("seekable.nodes.key")
     row_positions = lazy("seekable.nodes.row_positions")
-    key_sequence = lazy("seekable.nodes.keys.key_sequence")
-    lookup = lazy("seekable.nodes.keys.lookup")
+    key_sequence = lazy("seekable.nodes.key_sequence")
+    lookup = lazy("seekable.nodes.key_lookup")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
     write_dataset = lazy("seekable.writing.write_dataset")

@@ -15,8 +15,8 @@ from seekable.nodes.display import explained, preformatted
 from seekable.nodes.graph import check_depth
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
-    from seekable.nodes.keys.lookup import Lookup
+    from seekable.nodes.key_lookup import Lookup
+    from seekable.nodes.node import Node
 
 __all__ = ["Face"]
 

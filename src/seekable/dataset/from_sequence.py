@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from seekable._arguments import checked_version
 from seekable.dataset.dataset import Dataset
 from seekable.errors import WrongType
-from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
-    from seekable.nodes.sources.sequence_source import SupportsItems
+    from seekable.nodes.sequence_source import SupportsItems
 
 __all__ = ["from_sequence"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.nodes.files.decoder import Decode
     from seekable.nodes.files.payload import AskedDecoder
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 

@@ -15,7 +15,7 @@ from seekable.formats.classify import check_names, classify, refuse_copies
 from seekable.formats.finding import sampled_files
 from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.display import listed
-from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
+from seekable.nodes.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.index.opening import Indexing
     from seekable.index.surveyor import Finder
+    from seekable.nodes import key_index
     from seekable.nodes.columns import hive_folders
     from seekable.nodes.columns import partitions as partition_columns
-    from seekable.nodes.contract import Node
-    from seekable.nodes.keys import key_index
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
+    from seekable.nodes.node import Node
     from seekable.parallel import map_ranges
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.storage import addresses
@@ -40,7 +40,7 @@ else:
     key_files = lazy("seekable.index.key_files")
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
-    key_index = lazy("seekable.nodes.keys.key_index")
+    key_index = lazy("seekable.nodes.key_index")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["Opening", "shown_source"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["ColumnInfo", "FileInfo", "Info", "info_of"]
 

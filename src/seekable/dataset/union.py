@@ -20,11 +20,11 @@ from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.columns.rename import MapColumns
 from seekable.nodes.columns.unified_type import NoCommonType, unified_type
 from seekable.nodes.columns.unify import UnifyColumns
-from seekable.nodes.contract import OrderNode
 from seekable.nodes.display import describe_place
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import each_once, with_children
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import OrderNode
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
 from seekable.writing.preview import looked_at
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 else:
     pa = optional("pyarrow", extra="parquet")
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from seekable.formats.contract import Claim
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import Bad
+    from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
     from seekable.storage import paths
     from seekable.storage.listing import Asked

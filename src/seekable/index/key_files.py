@@ -7,7 +7,7 @@
 first line, up to ``"files": [``, holds all that a reader needs; the files follow, one a line. Names are for
 people, and tell which files are gone; content and record counts decide.
 
-`seekable.nodes.keys.key` makes the hashes, and compares the real keys. The keys of files that have not
+`seekable.nodes.key` makes the hashes, and compares the real keys. The keys of files that have not
 changed are taken over from older key indexes.
 """
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["from_cache", "gpt_datasets"]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.loader.lanes_state import LanesState
     from seekable.loader.states import DatasetState
     from seekable.loader.steps import Cursor, Steps
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from seekable.loader.lane_deltas import LaneDeltas
     from seekable.loader.steps import Cursor, Steps
     from seekable.nodes.columns import record_batches as tables
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import Node
 
     Int64s = NDArray[np.int64]
     Collate = Callable[[list[Any]], Any] | None

@@ -34,8 +34,8 @@ from seekable.loader.checkpoint_files import (
 )
 from seekable.loader.compatibility import described
 from seekable.loader.resumed import log_anew
-from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.files.leaf import FilesLeaf
+from seekable.nodes.node import Leaf, Node
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, parse_state

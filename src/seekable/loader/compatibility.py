@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
-from seekable.nodes.contract import InnerNode, Node
 from seekable.nodes.mix import Mix
+from seekable.nodes.node import InnerNode, Node
 from seekable.state.canonical import plain_json
 from seekable.state.descriptions import PipelineDescription, mismatch
 from seekable.state.document import RunState, StreamState

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import POSITIONS, checked_count
 from seekable.errors import InvalidArgument, OutOfRange
 from seekable.loader.steps import Cursor
-from seekable.nodes.contract import Node
+from seekable.nodes.node import Node
 from seekable.state.document import StreamState, has_row_offsets
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.iteration import NOT_RESTORED, READ_AHEAD, REPLACED, BatchIterator, EpochSetter
 from seekable.loader.resumed import Resumed, log_anew
-from seekable.nodes.contract import Node
+from seekable.nodes.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

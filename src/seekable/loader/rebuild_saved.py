@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.loader.checkpoint_files import Saved
-    from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import FilesLeaf
+    from seekable.nodes.node import Node
 
 __all__ = ["Rebuilt", "rebuild_saved"]
 

@@ -9,7 +9,7 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import SeekableError
-from seekable.nodes.contract import Node
+from seekable.nodes.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable

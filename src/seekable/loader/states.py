@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seekable.loader.batches import Batch
     from seekable.loader.steps import Steps
     from seekable.nodes import evaluated
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.resume import by_rows, consumed, continued, row_offsets, serialize
     from seekable.resume.consumed import DatasetProgress
     from seekable.state import descriptions

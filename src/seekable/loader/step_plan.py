@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seekable.loader.steps import Cursor, Steps
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.resume.placeholders import RowRef
 
 __all__ = ["FileReads", "PlannedRecord", "StepPlan", "own_bytes", "places_of", "plan_step", "reads_of"]

@@ -15,8 +15,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.contract import InnerNode, Leaf, OrderNode, RecordNode
 from seekable.nodes.graph import Plan, Reader, Router, each_once, known_size, part_of, with_children
+from seekable.nodes.node import InnerNode, Leaf, OrderNode, RecordNode
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import FileRanges, SearchRange
+    from seekable.nodes.node import Node
     from seekable.nodes.provenance import Origins
     from seekable.storage.access import CacheChoice
 

@@ -11,16 +11,16 @@ import numpy as np
 from seekable.errors import NothingPassed
 from seekable.nodes.bases import UnaryNode, int64s, integer_of
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import Node, RecordNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Taking
     from seekable.nodes.graph import FileRanges, SearchRange
+    from seekable.nodes.node import Taking
 
 
 __all__ = ["Batch"]

@@ -9,7 +9,7 @@ from seekable.errors import WrongType
 from seekable.nodes.columns.names import lacking, must_have
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["By", "narrowed_to", "value_by"]
 

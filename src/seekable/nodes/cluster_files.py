@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel import cluster
 else:
     cluster = lazy("seekable.parallel.cluster")

@@ -11,9 +11,9 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.bases import EachRouter
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.display import listed
 from seekable.nodes.graph import Router, known_size
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:

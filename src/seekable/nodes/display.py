@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import html
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 else:
     html = lazy("html")
 

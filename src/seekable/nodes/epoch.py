@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
+from seekable.nodes.node import Node, OrderNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes import cluster_files
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel import map_ranges
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
     from seekable.nodes.evaluated import Running
     from seekable.nodes.graph import Router
+    from seekable.nodes.node import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
 

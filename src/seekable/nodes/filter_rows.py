@@ -13,10 +13,10 @@ from seekable.errors import InvalidArgument, MissingColumn, SeekableError, Wrong
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import checked_names, no_such_column
 from seekable.nodes.conditions import Where, checked_where, passing
-from seekable.nodes.contract import Leaf
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.graph import ColumnarPlan
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import Leaf
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
 from seekable.parallel.map_ranges import map_ranges
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
 

@@ -16,11 +16,11 @@ from seekable._cached import cached
 from seekable.errors import BadValue, WrongType
 from seekable.index.location import shared
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
-from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import Node, RecordNode
 from seekable.nodes.provenance import Origins
 from seekable.nodes.readahead import read_rows
 from seekable.parallel.map_ranges import map_ranges

@@ -13,11 +13,11 @@ from seekable.errors import BadValue, InvalidArgument
 from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.columns.names import checked_names, must_have
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
-from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.display import describe_place
 from seekable.nodes.graph import Plan, Reader, held, known_size, must_be_steady
 from seekable.nodes.hole import HOLE
 from seekable.nodes.join_matching import Duplicates, How, Matching, right_keys
+from seekable.nodes.node import InnerNode, Node, RecordNode
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched

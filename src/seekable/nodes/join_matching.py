@@ -14,7 +14,7 @@ from seekable.index.digest import key_hash
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.display import describe_place
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import is_key
+from seekable.nodes.key import is_key
 from seekable.nodes.readahead import read_rows
 from seekable.parallel.map_ranges import map_ranges
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel.map_ranges import ExecutionOptions
 
     UInt64s = NDArray[np.uint64]

@@ -10,9 +10,9 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
-from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.display import add_place
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import Node, RecordNode
 from seekable.nodes.randomness import ItemRandomness
 from seekable.state.functions import describe_function
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
-from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import Node, RecordNode
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:

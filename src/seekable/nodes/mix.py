@@ -13,9 +13,9 @@ from seekable._arguments import checked_count, checked_seed
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import EachRouter, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.display import listed
 from seekable.nodes.graph import Router, known_size
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.apportionment import whole_weights
 from seekable.order.blocks import default_blocks
 from seekable.order.keys import derive, kind_key

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import Node
     from seekable.storage.far import PlansAhead
 
 __all__ = [

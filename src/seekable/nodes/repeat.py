@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 from seekable._arguments import POSITIONS
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode, PassOn, UnaryNode, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:

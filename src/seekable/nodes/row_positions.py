@@ -12,7 +12,7 @@ from seekable.nodes.graph import SearchRange
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["positions_of_row"]
 

@@ -12,9 +12,9 @@ from seekable._arguments import checked_rows
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ONE_CHILD, Ascending, EachRouter, UnaryNode, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.display import listed
 from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import default_blocks
 from seekable.order.keys import derive, kind_key
 from seekable.order.permutation import permute

@@ -10,8 +10,8 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import default_blocks, strided_blocks
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from seekable._cached import cached
 from seekable.nodes.bases import ONE_CHILD, EachRouter, PermutationNode
 from seekable.nodes.by import narrowed_to
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
 from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.node import Node, OrderNode
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.nodes.sort_keys import KeyRange, ReadKeys
 from seekable.nodes.sort_order import CollectedKeys

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["EXACT_FLOAT", "NUMBER", "KeyRange", "ReadKeys", "bytes_of_integer", "integer_of_bytes"]
 

@@ -14,8 +14,8 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size, must_be_steady
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.apportionment import apportion
 from seekable.order.dealing import Deal
 

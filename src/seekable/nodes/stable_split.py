@@ -15,8 +15,8 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size, must_be_steady
+from seekable.nodes.node import Node, OrderNode
 from seekable.nodes.split import exact_shares, is_in_rows
 from seekable.order.apportionment import apportion
 from seekable.order.dealing import BLOCK, Blocks, rows_before, rows_owned, whole_blocks

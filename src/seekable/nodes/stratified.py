@@ -21,7 +21,7 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.saved_rows import keep_unnamed
-from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.split import is_in_rows, split
 from seekable.nodes.stable_split import stable_split
 from seekable.parallel.map_ranges import execution_options, map_ranges
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 
 __all__ = ["stratified"]

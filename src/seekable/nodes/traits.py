@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.node import Leaf, OrderNode
+from seekable.nodes.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["calls_functions"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import CacheTooSmall
 from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s, integer_of, leaves_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.arrays import distinct, divided, united
 from seekable.order.blocks import resized_blocks
 from seekable.order.keys import derive, kind_key

@@ -11,16 +11,16 @@ from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
-from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import Node, RecordNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Taking
     from seekable.nodes.graph import FileRanges
+    from seekable.nodes.node import Taking
 
 
 __all__ = ["Zip"]

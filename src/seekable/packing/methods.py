@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from concurrent.futures import Executor
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.packing.lengths.row_lengths import RowLengths
     from seekable.packing.nodes.packed_node import PackedNode
     from seekable.packing.nodes.sample_form import SampleForm

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.index.fileset import FileSet
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["store_reads"]
 

@@ -29,7 +29,7 @@ from seekable.stream.mix import MixItems
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.resume.consumed import Consumed
     from seekable.resume.match import Match
     from seekable.resume.readers import Reader

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.resume.readers import Reader
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Name, Source

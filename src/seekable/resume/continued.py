@@ -9,8 +9,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.bases import EachRouter
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import default_blocks
 from seekable.order.positions import PositionList, StridedRange
 from seekable.order.remaining import Remaining

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
 from seekable.nodes.bases import with_leaves
-from seekable.nodes.contract import Leaf
 from seekable.nodes.kinds import node_class
+from seekable.nodes.node import Leaf
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.state.canonical import canonical_json
@@ -25,8 +25,8 @@ from seekable.state.canonical import canonical_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import FilesLeaf
+    from seekable.nodes.node import Node
 
     Tree = Mapping[str, Any]
     Children = tuple[Node, ...]

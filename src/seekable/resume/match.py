@@ -13,7 +13,7 @@ from seekable.resume.transplant import transplanted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.order.positions import StridedRange
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Source

@@ -16,10 +16,10 @@ import numpy as np
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
-from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.evaluated import Evaluated
 from seekable.nodes.filter import Filter
 from seekable.nodes.flatten import Flatten
+from seekable.nodes.node import Leaf, RecordNode
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 
 __all__ = ["matching_rows", "selected_rows"]

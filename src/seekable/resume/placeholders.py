@@ -15,9 +15,9 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode, InMemoryPlan, PassOn, UnaryNode
-from seekable.nodes.contract import Leaf, Node, OrderNode
 from seekable.nodes.graph import Plan, Reader, Router
 from seekable.nodes.kinds import node_class
+from seekable.nodes.node import Leaf, Node, OrderNode
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 
 __all__ = ["Remainder", "in_ordinals", "remainder_of", "segments_at", "segments_from"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Leaf, Node
+    from seekable.nodes.node import Leaf, Node
     from seekable.order.positions import StridedRange
     from seekable.order.remaining import Remaining
     from seekable.resume.consumed import DatasetProgress

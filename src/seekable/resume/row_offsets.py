@@ -36,7 +36,7 @@ from seekable.stream.lineage import lineage_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.resume.consumed import DatasetProgress
     from seekable.resume.shards import Shard
     from seekable.resume.sources import Source

@@ -33,7 +33,7 @@ from seekable.stream.lineage import lineage_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.stream.source import FromDataset
     from seekable.stream.stream import Stream
 

@@ -16,13 +16,13 @@ import numpy as np
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import Ascending, ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
-from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.flatten import Flatten
+from seekable.nodes.node import Leaf, OrderNode
 from seekable.nodes.select import Select
+from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.slice import Slice
-from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.resume.placeholders import PlaceholderSource
@@ -30,7 +30,7 @@ from seekable.resume.placeholders import PlaceholderSource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = [
     "LeafRow",

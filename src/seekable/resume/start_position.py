@@ -13,7 +13,7 @@ from seekable.resume.sources import keeps_positions, sources_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["BegunEpoch", "Start", "draws_before", "start_position"]
 

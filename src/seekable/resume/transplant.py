@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from seekable.errors import StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
-from seekable.nodes.contract import Leaf, Node, OrderNode, RecordNode
 from seekable.nodes.flatten import Flatten
+from seekable.nodes.node import Leaf, Node, OrderNode, RecordNode
 from seekable.nodes.repeat import Repeat
 from seekable.resume.from_description import rebuild_loosely
 from seekable.resume.match_rows import matching_rows, selected_rows

@@ -11,7 +11,7 @@ from seekable.stream.stage import described
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.stream.stage import Stage
 
 __all__ = ["datasets_of", "text_of_stream"]

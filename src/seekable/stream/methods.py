@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seekable._arguments import POSITIONS, checked_choice, checked_count, checked_flag, checked_seed
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.contract import HoldsNode
+from seekable.nodes.node import HoldsNode
 from seekable.stream.batch import BatchItems
 from seekable.stream.bucket import Bucket, CostLimit, checked_boundaries, checked_cost
 from seekable.stream.filter import FilterItems

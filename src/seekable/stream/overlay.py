@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 

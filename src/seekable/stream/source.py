@@ -20,8 +20,8 @@ from seekable.stream.stall import StallDetector
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import Node
     from seekable.stream.runs import Pairs
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token

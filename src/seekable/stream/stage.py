@@ -35,7 +35,7 @@ from seekable.state.canonical import fingerprint_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.stream.buffer import TokenBuffer
     from seekable.stream.runs import Cut, Pairs, Runs
     from seekable.stream.token import Token

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.viewer.opened import Opened
     from seekable.viewer.routes import Route
 

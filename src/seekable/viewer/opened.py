@@ -16,7 +16,7 @@ from seekable.formats.classify import find_data
 from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.contract import Leaf
+from seekable.nodes.node import Leaf
 from seekable.stream.stream import Stream
 from seekable.viewer.facts.documents import json_safe
 from seekable.viewer.facts.sources import data_of, source_names, source_nodes

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["functions_of", "origin_paths", "own_functions", "paths_of"]
 

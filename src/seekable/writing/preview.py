@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.writing.laned_items import LanedItems
 
 __all__ = ["DatasetPreview", "StreamPreview", "looked_at"]

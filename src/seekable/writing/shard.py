@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.file_format import FileFormat
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import Node
     from seekable.writing.manifest import Shards
     from seekable.writing.target import Target
 

@@ -19,7 +19,7 @@ from seekable.writing.source import Source, Writing
 
 if TYPE_CHECKING:
     from seekable.formats.file_format import FileFormat
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
     from seekable.writing.manifest import Manifest, ManifestFile

@@ -13,7 +13,7 @@ from unittest import mock
 import seekable as sk
 from seekable.errors import DataNotFound, IndexStale
 from seekable.index.fileset import FileSet
-from seekable.nodes.contract import Node
+from seekable.nodes.node import Node
 from seekable.remote import mounts
 from seekable.remote.fetching import fetcher as fetchers
 from seekable.remote.fetching import sending

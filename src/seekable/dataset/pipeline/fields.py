@@ -27,9 +27,9 @@ from seekable.index.surveyor import TableIndexer
 from seekable.nodes.columns.choose import Missing
 from seekable.nodes.columns.decode_column import DecodeTable
 from seekable.nodes.columns.hive_folders import KeyType
-from seekable.nodes.contract import Node
 from seekable.nodes.files.decoder import Decoder
-from seekable.nodes.keys.key import Keys
+from seekable.nodes.key import Keys
+from seekable.nodes.node import Node
 from seekable.nodes.saved_rows import KeptRows
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from seekable.formats.table import NAMES, card_named, format_named
 from seekable.index.fileset import FileSet
 from seekable.index.opening import open_files
 from seekable.index.surveyor import TableIndexer, is_table_indexer
-from seekable.nodes.contract import Leaf, Node
+from seekable.nodes import key_index
 from seekable.nodes.graph import check_depth
-from seekable.nodes.keys import key_index
-from seekable.nodes.keys.key import Keys, entry_key
+from seekable.nodes.key import Keys, entry_key
 from seekable.nodes.kinds import KINDS, node_class
+from seekable.nodes.node import Leaf, Node
 from seekable.nodes.saved_rows import KeptRows
-from seekable.nodes.sources.sequence_source import SequenceSource, SupportsItems
+from seekable.nodes.sequence_source import SequenceSource, SupportsItems
 from seekable.parallel.map_ranges import execution_options
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from seekable.writing.pipeline_code import paths_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
 
 __all__ = ["is_pipeline_file", "needed_names", "read_pipeline", "write_pipeline"]

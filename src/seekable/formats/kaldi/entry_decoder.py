@@ -31,7 +31,7 @@ from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.files.leaf import OwnKeys
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import Keys, entry_key, itself
+from seekable.nodes.key import Keys, entry_key, itself
 from seekable.nodes.readahead import read_rows
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.index.surveyor import Finder
-    from seekable.nodes.contract import Leaf, Node
     from seekable.nodes.files.leaf import FilesLeaf, Shapes
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
+    from seekable.nodes.node import Leaf, Node
     from seekable.nodes.saving import Saving
 
 _PREVIEW_BYTES = 80

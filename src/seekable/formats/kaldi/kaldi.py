@@ -23,7 +23,7 @@ from seekable.formats.lines.text import TextScanner
 from seekable.formats.look import OtherTool
 from seekable.formats.table import card_named
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.keys.key import entry_key
+from seekable.nodes.key import entry_key
 from seekable.storage.listing import FoundFiles
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.files.decoder import Decoder
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
     from seekable.nodes.saving import Loading
 else:
     filenames = lazy("seekable.formats.kaldi.files.filenames")

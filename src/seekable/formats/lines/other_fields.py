@@ -14,7 +14,7 @@ from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.byte_source import FileSource
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["said_of"]
 

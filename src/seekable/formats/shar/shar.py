@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.index.verification import Verification
     from seekable.nodes.files.byte_source import FileSource
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
     from seekable.storage.listing import FoundFiles
 else:
     idxpack_files = lazy("seekable.formats.shar.idxpack_files")

@@ -15,10 +15,10 @@ from seekable.formats.shar.discovery import CUTS
 from seekable.formats.shar.shar_fields import LineReader, SharFields
 from seekable.formats.shar.shar_pairs import Failed, PairReader
 from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.leaf import FilesLeaf, undecodable
 from seekable.nodes.graph import Plan, Reader, held
+from seekable.nodes.node import Leaf, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.leaf import Bad
     from seekable.nodes.graph import FileRanges
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.key import Keys
     from seekable.nodes.provenance import Origins
 else:
     lhotse_cuts = lazy("seekable.formats.shar.lhotse_cuts")

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.nodes.columns.decode_column import DecodeTable
     from seekable.nodes.conditions import Bounds, Where
-    from seekable.nodes.contract import BatchForm
     from seekable.nodes.graph import Reader
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.key import Keys
+    from seekable.nodes.node import BatchForm
     from seekable.parallel.progress import ProgressHook
 else:
     pa = optional("pyarrow", extra="parquet")

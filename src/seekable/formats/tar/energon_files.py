@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.look import Look
     from seekable.formats.tar.energon import EnergonSplit
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["EnergonSplitFiles", "energon_claim"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptRecord, IndexStale, MissingColumn, MissingDependency
 from seekable.formats.tar.member_name import member_name
 from seekable.formats.tar.sample_rule import split_name
-from seekable.nodes.keys.key import SAMPLE_KEY
+from seekable.nodes.key import SAMPLE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

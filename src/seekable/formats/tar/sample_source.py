@@ -24,7 +24,7 @@ from seekable.formats.tar.sample_records import (
 from seekable.formats.tar.tar_format import TarSurveyor, sample_rule_of
 from seekable.index.key_files import keys_of_samples
 from seekable.nodes.files.leaf import OwnKeys, RunsLeaf
-from seekable.nodes.keys.key import SAMPLE_KEY, KeyIn
+from seekable.nodes.key import SAMPLE_KEY, KeyIn
 from seekable.nodes.map import Map
 from seekable.state.functions import describe_function
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Reader
-    from seekable.nodes.keys.key import KeyOf, Keys
+    from seekable.nodes.key import KeyOf, Keys
+    from seekable.nodes.node import Node
 
 __all__ = ["SampleSource", "check_columns"]
 

@@ -12,14 +12,14 @@ from seekable.formats.tar.sample_records import FILE_COLUMN
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tar.siblings import Siblings, columns_of_sides
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.keys.key import SAMPLE_KEY
+from seekable.nodes.key import SAMPLE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.contract import Opening
     from seekable.formats.tar.fields.decode_argument import FieldDecoders
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["open_siblings"]
 

@@ -13,11 +13,11 @@ from seekable.formats.tar.sample_records import FILE_COLUMN
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tar.sibling_rows import SiblingRows, matched_rows
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
-from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.display import describe_place
 from seekable.nodes.graph import Plan, Reader, held
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import SAMPLE_KEY
+from seekable.nodes.key import SAMPLE_KEY
+from seekable.nodes.node import InnerNode, Node, RecordNode
 from seekable.nodes.provenance import Origins, of_places
 from seekable.order.blocks import default_blocks_within
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.graph import FileRanges, SearchRange
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
 
 __all__ = ["Siblings", "columns_of_sides"]
 

@@ -18,7 +18,7 @@ from seekable.formats.tar.sample_source import SampleSource, check_columns
 from seekable.formats.tar.tar_format import OPTIONS, TarSurveyor, tar_name
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.files.leaf import warn_of_files
-from seekable.nodes.keys.key import SAMPLE_KEY
+from seekable.nodes.key import SAMPLE_KEY
 
 if TYPE_CHECKING:
     from seekable.formats.contract import Card, Checking, Hive, Opening, Reading
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from seekable.formats.tar import energon, energon_files, sibling_archives, wids_files
     from seekable.index.fileset import FileSet
     from seekable.index.verification import Verification
-    from seekable.nodes.contract import Node
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
+    from seekable.nodes.node import Node
 else:
     energon = lazy("seekable.formats.tar.energon")
     energon_files = lazy("seekable.formats.tar.energon_files")

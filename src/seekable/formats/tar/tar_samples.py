@@ -10,7 +10,7 @@ import msgspec
 
 from seekable.formats.file_format import UnwritableRecord
 from seekable.formats.tar.fields.encode import encode_field
-from seekable.nodes.keys.key import SAMPLE_KEY
+from seekable.nodes.key import SAMPLE_KEY
 from seekable.writing.encoded_pieces import EncodedRecords
 
 if TYPE_CHECKING:

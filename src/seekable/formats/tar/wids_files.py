@@ -18,7 +18,7 @@ from seekable.storage import addresses, paths, trust
 
 if TYPE_CHECKING:
     from seekable.formats.look import Look
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.storage.listing import FoundFiles
 
 __all__ = ["WidsFiles", "wids_claim"]

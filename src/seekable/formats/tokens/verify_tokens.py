@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.source.token_reading import TokensPlan
     from seekable.formats.tokens.tokenizing.store_document import PartFacts, StoreDocument
     from seekable.index.fileset import FileSet
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["store_problems", "wrong_ids_in"]
 

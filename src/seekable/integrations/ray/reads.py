@@ -17,15 +17,15 @@ from seekable.nodes.columns.record_batches import is_columnar, table_of
 from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows, reads_ahead
-from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sequence_source import SequenceSource
 from seekable.writing.pipeline_code import functions_of
 from seekable.writing.preview import StreamPreview, looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import Node
     from seekable.stream.lane_items import StreamItems
 
 __all__ = ["DatasetReads", "Reads", "StreamReads", "parts_of"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
     from seekable.nodes.columns.making import Making
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.nodes.saving import Loading, Saving
 else:
     pa = optional("pyarrow", extra="parquet")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.making import Making
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 
 __all__ = ["DropColumns", "Fill", "Missing", "SelectColumns", "SourceColumn", "checked_missing"]

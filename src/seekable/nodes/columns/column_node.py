@@ -18,9 +18,9 @@ from seekable.errors import SeekableError, WrongType
 from seekable.index.fileset import FileSet
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.columns.making import checked_record
-from seekable.nodes.contract import RecordNode
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.hole import HOLE
+from seekable.nodes.node import RecordNode
 from seekable.nodes.provenance import Origins, of_files
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.columns.making import Making
     from seekable.nodes.conditions import Where
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Reader
+    from seekable.nodes.node import Node
 
 __all__ = ["ColumnNode", "ColumnsPlan"]
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.columns import decode_column, record_batches
-    from seekable.nodes.contract import BatchForm
     from seekable.nodes.graph import Reader
+    from seekable.nodes.node import BatchForm
 else:
     decode_column = lazy("seekable.nodes.columns.decode_column")
     record_batches = lazy("seekable.nodes.columns.record_batches")

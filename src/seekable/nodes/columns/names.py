@@ -11,7 +11,7 @@ from seekable.errors import InvalidArgument, MissingColumn, WrongType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["checked_name", "checked_names", "lacking", "must_have", "no_such_column"]
 

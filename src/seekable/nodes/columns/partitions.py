@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns.hive_folders import KeyType
     from seekable.nodes.columns.making import Making
     from seekable.nodes.conditions import Where
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.nodes.provenance import Origins
 
     _Place = tuple[dict[str, Any], dict[str, str | None]]

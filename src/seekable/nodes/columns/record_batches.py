@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.columns.decode_column import DecodeTable
-    from seekable.nodes.contract import BatchForm, Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import BatchForm, Node
 else:
     pa = optional("pyarrow", extra="parquet")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 else:
     pa = optional("pyarrow", extra="parquet")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.errors import SeekableError
     from seekable.nodes.columns.making import Making
     from seekable.nodes.conditions import Where
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 else:
     pa = optional("pyarrow", extra="parquet")
 

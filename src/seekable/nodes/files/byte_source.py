@@ -13,7 +13,7 @@ from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.files.leaf import RunsLeaf
 from seekable.nodes.graph import FileRanges, Plan, Reader, held
-from seekable.nodes.keys.key import entry_key
+from seekable.nodes.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
 from seekable.order.blocks import BLOCK_ROWS
 from seekable.state.functions import describe_function
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.nodes.contract import Node
     from seekable.nodes.files.decoder import Decoder
     from seekable.nodes.files.leaf import OwnKeys, Shapes
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.key import Keys
+    from seekable.nodes.node import Node
 
 __all__ = ["FileSource"]
 

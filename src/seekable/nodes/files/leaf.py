@@ -16,8 +16,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._log import warn_caller
-from seekable.nodes.contract import Leaf
-from seekable.nodes.keys.key import itself
+from seekable.nodes.key import itself
+from seekable.nodes.node import Leaf
 from seekable.nodes.readahead import read_rows
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from seekable.index.integrity import VerificationProblem
     from seekable.index.surveyor import Finder
     from seekable.nodes.conditions import Bounds, Where
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import FileRanges
-    from seekable.nodes.keys.key import KeyOf, Keys
+    from seekable.nodes.key import KeyOf, Keys
+    from seekable.nodes.node import Node
 
     Shapes = NDArray[np.int64] | list[tuple[int, ...] | None]
     """The shapes of objects: an array if all have as many dimensions, else a list, with None for holes."""

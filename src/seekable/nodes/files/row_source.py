@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.key import Keys
     from seekable.nodes.saving import Loading, Saving
 
 __all__ = ["RowFormat", "RowSource"]

@@ -19,7 +19,7 @@ from seekable.packing.order.length_order import length_order, offsets_of
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.packing.lengths.row_lengths import RowLengths
     from seekable.packing.order.length_order import LengthOrder
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.index.build import commit
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.packing.lengths import sort_lengths
     from seekable.packing.order.length_order import LengthOrder
     from seekable.parallel.progress import ProgressHook

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.nodes.saved_rows import KeptRows
     from seekable.nodes.saving import Loading, Saving
     from seekable.parallel.progress import ProgressHook

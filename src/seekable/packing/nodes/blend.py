@@ -10,9 +10,9 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import EachRouter, integer_of
-from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.display import listed
 from seekable.nodes.graph import known_size
+from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import default_blocks
 from seekable.packing.order.megatron_blend import blend_exhaustively, blend_weighted
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Taking
     from seekable.nodes.graph import Router, SearchRange
+    from seekable.nodes.node import Taking
 
 __all__ = ["MegatronBlend"]
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.columns import record_batches
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import Node
 else:
     pa = optional("pyarrow", extra="parquet")
     record_batches = lazy("seekable.nodes.columns.record_batches")

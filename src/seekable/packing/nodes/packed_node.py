@@ -12,8 +12,8 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import UnaryNode
-from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.files.leaf import SlicedLeaf
+from seekable.nodes.node import Node, RecordNode
 from seekable.packing.lengths.documents import CountedDocuments, IndexedDocuments
 from seekable.packing.lengths.packing_columns import has_documents
 from seekable.packing.lengths.row_lengths import RowLengths, row_lengths
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes import kinds
-    from seekable.nodes.contract import Taking
     from seekable.nodes.graph import Reader, SearchRange
+    from seekable.nodes.node import Taking
     from seekable.packing.lengths.documents import Documents
     from seekable.packing.order.pieces import Packing
 else:

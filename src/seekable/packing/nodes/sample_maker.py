@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
     from seekable.nodes.files.leaf import SlicedAxis
+    from seekable.nodes.node import Node
     from seekable.packing.lengths.documents import Documents
     from seekable.packing.nodes.sample_arrays import Copy
     from seekable.packing.nodes.sample_form import SampleForm

@@ -11,8 +11,8 @@ from seekable.remote.simulation.reads import Reads, joined_reads
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
     from seekable.nodes.graph import DataFiles, FileRanges
+    from seekable.nodes.node import Node
 
 __all__ = ["FileNumbers", "reads_of"]
 

@@ -21,7 +21,7 @@ from seekable.remote.simulation.simulated_run import SimulatedRun, simulated
 from seekable.remote.simulation.simulation_advice import advice
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["DEFAULT_WINDOW", "EpochTransfer", "Simulation", "reshuffled", "simulate"]
 

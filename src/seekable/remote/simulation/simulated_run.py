@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["SimulatedRun", "simulated", "stretches"]
 

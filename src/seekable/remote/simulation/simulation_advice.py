@@ -14,7 +14,7 @@ from seekable.storage.memory import bytes_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.remote.simulation.figures import Simulation
 
 __all__ = ["advice"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.loader.loader import Loader
     from seekable.loader.step_plan import StepPlan
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 LOOKED_AT = 100_000
 """The first positions that are compared: some 100 ms."""

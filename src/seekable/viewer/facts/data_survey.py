@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable.index.fileset import FileSet
-    from seekable.nodes.contract import Leaf, Node
     from seekable.nodes.files.byte_source import FileSource
+    from seekable.nodes.node import Leaf, Node
     from seekable.viewer.facts.lengths import LengthHistogram
 
 _COMPRESSIONS = {"gz": "gzip", "zst": "zstd"}

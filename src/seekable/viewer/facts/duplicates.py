@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.viewer.facts.key_paths import KeyPath
 
     _Hashed = tuple[Int64s, NDArray[np.uint64], int]

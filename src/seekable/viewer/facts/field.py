@@ -16,7 +16,7 @@ from seekable.viewer.facts.statistics import KeyTally, surveyed, type_name
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.made_of import Share

@@ -16,9 +16,9 @@ from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tokens.source.token_source import TokenSource
 from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
-from seekable.nodes.contract import OrderNode
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import each_once
+from seekable.nodes.node import OrderNode
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.resume.placeholders import PlaceholderSource
 from seekable.viewer.facts.histogram import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.tokens.source.token_reading import TokensPlan
     from seekable.index.fileset import FileSet
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 IndexUnit = Literal["bytes", "tokens"]
 

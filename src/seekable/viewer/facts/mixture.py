@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.loader.loader import Loader
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
     Float64s = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 MEASURES = ("bytes", "squeezes to", "letters", "distinct characters")
 """A text's bytes as UTF-8, the share that zlib leaves, its share of letters, its distinct characters."""

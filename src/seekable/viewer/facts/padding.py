@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.loader.loader import Loader
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.viewer.facts.lengths import IndexUnit
     from seekable.viewer.facts.token_counts import RecordMeasure, RecordUnit
 

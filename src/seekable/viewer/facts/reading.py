@@ -18,15 +18,15 @@ from seekable.errors import CorruptRecord
 from seekable.formats.kaldi.entry_decoder import EntryDecoder
 from seekable.formats.lines.line_source import decoder_named
 from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.shuffle import Shuffle
-from seekable.nodes.sources.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 PIECE_ROWS = 512
 """The rows of the first piece: some 3 ms of small JSON records in few files, some 80 ms from a cold disk."""

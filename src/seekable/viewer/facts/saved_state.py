@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seekable.loader.checkpoint_files import Generation, Saved
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 _MOST_COUNTED = 10**7
 """The positions of an epoch that are followed to their sources one by one: about a second."""

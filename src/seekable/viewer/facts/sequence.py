@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
-from seekable.nodes.contract import OrderNode
+from seekable.nodes.node import OrderNode
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS
 from seekable.packing.order.pieces import LITERAL
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 _ONE = np.zeros(1, np.int64)
 

@@ -25,10 +25,10 @@ from seekable.index.fileset import FileSet
 from seekable.nodes.bases import ElementwiseNode, PermutationNode, UnaryNode, leaves_of, with_leaves
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
-from seekable.nodes.contract import OrderNode
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
+from seekable.nodes.node import OrderNode
 from seekable.nodes.slice import Slice
 from seekable.order.arrays import numbered
 from seekable.order.mixture import BLOCK, segments
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 SEVERAL = -1
 """What ``sources_of`` returns for a batch with records of several sources."""

@@ -20,7 +20,7 @@ from seekable.viewer.facts.reading import read_pieces, sample_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.facts.key_paths import KeyPath
 

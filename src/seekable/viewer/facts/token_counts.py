@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.tokenizing.engine import Engine
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 RecordUnit = Literal["tokens", "characters", "numbers"]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from seekable.index.fileset import FileSet
     from seekable.index.verification import Verification
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.jobs import Partial
     from seekable.viewer.opened import Opened

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved
-from seekable.nodes.contract import Leaf
-from seekable.nodes.keys.lookup import lookup_of
+from seekable.nodes.key_lookup import lookup_of
+from seekable.nodes.node import Leaf
 from seekable.viewer.facts.data_survey import data_facts
 from seekable.viewer.facts.documents import json_safe, place_as_json
 from seekable.viewer.facts.sources import files_named
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.dataset.dataset import Dataset
-    from seekable.nodes.keys.lookup import Lookup
+    from seekable.nodes.key_lookup import Lookup
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.loader.loader import Loader
     from seekable.loader.step_plan import PlannedRecord, StepPlan
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.viewer.facts.loss_log import LossLog
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked

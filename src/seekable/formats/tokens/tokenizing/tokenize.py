@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
     from seekable.formats.tokens.tokenizing.parts import AuxGenerator
     from seekable.formats.tokens.writing import tokens_arguments, tokens_progress, tokens_types
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
     from seekable.writing import earlier_files, preview, write, write_dataset

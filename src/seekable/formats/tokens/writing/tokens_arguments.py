@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
-    from seekable.nodes.contract import Node
+    from seekable.nodes.node import Node
 
 __all__ = ["tokens", "tokens_of", "with_samples"]
 

@@ -35,7 +35,7 @@ from seekable.nodes.graph import (
     nodes_of,
     with_children,
 )
-from seekable.nodes.keys.key import source_of_keys
+from seekable.nodes.key import source_of_keys
 from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import types as column_types
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan
-    from seekable.nodes.keys.key import KeyOf, Keys
+    from seekable.nodes.key import KeyOf, Keys
 
     RowsOf = Callable[["Leaf"], Sequence[int]]
     Taking = Callable[["Node | Mapping[str, Any]", "Node"], "Node"]

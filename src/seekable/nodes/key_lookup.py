@@ -13,7 +13,7 @@ from seekable.nodes.graph import SearchRange, known_size, must_be_steady
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.nodes.contract import Leaf, Node
+    from seekable.nodes.node import Leaf, Node
 
 __all__ = ["Lookup", "lookup_of"]
 

@@ -13,8 +13,8 @@ from seekable.errors import InvalidArgument
 from seekable.nodes.bases import replaced
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.graph import known_size
-from seekable.nodes.keys.key import KeyIn, is_key, itself
-from seekable.nodes.keys.lookup import lookup_of
+from seekable.nodes.key import KeyIn, is_key, itself
+from seekable.nodes.key_lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Node
-    from seekable.nodes.keys.lookup import Lookup
+    from seekable.nodes.key_lookup import Lookup
+    from seekable.nodes.node import Node
 
 __all__ = ["KeySequence", "keys_of"]
 

@@ -21,7 +21,7 @@ from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.display import add_place
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import Keys, entry_key, is_key, key_in, source_of_keys
+from seekable.nodes.key import Keys, entry_key, is_key, key_in, source_of_keys
 from seekable.nodes.readahead import read_rows
 from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.map_ranges import map_ranges
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.index.key_files import KeyIndex
     from seekable.nodes.files.leaf import FilesLeaf, OwnKeys
-    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.key import KeyOf
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
 

@@ -10,8 +10,8 @@ import numpy as np
 from seekable._cached import cached
 from seekable.index.location import Location
 from seekable.nodes.bases import InMemoryPlan
-from seekable.nodes.contract import Leaf
 from seekable.nodes.graph import Plan, Reader, part_of
+from seekable.nodes.node import Leaf
 from seekable.nodes.provenance import Origins
 from seekable.order.blocks import default_blocks
 from seekable.state.functions import module_name

@@ -1,1 +1,0 @@
-"""The lookup of records by key: keys, their index, and the search for them."""
