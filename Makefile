@@ -53,7 +53,7 @@ azurite := azurite@3.37.0
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 8000000 2>/dev/null && echo TMPDIR=/dev/shm)
 # Errors of arguments in each part of the public face.
 OPTIMIZED := tests/test_optimized.py tests/loader/test_batches.py tests/dataset/test_slice.py tests/dataset/test_split.py \
-	tests/dataset/test_mix.py tests/stream/test_errors.py tests/state tests/kaldi/test_specifiers.py
+	tests/dataset/test_mix.py tests/stream/test_hostile.py tests/state tests/kaldi/test_specifiers.py
 # Those of the rooms that the extras of this environment are enough for; peers ask for newer versions.
 WITH_MINIMUM := tests/order tests/state tests/storage tests/index tests/nodes tests/stream tests/loader \
 	tests/formats/parquet $(patsubst %,tests/dataset/test_%.py,cast conditions fill filter_where schema tables unified_type)
