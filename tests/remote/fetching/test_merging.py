@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.remote.fetching.merging import Requests, covered, merged
+from seekable.remote.fetching.merging import Requests, covered, gap_within, merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
 
@@ -83,6 +83,17 @@ def test_a_byte_that_several_ranges_cover_counts_once(wants: Wants) -> None:
     assert covered(wants).tolist() == [
         sum(number == of for of, _ in bytes_wanted) for number in range(len(SIZES))
     ]
+
+
+@given(ranges(), st.integers(0, 40), st.integers(0, 200))
+def test_the_gap_is_the_largest_whose_requests_fit(wants: Wants, gap: int, most: int) -> None:
+    def total(of: int) -> int:
+        found = merged(wants, gap_bytes=of, most_bytes=1 << 20, align_bytes=1)
+        return int((found.stops - found.starts).sum())
+
+    found = gap_within(wants, gap_bytes=gap, most_bytes=most)
+    fitting = [each for each in range(gap + 1) if total(each) <= most]
+    assert total(found) == total(max(fitting, default=0))
 
 
 def test_nothing_wanted_is_no_request() -> None:

@@ -9,7 +9,7 @@ from tests.remote.fetching.fake_store import FakeStore, content, failing
 
 from seekable.remote.cache.disk_cache import DiskCache
 from seekable.remote.fetching.fetcher import Fetcher
-from seekable.remote.fetching.rooms import Room
+from seekable.remote.fetching.rooms import NO_ROOM, Room
 from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Passing, Pin
@@ -144,7 +144,7 @@ SMALL = ObjectRef("s3://bucket/small", Pin(1 << 20, 1))
 def test_each_object_is_read_by_units_or_by_records() -> None:
     rows = [(0, 5_000_000, 5_001_000), (1, 0, 900_000), (0, 7 << 30, (7 << 30) + 9)]
     wants = Wants((BIG, SMALL), *np.array(rows).T.copy())
-    figures = {"gap_bytes": 100, "most_bytes": 8 << 20, "align_bytes": 4 * UNIT_BYTES}
+    figures = {"gap_bytes": 100, "most_bytes": 8 << 20, "align_bytes": 4 * UNIT_BYTES, "held_bytes": 1 << 30}
     requests = planned(wants, rooms=[Room(1 << 41, 1 << 30)] * 2, **figures)
     assert [(one.ref, one.start, one.stop, one.by_units) for one in requests] == [
         (BIG, 5_000_000, 5_001_000, False),
@@ -155,3 +155,16 @@ def test_each_object_is_read_by_units_or_by_records() -> None:
     assert all(one.by_units for one in planned(wants, rooms=[Room(1 << 41, 1 << 42)] * 2, **figures))
     own = planned(wants, rooms=[Room(1 << 41, 1 << 42), Room(1 << 20, 0)], **figures)
     assert {one.ref for one in own if one.by_units} == {BIG}, "each object by its own cache"
+
+
+def test_ranges_all_over_an_object_are_not_joined_to_all_of_it() -> None:
+    """Memory has to hold what requests bring until it is read, and a shuffle of all records reads it late."""
+    starts = np.random.default_rng(0).permutation(1 << 14) * 100_000
+    wants = Wants((BIG,), np.zeros(starts.size, np.int64), starts, starts + 2000)
+    figures = {"gap_bytes": 1 << 20, "most_bytes": 8 << 20, "align_bytes": UNIT_BYTES, "rooms": [NO_ROOM]}
+    alone, joined = (
+        sum(one.stop - one.start for one in planned(wants, held_bytes=held_bytes, **figures))
+        for held_bytes in (1 << 20, 2_000_000_000)
+    )
+    assert alone == 2000 << 14
+    assert joined > 40 * alone

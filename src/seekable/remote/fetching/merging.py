@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.remote.fetching.wants import Wants
 
-__all__ = ["Requests", "covered", "merged"]
+__all__ = ["Requests", "covered", "gap_within", "merged"]
 
 _CELL_BITS = 40
 _NEVER = np.iinfo(np.int64).max
@@ -94,6 +94,32 @@ def covered(wants: Wants) -> Int64s:
     totals = np.zeros(len(wants.objects), np.int64)
     np.add.at(totals, wants.which[order], np.maximum(reach - begins, 0))
     return totals
+
+
+def gap_within(wants: Wants, *, gap_bytes: int, most_bytes: int) -> int:
+    """Return the largest gap with which the requests for some ranges have at most so many bytes together.
+
+    Args:
+        wants: the ranges.
+        gap_bytes: the largest gap that is worth a request less.
+        most_bytes: the most bytes of all requests; where the ranges alone have more, the gap is 0.
+
+    Example:
+        >>> from seekable.remote.fetching.wants import ObjectRef, Wants
+        >>> from seekable.remote.stores.store import Pin
+        >>> ref = ObjectRef("s3://b/a", Pin(1000, 1))
+        >>> wants = Wants((ref,), *np.array([[0, 0, 0], [0, 30, 90], [10, 40, 95]]))
+        >>> [gap_within(wants, gap_bytes=60, most_bytes=most) for most in (20, 45, 95)]
+        [0, 49, 60]
+    """
+    order = by_place(wants.which, wants.starts)
+    base = wants.which[order] * (int(wants.stops.max(initial=0)) + 1 + gap_bytes)
+    starts, reach = wants.starts[order] + base, np.maximum.accumulate(wants.stops[order] + base)
+    gaps = starts[1:] - reach[:-1]
+    gaps = np.sort(gaps[(gaps > 0) & (gaps <= gap_bytes)])
+    spare = most_bytes - int(covered(wants).sum())
+    fitting = int(np.searchsorted(np.cumsum(gaps), spare, side="right"))
+    return gap_bytes if fitting == gaps.size else int(gaps[fitting]) - 1 if fitting else 0
 
 
 def _aligned(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from seekable.remote.fetching.merging import covered, merged
+from seekable.remote.fetching.merging import covered, gap_within, merged
+from seekable.remote.fetching.retention import DENSE
 from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def record_cost(records: int, record_bytes: int) -> int:
 
 
 def planned(
-    wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int, rooms: Sequence[Room]
+    wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int, held_bytes: int, rooms: Sequence[Room]
 ) -> list[PlannedRange]:
     """Return requests for some ranges in the order of first need: of each object by units, or by ranges.
 
@@ -222,6 +223,8 @@ def planned(
         align_bytes: requests by units start at multiples of this, a multiple of the size of a unit, where
             little of each unit is wanted, and the units are scattered: their neighbours are going to be read
             as well. Else they are of the units alone.
+        held_bytes: what memory holds until it is read: the gaps that requests by ranges bring must fit into
+            it, or be at most as many bytes as the ranges.
         rooms: the cache on disk of each object.
     """
     kinds, are_sparse = np.zeros((2, len(wants.objects)), np.int64)
@@ -243,12 +246,11 @@ def planned(
     for align in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds[wants.which] == align)
         if len(rows):
-            requests = merged(
-                wants.take(rows),
-                gap_bytes=0 if align else gap_bytes,
-                most_bytes=most_bytes,
-                align_bytes=align or 1,
-            )
+            some = wants.take(rows)
+            if align:
+                requests = merged(some, gap_bytes=0, most_bytes=most_bytes, align_bytes=align)
+            else:
+                requests = _by_ranges(some, gap_bytes, most_bytes, held_bytes)
             columns = (rows[requests.first], requests.which, requests.starts, requests.stops)
             for first, which, start, stop in zip(*(column.tolist() for column in columns), strict=True):
                 ref = wants.objects[which]
@@ -256,6 +258,19 @@ def planned(
                 found.append((first, PlannedRange(ref, start, stop, bool(align), is_sparse)))
     found.sort(key=lambda pair: pair[0])
     return [request for _, request in found]
+
+
+def _by_ranges(wants: Wants, gap_bytes: int, most_bytes: int, held_bytes: int) -> Requests:
+    """Return the requests for ranges of objects that no disk keeps; see `planned`.
+
+    Ranges all over the data, as a shuffle of all records has them, would be joined to all of it otherwise.
+    """
+    requests = merged(wants, gap_bytes=gap_bytes, most_bytes=most_bytes, align_bytes=1)
+    if int((requests.stops - requests.starts).sum()) <= held_bytes:
+        return requests
+    held_bytes = max(held_bytes, DENSE * int(covered(wants).sum()))
+    gap_bytes = gap_within(wants, gap_bytes=gap_bytes, most_bytes=held_bytes)
+    return merged(wants, gap_bytes=gap_bytes, most_bytes=most_bytes, align_bytes=1)
 
 
 def _totals(requests: Requests, objects: int) -> list[int]:
