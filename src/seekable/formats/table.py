@@ -166,7 +166,9 @@ def card_named(name: str) -> Card:
         return found
     plugin = plugins.card_named(name)
     if plugin is None:
-        raise InvalidArgument(f"format must be one of {', '.join(map(repr, NAMES))}; got {name!r}")
+        is_spec = any(name in card.specs for card in CARDS)
+        way = f": the source itself says it, as {f'{name}:...'!r}, or its folder does" if is_spec else ""
+        raise InvalidArgument(f"format must be one of {', '.join(map(repr, NAMES))}; got {name!r}{way}")
     return plugin
 
 

@@ -329,9 +329,11 @@ FOLDERS = [
          "DataNotFound: the folder 'DIR' has no data file: none below it ends in SUFFIXES (names that start "
          "with '.' or '_' are skipped); name the files themselves, or use a glob", format="jsonl"),
     case("a folder as a Shar", {"a.jsonl": LINE}, ".",
-         "InvalidArgument: format must be one of FORMATS; got 'shar'", format="shar"),
+         "InvalidArgument: format must be one of FORMATS; got 'shar': the source itself says it, "
+         "as 'shar:...', or its folder does", format="shar"),
     case("a file as a Shar", {"a.jsonl": LINE}, "a.jsonl",
-         "InvalidArgument: format must be one of FORMATS; got 'shar'", format="shar"),
+         "InvalidArgument: format must be one of FORMATS; got 'shar': the source itself says it, "
+         "as 'shar:...', or its folder does", format="shar"),
     case("Energon", energon("train", "val"), ".",
          "UnsupportedFormat: 'DIR' is a dataset of Energon, which cannot be opened: open a split of it as "
          "megatron.energon does, sk.open('energon:DIR:SPLIT'); there is 'train', 'val'; to open some of "
