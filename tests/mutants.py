@@ -203,7 +203,7 @@ MUTANTS = (
         tests=("formats/tar/test_damage.py",),
     ),
     Mutant(
-        *("the last key of the right side of a join is lost", 6, "nodes/join_matching.py"),
+        *("the last key of the right side of a join is lost", 6, "nodes/join.py"),
         *('order = np.argsort(together, kind="stable")', 'order = np.argsort(together, kind="stable")[:-1]'),
         tests=("dataset/test_join.py",),
     ),

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from seekable.loader.collate import FillCollate, collate
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
-    from seekable.nodes.hole import HOLE
+    from seekable.nodes.graph import HOLE
     from seekable.packing.order.fill_in_middle import Fim
     from seekable.remote.simulation.figures import Simulation
     from seekable.remote.simulation.simulate import simulate
@@ -173,7 +173,7 @@ _HOMES = {
     "Dataset": "dataset.dataset",
     "FillCollate": "loader.collate",
     "Fim": "packing.order.fill_in_middle",
-    "HOLE": "nodes.hole",
+    "HOLE": "nodes.graph",
     "Index": "index.index_location",
     "Loader": "loader.loader",
     "Location": "index.location",

@@ -51,7 +51,7 @@ from benchmarks.setting import Setting
 from tests.remote.servers import nginx
 
 import seekable as sk
-from seekable.nodes import filter_rows
+from seekable.nodes import filter as filter_node
 from seekable.remote.fetching.fetcher import fetcher
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def test_jobs_at_scale_are_measured(tiny: data.Data, monkeypatch: pytest.MonkeyP
 
     in_a_process = at_scale.measured
     monkeypatch.setattr(at_scale, "measured", here)
-    monkeypatch.setattr("seekable.nodes.filter.kept_rows", filter_rows.kept_rows)  # a job replaces it
+    monkeypatch.setattr("seekable.nodes.filter.kept_rows", filter_node.kept_rows)  # a job replaces it
     rows = list(at_scale.rows(tiny))
     assert len(rows) == 2 * len(at_scale.BOUNDS) == 2 * len(at_scale_jobs.JOBS)
     assert all(row.value > 0 for row in rows)

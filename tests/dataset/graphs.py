@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.order import models
 
 import seekable as sk
-from seekable.nodes.randomness import ItemRandomness
+from seekable.nodes.map import ItemRandomness
 from seekable.order.apportionment import whole_weights
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import epoch_length

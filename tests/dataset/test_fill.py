@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import seekable as sk
-from seekable.nodes.columns.types import fill_values
+from seekable.nodes.columns.arrow_types import fill_values
 
 RECORDS: list[dict[str, Any]] = [
     {"n": 1, "x": None, "s": "a", "flag": True, "tags": [1, None], "meta": {"a": None}, "at": None},

@@ -16,7 +16,7 @@ import seekable as sk
 from seekable.index.location import Location
 from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.conditions import Bounds, Where
-from seekable.nodes.filter_rows import _common
+from seekable.nodes.filter import _common
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.node import Leaf
 from seekable.order.blocks import default_blocks

@@ -10,7 +10,7 @@ import numpy as np
 from tests.dataset.common import flow, numbers
 
 import seekable as sk
-from seekable.nodes.randomness import ItemRandomness
+from seekable.nodes.map import ItemRandomness
 
 FEW = numbers(20, "golden")
 MANY = numbers(1000, "big")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, flow
 
 import seekable as sk
-from seekable.nodes.join_matching import Matching, RightKeys, right_keys
+from seekable.nodes.join import Matching, RightKeys, right_keys
 from seekable.parallel.map_ranges import execution_options
 
 if TYPE_CHECKING:

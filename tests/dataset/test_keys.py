@@ -25,7 +25,7 @@ from tests.thrift import ALL, sample
 import seekable as sk
 from seekable.index.digest import key_hash
 from seekable.nodes import key as keys
-from seekable.nodes import key_index
+from seekable.nodes import key_lookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -138,7 +138,7 @@ class masked:  # noqa: N801 - used as a context
 
     def __enter__(self) -> None:
         self.patch = pytest.MonkeyPatch()
-        for module in (keys, key_index):
+        for module in (keys, key_lookup):
             self.patch.setattr(module, "key_hash", lambda key: key_hash(key) & self.mask)
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
-from seekable.nodes.randomness import ItemRandomness
+from seekable.nodes.map import ItemRandomness
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from tests.concrete import node_classes
 
 import seekable as sk
 from seekable.nodes import display, traits
+from seekable.nodes.bases import calls_functions
 from seekable.nodes.node import Leaf, OrderNode
-from seekable.nodes.traits import calls_functions
 
 if TYPE_CHECKING:
     from pathlib import Path

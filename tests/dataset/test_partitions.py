@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.index.fileset import FileSet
-from seekable.nodes.columns.hive_folders import keys_of
+from seekable.nodes.columns.partitions import keys_of
 from seekable.resume.from_description import rebuild
 
 if TYPE_CHECKING:

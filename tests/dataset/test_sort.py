@@ -21,7 +21,7 @@ from tests.killing import KILLED, Killer
 from tests.thrift import sample
 
 import seekable as sk
-from seekable.nodes import sort_order
+from seekable.nodes import sort as sort_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,8 +77,8 @@ def test_the_order_is_that_of_python(
     records = [(key, row) for row, key in enumerate(keys)]
     with pytest.MonkeyPatch.context() as patch:
         # Long spans of equal beginnings, and many blocks, without many records.
-        patch.setattr(sort_order, "_TIED_AT_ONCE", together)
-        patch.setattr(sort_order, "_ROWS_AT_ONCE", together + 1)
+        patch.setattr(sort_node, "_TIED_AT_ONCE", together)
+        patch.setattr(sort_node, "_ROWS_AT_ONCE", together + 1)
         ds = sk.from_sequence(records).sort(key_of, reverse=reverse, jobs=1)
     in_order = [row for _, row in sorted_model(records, reverse=reverse)]
     assert [row for _, row in ds] == in_order
@@ -89,7 +89,7 @@ def test_the_order_is_that_of_python(
 
 
 def test_many_texts_with_one_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sort_order, "_TIED_AT_ONCE", 100)
+    monkeypatch.setattr(sort_node, "_TIED_AT_ONCE", 100)
     texts = [f"https://example.com/{(row * 7919) % 1000:0{row % 20}}" for row in range(3000)]
     assert list(sk.from_sequence(texts).sort(str)) == sorted(texts)
     assert list(sk.from_sequence(texts).sort(str, reverse=True)) == sorted(texts, reverse=True)

@@ -16,8 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.nodes.columns.fitting import fitted_array, fitting, is_unchanged
-from seekable.nodes.columns.unified_type import NoCommonType, unified_type
+from seekable.nodes.columns.unified_type import (
+    NoCommonType,
+    fitted_array,
+    fitting,
+    is_unchanged,
+    unified_type,
+)
 
 PLAIN = [
     pa.null(),

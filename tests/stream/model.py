@@ -19,8 +19,8 @@ from tests.order import models
 from tests.stream.documents import Unit, sequence, units
 
 from seekable.formats.lines.line_stream import FromLines
-from seekable.nodes.hole import HOLE
-from seekable.nodes.randomness import ItemRandomness
+from seekable.nodes.graph import HOLE
+from seekable.nodes.map import ItemRandomness
 from seekable.order.keys import derive, kind_key
 from seekable.stream.batch import BatchItems
 from seekable.stream.bucket import Bucket, CostLimit

@@ -10,7 +10,6 @@ from seekable.dataset.face import Face
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.graph import known_size
 from seekable.nodes.select import Sample, Select
-from seekable.nodes.split import split
 
 if TYPE_CHECKING:
     import os
@@ -20,20 +19,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset import union
-    from seekable.nodes import evaluated, filter_rows, stable_split, stratified
+    from seekable.nodes import evaluated
     from seekable.nodes import filter as filter_node
     from seekable.nodes import flatten as flatten_node
     from seekable.nodes import sort as sort_node
+    from seekable.nodes import split as split_node
     from seekable.parallel.progress import ProgressHook
 else:
     union = lazy("seekable.dataset.union")
     evaluated = lazy("seekable.nodes.evaluated")
     filter_node = lazy("seekable.nodes.filter")
-    filter_rows = lazy("seekable.nodes.filter_rows")
     flatten_node = lazy("seekable.nodes.flatten")
     sort_node = lazy("seekable.nodes.sort")
-    stable_split = lazy("seekable.nodes.stable_split")
-    stratified = lazy("seekable.nodes.stratified")
+    split_node = lazy("seekable.nodes.split")
 
 __all__ = ["Choosing"]
 
@@ -96,7 +94,7 @@ class Choosing(Face):
             >>> list(sk.from_sequence([{"n": 1}, {"n": 5}]).filter(where=[("n", ">", 2)]))
             [{'n': 5}]
         """
-        chosen = filter_rows.choice(
+        chosen = filter_node.choice(
             fn, where=where, files=files, limit=limit, version=version, columns=columns
         )
         running = evaluated.Running(save, jobs, executor, progress)
@@ -131,7 +129,7 @@ class Choosing(Face):
             >>> list(sk.from_sequence(range(6)).filter_batches(lambda numbers: [n > 3 for n in numbers]))
             [4, 5]
         """
-        chosen = filter_rows.choice(
+        chosen = filter_node.choice(
             fn, together=checked_count("size", size, least=1), version=version, columns=columns
         )
         running = evaluated.Running(save, jobs, executor, progress)
@@ -338,7 +336,8 @@ class Choosing(Face):
         """
         seed, stable = checked_seed(seed), checked_flag("stable", stable)
         if by is not None:
-            nodes = stratified.stratified(self._node, shares, seed, by=by, stable=stable)
+            nodes = split_node.stratified(self._node, shares, seed, by=by, stable=stable)
         else:
-            nodes = (stable_split.stable_split if stable else split)(self._node, shares, seed)
+            deal = split_node.stable_split if stable else split_node.split
+            nodes = deal(self._node, shares, seed)
         return {name: self._over(node) for name, node in nodes.items()}

@@ -21,22 +21,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset import summary, union
-    from seekable.nodes.columns import alias, cast, choose, rename
+    from seekable.nodes.columns import arrow_types as column_types
+    from seekable.nodes.columns import cast, choose, rename
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.columns import record_batches as tables
-    from seekable.nodes.columns import schema as columns_schema
-    from seekable.nodes.columns import types as column_types
     from seekable.nodes.columns.choose import Missing
     from seekable.nodes.node import BatchForm
 else:
     summary = lazy("seekable.dataset.summary")
     union = lazy("seekable.dataset.union")
-    alias = lazy("seekable.nodes.columns.alias")
     cast = lazy("seekable.nodes.columns.cast")
     choose = lazy("seekable.nodes.columns.choose")
     column_names = lazy("seekable.nodes.columns.names")
-    column_types = lazy("seekable.nodes.columns.types")
-    columns_schema = lazy("seekable.nodes.columns.schema")
+    column_types = lazy("seekable.nodes.columns.arrow_types")
     rename = lazy("seekable.nodes.columns.rename")
     tables = lazy("seekable.nodes.columns.record_batches")
 
@@ -207,12 +204,12 @@ class ColumnTools(Face):
         name = column_names.checked_name("alias()", name)
         if not isinstance(source, str):
             most = None if size is None else checked_count("size", size, least=1)
-            return self._over(alias.Computed(self._node, name, source, most, version))
+            return self._over(rename.Computed(self._node, name, source, most, version))
         if size is not None or version is not None:
             message = "alias(size=, version=) are for a function (got the name of a column)"
             raise InvalidArgument(message)
         self._must_have("alias()", [source], missing)
-        return self._over(alias.Alias(self._node, name, source, missing))
+        return self._over(rename.Alias(self._node, name, source, missing))
 
     def fill(
         self,
@@ -290,7 +287,7 @@ class ColumnTools(Face):
             >>> ds.schema.names, str(ds.schema.field("text").type), ds.schema.metadata
             (['id', 'text'], 'string', {b'seekable.inferred_from': b'the first 2 records'})
         """
-        return columns_schema.schema_of(self._node)
+        return column_types.schema_of(self._node)
 
     def info(self) -> summary.Info:
         """Return rows, files and columns of the dataset; print it for a table.

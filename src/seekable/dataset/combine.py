@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset import union
     from seekable.nodes import join as join_node
-    from seekable.nodes.join_matching import Duplicates, How
+    from seekable.nodes.join import Duplicates, How
     from seekable.nodes.mix import Schedule, Weights
     from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook

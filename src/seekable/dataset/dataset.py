@@ -14,7 +14,7 @@ from seekable.dataset.ordering import Ordering
 from seekable.dataset.plugged import Plugged
 from seekable.dataset.position import as_positions, checked_place, checked_places, note_read
 from seekable.errors import EndlessDataset, InvalidArgument
-from seekable.nodes.bases import leaves_of, reads_objects
+from seekable.nodes.bases import leaves_of, positions_of_row, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size
@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline import pipeline_file
     from seekable.nodes import key as keys
     from seekable.nodes import key_lookup as lookup
-    from seekable.nodes import key_sequence, row_positions
-    from seekable.nodes.columns import schema as columns_schema
+    from seekable.nodes.columns import arrow_types as column_types
     from seekable.nodes.graph import Plan
-    from seekable.nodes.key_sequence import KeySequence
+    from seekable.nodes.key_lookup import KeySequence
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -43,10 +42,8 @@ if TYPE_CHECKING:
     from seekable.writing.source import Source
 else:
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
-    columns_schema = lazy("seekable.nodes.columns.schema")
+    column_types = lazy("seekable.nodes.columns.arrow_types")
     keys = lazy("seekable.nodes.key")
-    row_positions = lazy("seekable.nodes.row_positions")
-    key_sequence = lazy("seekable.nodes.key_sequence")
     lookup = lazy("seekable.nodes.key_lookup")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
@@ -113,7 +110,7 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
             >>> sk.from_sequence([{"id": 1, "text": "a"}]).columns
             ['id', 'text']
         """
-        return columns_schema.columns_of(self._node)
+        return column_types.columns_of(self._node)
 
     def __len__(self) -> int:
         """Return the number of records of an epoch.
@@ -276,7 +273,7 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
             The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
         """
         row, epoch = checked_count("row", row, least=0), checked_epoch(epoch, self._node.size)
-        found = row_positions.positions_of_row(self._node, path, row, range(epoch, epoch + 1))
+        found = positions_of_row(self._node, path, row, range(epoch, epoch + 1))
         return [int(position) for position in found]
 
     def key(self, key: Any) -> Any:
@@ -329,7 +326,7 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
             ...     list(keys), keys[1], "utt2" in keys
             (['utt1', 'utt2'], 'utt2', True)
         """
-        return key_sequence.keys_of(self._node)
+        return lookup.keys_of(self._node)
 
     def shapes(self) -> NDArray[np.int64] | list[tuple[int, ...] | None]:
         """Return the shapes of the objects of Kaldi's tables in epoch 0; only their headers are read.

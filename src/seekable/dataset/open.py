@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.dataset import Dataset
     from seekable.formats.contract import OnError
-    from seekable.nodes.files.decoder import Decode
-    from seekable.nodes.files.payload import AskedDecoder
+    from seekable.nodes.files.decoder import AskedDecoder, Decode
     from seekable.nodes.key import KeyOf
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.index.opening import Indexing
     from seekable.index.surveyor import Finder
-    from seekable.nodes import key_index
-    from seekable.nodes.columns import hive_folders
+    from seekable.nodes import key_lookup
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.key import KeyOf
     from seekable.nodes.node import Node
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
 else:
     addresses = lazy("seekable.storage.addresses")
     key_files = lazy("seekable.index.key_files")
-    hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
-    key_index = lazy("seekable.nodes.key_index")
+    key_lookup = lazy("seekable.nodes.key_lookup")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["Opening", "shown_source"]
@@ -165,7 +163,7 @@ class Opening:
         files = files.limited(reading.most_open_files, keeps_maps=not is_table_indexer(finder))
         node = self.keyed(_below_folders(form, reading, files) if is_hive else form.leaf(files, reading), key)
         if is_hive:
-            node = partition_columns.partitioned(node, hive_folders.key_types(files), reading.columns)
+            node = partition_columns.partitioned(node, partition_columns.key_types(files), reading.columns)
         return node
 
     def keyed(self, leaf: Any, key: KeyOf | None) -> Any:
@@ -189,11 +187,11 @@ class Opening:
         keys = _found_keys(leaf.files, key, indexing.index_dir)
         if keys is None:
             using = map_ranges.execution_options(indexing.jobs, indexing.executor, at_once=False)
-            keys = key_index.open_keys(
+            keys = key_lookup.open_keys(
                 leaf, key, index_dir=indexing.index_dir, using=using, progress=indexing.progress
             )
         if keys.index.duplicates:
-            warn_caller(key_index.duplicates_message(leaf, keys), DuplicateKeys)
+            warn_caller(key_lookup.duplicates_message(leaf, keys), DuplicateKeys)
         return replace(leaf, keys=keys)
 
 
@@ -206,7 +204,7 @@ def _below_folders(form: Format, reading: Reading, files: FileSet) -> Any:
     whole = form.leaf(files, replace(reading, columns=None))
     if reading.columns is None:
         return whole
-    declared, keys = whole.declared() or {}, hive_folders.key_types(files)
+    declared, keys = whole.declared() or {}, partition_columns.key_types(files)
     if unknown := [name for name in reading.columns if name not in declared and name not in keys]:
         there = ", ".join(map(repr, [*declared, *keys])) or "none"
         message = f"no file has a column {unknown[0]!r}, and no folder is one; there are {there}"

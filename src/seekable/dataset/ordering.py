@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from seekable._arguments import AT_ONCE, checked_count, checked_epoch, checked_flag, checked_seed
-from seekable._lazy import lazy
 from seekable.dataset.face import Face
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
-from seekable.nodes.map import Map
+from seekable.nodes.map import Map, MapBatches
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import sliced, spaced
@@ -20,10 +19,6 @@ from seekable.nodes.windowed import WindowedShuffle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from seekable.nodes import map_batches
-else:
-    map_batches = lazy("seekable.nodes.map_batches")
 
 __all__ = ["Ordering"]
 
@@ -160,7 +155,7 @@ class Ordering(Face):
             [10, 20, 30]
         """
         size = checked_count("size", size, least=1)
-        return self._over(map_batches.MapBatches(self._node, fn, size, version))
+        return self._over(MapBatches(self._node, fn, size, version))
 
     def take(self, n: int) -> Self:
         """Return the first ``n`` rows of each epoch; of an endless dataset, epochs of ``n`` records.

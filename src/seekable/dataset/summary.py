@@ -9,10 +9,9 @@ import numpy as np
 
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.columns.schema import LOOKED_AT, schema_of
+from seekable.nodes.columns.arrow_types import LOOKED_AT, schema_of
 from seekable.nodes.display import data_size, preformatted
-from seekable.nodes.graph import known_size
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, known_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,10 +22,8 @@ from seekable.nodes.columns.unified_type import NoCommonType, unified_type
 from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.display import describe_place
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.nodes.graph import each_once, with_children
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, each_once, file_matches, with_children
 from seekable.nodes.node import OrderNode
-from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
 from seekable.writing.preview import looked_at
 

@@ -11,7 +11,7 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.collate import takes_columns
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.nodes.readahead import reads_ahead
 from seekable.storage.far import far
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from seekable.errors import NothingPassed
 from seekable.loader.batches import Batch
 from seekable.loader.lane_deltas import LaneDeltas
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.stream.lane import LaneIterator
 from seekable.stream.partly_delivered import splitting_lineage
 from seekable.stream.runs import ITEM

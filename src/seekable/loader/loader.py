@@ -24,6 +24,7 @@ from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
+from seekable.nodes.bases import positions_of_row
 from seekable.storage.far import far
 
 if TYPE_CHECKING:
@@ -36,11 +37,9 @@ if TYPE_CHECKING:
     from seekable.loader.step_plan import StepPlan
     from seekable.loader.steps import End
     from seekable.loader.when import Coming
-    from seekable.nodes import row_positions
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
-    row_positions = lazy("seekable.nodes.row_positions")
     step_plan = lazy("seekable.loader.step_plan")
     when = lazy("seekable.loader.when")
 
@@ -309,7 +308,7 @@ class Loader(Positioned):
             raise InvalidArgument(message)
         searched = when.checked_epochs(epochs, progress.steps, progress.anchor)
         row = checked_count("row", row, least=0)
-        positions = row_positions.positions_of_row(dataset.node, path, row, searched)
+        positions = positions_of_row(dataset.node, path, row, searched)
         return when.comings(progress.steps, progress.anchor, positions)
 
     def report(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ positions of all children. Routers: ``EachRouter`` loops over nodes whose arithm
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import lcm
@@ -13,9 +14,20 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
 import numpy as np
 
+from seekable._arguments import checked_path
 from seekable._cached import cached
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.graph import Plan, Reader, Router, each_once, known_size, part_of, with_children
+from seekable.nodes.graph import (
+    Plan,
+    Reader,
+    Router,
+    SearchRange,
+    each_once,
+    known_size,
+    nodes_of,
+    part_of,
+    with_children,
+)
 from seekable.nodes.node import InnerNode, Leaf, OrderNode, RecordNode
 from seekable.order.blocks import default_blocks
 
@@ -25,11 +37,9 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
-    from seekable.nodes.graph import FileRanges, SearchRange
+    from seekable.nodes.graph import FileRanges, Origins
     from seekable.nodes.node import Node
-    from seekable.nodes.provenance import Origins
     from seekable.storage.access import CacheChoice
-
 
 __all__ = [
     "ONE_CHILD",
@@ -43,9 +53,11 @@ __all__ = [
     "UnaryPlan",
     "UnaryReader",
     "caches_of",
+    "calls_functions",
     "int64s",
     "integer_of",
     "leaves_of",
+    "positions_of_row",
     "reads_objects",
     "replaced",
     "with_leaves",
@@ -334,17 +346,36 @@ class Ascending(UnaryNode, OrderNode):
 
 def leaves_of(node: Node) -> list[Leaf]:
     """Return the sources of a dataset, each once."""
-    found: list[Leaf] = []
-    pending, seen = [node], set()
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, Leaf):
-            found.append(node)
-        pending.extend(reversed(node.children))
-    return found
+    return [each for each in nodes_of(node) if isinstance(each, Leaf)]
+
+
+_OWN_RECORDS = frozenset(
+    {
+        *("alias", "batch", "drop_columns", "fill", "partitions", "rename", "select_columns"),
+        *("source_column", "zip"),
+    }
+)
+"""The kinds of nodes that make records without a function of the user."""
+
+
+def calls_functions(node: Node) -> bool:
+    """Return True if the reading of a record may call a function of the user, or a method of their object.
+
+    What is not known to call none counts as calling one.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence([3, 1, 2]).shuffle(seed=1)
+        >>> calls_functions(ds.node), calls_functions(ds.map(abs).take(2).node)
+        (False, True)
+    """
+    for each in nodes_of(node):
+        if isinstance(each, Leaf):
+            if not each.decodes_itself or getattr(each, "errors", None) is not None:
+                return True
+        elif not isinstance(each, OrderNode) and each.kind not in _OWN_RECORDS:
+            return True
+    return False
 
 
 def reads_objects(node: Node) -> bool:
@@ -396,3 +427,29 @@ def replaced(node: Node, change: Callable[[Node], Node | None], *, past_records:
             return None
         below[id(child)] = made
     return with_children(node, below) if isinstance(node, OrderNode) else None
+
+
+def positions_of_row(node: Node, path: str | os.PathLike[str], row: int, epochs: range) -> Int64s:
+    """Return the sorted positions at which a row of a file comes in some epochs of a node.
+
+    Consecutive epochs are one search: most of its cost is that of NumPy's calls, whatever their number.
+
+    Args:
+        node: the root of the graph to search.
+        path: the file, as a path, an address, or the name in angle brackets of a sequence.
+        row: the record's number in the file.
+        epochs: the epochs of the node; of an endless node, epochs of the source.
+
+    Raises:
+        WrongType: the path is neither a text nor a path.
+        InvalidArgument: there are more than 10 million such positions.
+    """
+    place = checked_path(path)
+    place = place if place.startswith("<") or "://" in place else os.path.abspath(place)
+    size = node.size
+    runs = [epochs] if epochs.step == 1 else [range(epoch, epoch + 1) for epoch in epochs]
+    found = []
+    for run in runs:
+        start, stop = (0, None) if size is None else (run.start * size, run.stop * size)
+        found.append(node.find_within(lambda leaf: leaf.rows_of(place, row), SearchRange(start, stop, run)))
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))

@@ -11,8 +11,7 @@ import numpy as np
 from seekable.errors import NothingPassed
 from seekable.nodes.bases import UnaryNode, int64s, integer_of
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, Plan, Reader
 from seekable.nodes.node import Node, RecordNode
 
 if TYPE_CHECKING:

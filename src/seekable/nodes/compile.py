@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.graph import Graph, Plan, Read, Reader, Routed, Router, held
-from seekable.nodes.provenance import Origins, gathered
+from seekable.nodes.graph import Graph, Origins, Plan, Read, Reader, Routed, Router, gathered, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

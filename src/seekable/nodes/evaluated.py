@@ -1,15 +1,21 @@
-"""Nodes whose rows are found by reading all records once, when the dataset is made."""
+"""Nodes whose rows are found by reading all records once, when the dataset is made.
+
+Before processes of a cluster read them, the files of the dataset are compared with what its nodes see.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument
-from seekable.nodes.bases import UnaryNode
+from seekable.index.catalog import CATALOG
+from seekable.index.fileset import FileSet
+from seekable.nodes.bases import UnaryNode, leaves_of
+from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size, must_be_steady, nodes_of
 from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
 from seekable.parallel.finished_ranges import FinishedRanges
@@ -21,16 +27,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable._typing import Int64s
-    from seekable.nodes import cluster_files
     from seekable.nodes.node import Node
-    from seekable.parallel import map_ranges
+    from seekable.parallel import cluster, map_ranges
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
 else:
-    cluster_files = lazy("seekable.nodes.cluster_files")
     map_ranges = lazy("seekable.parallel.map_ranges")
+    cluster = lazy("seekable.parallel.cluster")
 
-__all__ = ["Evaluated", "Evaluation", "Running", "evaluated_rows", "row_files_of"]
+__all__ = ["Evaluated", "Evaluation", "Running", "check_seen", "evaluated_rows", "row_files_of"]
 
 
 class Evaluated(UnaryNode):
@@ -97,7 +102,7 @@ def evaluated_rows(
     with watched(running.progress, task=question.doing, rows=size) as watch:
 
         def rows() -> Iterator[Int64s]:
-            cluster_files.check_seen(running.executor, child)
+            check_seen(running.executor, child)
             yield from find(size, using, watch)
             if not size:
                 watch(0)
@@ -131,3 +136,55 @@ def row_files_of(node: Node) -> dict[str, str]:
     """Return the paths of the files that ``save=`` named for a graph, by the digest of their rows."""
     found = (each.rows for each in nodes_of(node) if isinstance(each, Evaluated))
     return {rows.digest: rows.path for rows in found if rows.named}
+
+
+def check_seen(executor: Executor | None, *datasets: Node | FileSet, folder: str | None = None) -> None:
+    """Check that the nodes of a cluster see what datasets are read from; see `check_nodes`.
+
+    Args:
+        executor: does the work; nothing is done for one that is of no cluster, and for None.
+        datasets: the datasets, or their files.
+        folder: where the workers will write.
+
+    Raises:
+        DataNotFound: a node sees other data, another index, or other kept rows, or lacks them.
+        InvalidArgument: a node has other software.
+    """
+    if executor is None or not isinstance(executor, cluster.ClusterExecutor):
+        return
+    paths = {path for dataset in datasets for path in _paths(dataset)}
+    try:
+        cluster.check_nodes(executor, sorted(paths), folder=folder)
+    except DataNotFound as error:
+        error.add_note(
+            "sk.Index(folder=) or SEEKABLE_INDEX_DIR puts indexes on a shared disk, and save= the rows of "
+            "filter, flatten and sort"
+        )
+        raise
+
+
+def _paths(dataset: Node | FileSet) -> Iterator[str]:
+    """Yield the ends of each run of data files, the catalogs of indexes, and the files of kept rows."""
+    if isinstance(dataset, FileSet):
+        yield from _ends(dataset)
+        return
+    for source in (part for leaf in leaves_of(dataset) for part in leaf.parts):
+        if isinstance(source, FilesLeaf):
+            yield from _ends(source.files)
+    yield from _kept(dataset)
+
+
+def _ends(files: FileSet) -> Iterator[str]:
+    first = 0
+    for _, folder, count in files.runs:
+        if count:
+            yield files.path(first)
+            yield files.path(first + count - 1)
+            yield os.path.join(folder, CATALOG)
+        first += count
+
+
+def _kept(node: Node) -> Iterator[str]:
+    for each in filter(is_dataclass, nodes_of(node)):
+        values = (getattr(each, field.name) for field in fields(each))
+        yield from (value.path for value in values if isinstance(value, KeptRows) and value.count)

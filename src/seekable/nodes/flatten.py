@@ -18,10 +18,8 @@ from seekable.index.location import shared
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
-from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, Origins, Plan, Reader
 from seekable.nodes.node import Node, RecordNode
-from seekable.nodes.provenance import Origins
 from seekable.nodes.readahead import read_rows
 from seekable.parallel.map_ranges import map_ranges
 from seekable.state.functions import code_digest, describe_function

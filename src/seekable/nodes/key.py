@@ -14,7 +14,7 @@ import numpy as np
 
 from seekable.errors import WrongType
 from seekable.index.digest import key_hash
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 
 if TYPE_CHECKING:
     from seekable.index.key_files import KeyIndex
@@ -24,7 +24,6 @@ __all__ = [
     "KeyIn",
     "KeyOf",
     "Keys",
-    "KnowsKeys",
     "asked_key",
     "entry_key",
     "is_key",
@@ -41,7 +40,7 @@ SAMPLE_KEY = "__key__"
 """The column with the key of a sample of a tar file."""
 
 
-class ReadsRecords(Protocol):
+class _ReadsRecords(Protocol):
     """A source as keys use it."""
 
     def record(self, position: int) -> Any:
@@ -49,7 +48,7 @@ class ReadsRecords(Protocol):
 
 
 @runtime_checkable
-class KnowsKeys(ReadsRecords, Protocol):
+class _KnowsKeys(_ReadsRecords, Protocol):
     """A source that has the key of a row without its record, which may lack it."""
 
     def key_at(self, row: int) -> str:
@@ -57,7 +56,7 @@ class KnowsKeys(ReadsRecords, Protocol):
 
 
 @runtime_checkable
-class HasColumns(ReadsRecords, Protocol):
+class _HasColumns(_ReadsRecords, Protocol):
     """A source whose records may have only some of its columns."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -74,7 +73,7 @@ class HasColumns(ReadsRecords, Protocol):
         """Return the source with fewer columns to read."""
 
 
-_Source = TypeVar("_Source", bound=ReadsRecords)
+_Source = TypeVar("_Source", bound=_ReadsRecords)
 
 
 def source_of_keys(source: _Source, of: KeyOf) -> _Source:
@@ -83,7 +82,7 @@ def source_of_keys(source: _Source, of: KeyOf) -> _Source:
     A key that is a field is among the columns, whatever columns the user named; a function gets the columns
     that the user named when the source was opened.
     """
-    if not isinstance(source, HasColumns):
+    if not isinstance(source, _HasColumns):
         return source
     columns = source.columns
     if isinstance(of, str) and columns is not None and of not in columns:
@@ -105,19 +104,19 @@ class Keys:
         """The definition of the keys as text: the field, or the name of the function."""
         return repr(self.of) if isinstance(self.of, str) else getattr(self.of, "__qualname__", repr(self.of))
 
-    def matches(self, leaf: ReadsRecords, key: str | int) -> list[tuple[int, Any]]:
+    def matches(self, leaf: _ReadsRecords, key: str | int) -> list[tuple[int, Any]]:
         """Return the rows of a source with a key, ascending, each with its record."""
         rows = self.index.rows(key_hash(key))
-        if self.of == SAMPLE_KEY and isinstance(leaf, KnowsKeys):
+        if self.of == SAMPLE_KEY and isinstance(leaf, _KnowsKeys):
             return [(row, leaf.record(row)) for row in rows if leaf.key_at(row) == key]
         source = source_of_keys(leaf, self.of)
-        if source is not leaf and isinstance(self.of, str) and isinstance(source, HasColumns):
+        if source is not leaf and isinstance(self.of, str) and isinstance(source, _HasColumns):
             source = source.narrowed(frozenset([self.of]))
         read = [(row, source.record(row)) for row in rows]
         found = [(row, record) for row, record in read if self._has(record, key)]
         return found if source is leaf else [(row, leaf.record(row)) for row, _ in found]
 
-    def check_all_read(self, leaf: ReadsRecords) -> None:
+    def check_all_read(self, leaf: _ReadsRecords) -> None:
         """Read a record that has no key, if there is one: behind a damaged one there may be any key.
 
         Raises:

@@ -11,11 +11,10 @@ from seekable._lazy import imported
 from seekable.errors import CorruptState
 from seekable.formats.table import NODE_HOMES, node_home
 from seekable.nodes.batch import Batch
-from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
 from seekable.nodes.columns.partitions import Partitions
-from seekable.nodes.columns.rename import MapColumns, Rename
+from seekable.nodes.columns.rename import Alias, Computed, MapColumns, Rename
 from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
@@ -25,8 +24,7 @@ from seekable.nodes.filter import Filter
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.join import Join
-from seekable.nodes.map import Map
-from seekable.nodes.map_batches import MapBatches
+from seekable.nodes.map import Map, MapBatches
 from seekable.nodes.mix import Mix
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
@@ -34,8 +32,7 @@ from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
-from seekable.nodes.split import Split
-from seekable.nodes.stable_split import StableSplit
+from seekable.nodes.split import Split, StableSplit
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
 

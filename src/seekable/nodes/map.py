@@ -1,4 +1,8 @@
-"""Maps: a function of each record, with or without randomness."""
+"""Maps: a function of each record, with or without randomness, or of many records at once.
+
+The randomness of an item is PCG64 (O'Neill, 2014) started at a 128-bit hash of (seed, canonical JSON of the
+item's position or token), so it depends on nothing that came before.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
+import xxhash
 
 from seekable._cached import cached
+from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.display import add_place
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.nodes.node import Node, RecordNode
-from seekable.nodes.randomness import ItemRandomness
+from seekable.state.canonical import canonical_json
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
@@ -22,8 +28,43 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.graph import Reader
 
+__all__ = ["ItemRandomness", "Map", "MapBatches"]
 
-__all__ = ["Map"]
+_INCREMENT = 0x5851F42D4C957F2D14057B7EF767814F
+"""The increment of PCG64; any odd number is valid."""
+
+
+class ItemRandomness:
+    """A random generator that is seeded anew for each item; one thread at a time may use it.
+
+    Example:
+        >>> random = ItemRandomness(3)
+        >>> first = random.rng(7).random()
+        >>> random.rng(8).random() != first, random.rng(7).random() == first
+        (True, True)
+    """
+
+    __slots__ = ("_bits", "_fields", "_rng", "_seed", "_state")
+
+    def __init__(self, seed: int) -> None:
+        """Create the generator of one seed, ``0 <= seed < 2**64``."""
+        self._seed = seed
+        self._bits = np.random.PCG64(0)
+        self._rng = np.random.Generator(self._bits)
+        self._fields: dict[str, int] = {"state": 0, "inc": _INCREMENT}
+        self._state: dict[str, Any] = {
+            "bit_generator": "PCG64",
+            "state": self._fields,
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+
+    def rng(self, token: Any) -> np.random.Generator:
+        """Return the generator, set to the start of the item's stream; valid until the next call."""
+        text = b"%d" % token if type(token) is int else canonical_json(token)
+        self._fields["state"] = xxhash.xxh3_128_intdigest(text, self._seed)
+        self._bits.state = self._state  # type: ignore[assignment]  # numpy takes any dict of these keys
+        return self._rng
 
 
 @final
@@ -133,3 +174,89 @@ class _MapPlan(UnaryPlan):
         except Exception as error:
             add_place(error, f"the function of {node!r}", node, int(self.positions[i]))
             raise
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MapBatches(UnaryNode, ElementwiseNode, RecordNode):
+    """``fn(records)``, called with up to ``at_once`` records without holes, returns as many."""
+
+    child: Node
+    fn: Callable[[list[Any]], Any]
+    at_once: int
+    version: str | int | None
+
+    kind: ClassVar[str] = "map_batches"
+
+    def __post_init__(self) -> None:
+        """Raise an error for a function without a name that a description can hold."""
+        describe_function(self.fn, self.version)
+
+    @property
+    def size(self) -> int | None:
+        """The number of records of an epoch, equal to the child's."""
+        return self.child.size
+
+    @property
+    def steady(self) -> bool:
+        """True if the child is steady."""
+        return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The blocks of the child."""
+        return self.child.blocks
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the name of the function; the number of records in a call has no effect on them."""
+        return {"fn": describe_function(self.fn, self.version)}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the expression of the call of ``map_batches``."""
+        name = describe_function(self.fn, self.version)["name"]
+        return f"{children[0]}.map_batches({name}, size={self.at_once})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[MapBatches]) -> Reader:
+        """Return a reader that plans the children of all nodes together."""
+        return UnaryReader(nodes, _MapBatchesPlan)
+
+    def record(self, position: int) -> Any:
+        """Read one record and call the function with a list of that one."""
+        record = self.child.record(position)
+        return record if record is HOLE else self.called([record])[0]
+
+    def called(self, records: list[Any]) -> list[Any]:
+        """Call the function and check that it returns as many records."""
+        made = self.fn(records)
+        name = describe_function(self.fn, self.version)["name"]
+        try:
+            count = len(made)
+        except TypeError:
+            message = f"{name} must return a list of records (got {type(made).__name__})"
+            raise WrongType(message) from None
+        if isinstance(made, dict) or count != len(records):
+            message = (
+                f"{name} must return a list of as many records as it is given, {len(records)} "
+                f"(got a {type(made).__name__} of {count})"
+            )
+            raise InvalidArgument(message)
+        return list(made)
+
+
+@final
+class _MapBatchesPlan(UnaryPlan):
+    """Calls the functions with the records of each node."""
+
+    def read(self) -> list[Any]:
+        records = self.child.read()
+        owners = np.broadcast_to(self.which, len(self))
+        there = np.array([record is not HOLE for record in records], dtype=np.bool_)
+        for i in np.unique(owners):
+            node = self.nodes[int(i)]
+            places = np.flatnonzero((owners == i) & there)
+            for first in range(0, places.size, node.at_once):
+                at = places[first : first + node.at_once].tolist()
+                for place, record in zip(at, node.called([records[place] for place in at]), strict=True):
+                    records[place] = record
+        return records

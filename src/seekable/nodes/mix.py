@@ -31,9 +31,6 @@ __all__ = [
     "Schedule",
     "Stop",
     "Weights",
-    "checked_schedule",
-    "checked_weights",
-    "is_schedule",
     "mixed",
     "schedule_of",
 ]
@@ -70,7 +67,7 @@ def mixed(
     if stop is not None and stop not in _STOPS:
         message = f"stop must be one of {', '.join(map(repr, _STOPS))} (got {stop!r})"
         raise InvalidArgument(message)
-    scheduled = is_schedule(weights)
+    scheduled = _is_schedule(weights)
     if scheduled and stop not in (None, "never"):
         message = f"a schedule of weights has no end, so stop must be left out or 'never' (got {stop!r})"
         raise InvalidArgument(message)
@@ -250,7 +247,7 @@ Weights = Mapping[str, float] | Sequence[float]
 Schedule = Sequence[tuple[int, Weights]]
 
 
-def is_schedule(weights: object) -> bool:
+def _is_schedule(weights: object) -> bool:
     """Return True for a list of ``(start, weights)``, False for weights that never change."""
     return isinstance(weights, Sequence) and any(isinstance(entry, tuple | list) for entry in weights)
 
@@ -273,12 +270,12 @@ def schedule_of(
         >>> schedule_of([1, 3], None, 2), schedule_of([(0, [1, 0]), (9, [1, 1])], None, 2)
         (((0, (1, 3)),), ((0, (1, 0)), (9, (1, 1))))
     """
-    if is_schedule(weights):
-        return checked_schedule(weights, names, count)
-    return ((0, checked_weights(weights, names, count)),)
+    if _is_schedule(weights):
+        return _checked_schedule(weights, names, count)
+    return ((0, _checked_weights(weights, names, count)),)
 
 
-def checked_schedule(
+def _checked_schedule(
     schedule: Any, names: tuple[str, ...] | None, count: int
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Return ``(start, integer weights)`` for each entry of a schedule, after checks.
@@ -299,12 +296,12 @@ def checked_schedule(
         message = f"a schedule's positions must start at 0 and ascend (got {starts})"
         raise InvalidArgument(message)
     return tuple(
-        (start, checked_weights(entry, names, count))
+        (start, _checked_weights(entry, names, count))
         for start, (_, entry) in zip(starts, schedule, strict=True)
     )
 
 
-def checked_weights(weights: Any, names: tuple[str, ...] | None, count: int) -> tuple[int, ...]:
+def _checked_weights(weights: Any, names: tuple[str, ...] | None, count: int) -> tuple[int, ...]:
     """Return weights as integers, in the order of the parts.
 
     Raises:

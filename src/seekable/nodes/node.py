@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.columns import types as column_types
+    from seekable.nodes.columns import arrow_types as column_types
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan
     from seekable.nodes.key import KeyOf, Keys
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     RowsOf = Callable[["Leaf"], Sequence[int]]
     Taking = Callable[["Node | Mapping[str, Any]", "Node"], "Node"]
 else:
-    column_types = lazy("seekable.nodes.columns.types")
+    column_types = lazy("seekable.nodes.columns.arrow_types")
 
 __all__ = [
     "BatchForm",
@@ -453,6 +453,11 @@ class Leaf(RecordNode):
         of = self.keys.of
         source = source_of_keys(self.parts[0], of)
         return source.narrowed(frozenset([of])) if isinstance(of, str) else source, of
+
+    @property
+    def decodes_itself(self) -> bool:
+        """True if no function of the user is called to make a record, unless it is corrupt."""
+        return False
 
     @property
     def blocks_known(self) -> bool:

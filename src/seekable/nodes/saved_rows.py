@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
 
 
-__all__ = ["ROW_BYTES", "Digested", "KeptRows", "Origin", "keep_unnamed", "saved_rows"]
+__all__ = ["ROW_BYTES", "KeptRows", "Origin", "keep_unnamed", "saved_rows"]
 
 
 ROW_BYTES = 8
@@ -139,7 +139,7 @@ def _digest_of_map(mapped: mmap.mmap) -> str:
     return hasher.hexdigest()
 
 
-class Digested:
+class _Digested:
     """An iterable of the file's bytes for arrays of rows, which counts and hashes them."""
 
     def __init__(self, arrays: Iterable[Int64s]) -> None:
@@ -190,7 +190,7 @@ def keep_unnamed(arrays: Iterable[Int64s], operation: str = "filter") -> KeptRow
 def _kept_in(descriptor: int, path: str, arrays: Iterable[Int64s], operation: str) -> KeptRows:
     with open(descriptor, "wb") as file:
         try:
-            parts = Digested(arrays)
+            parts = _Digested(arrays)
             file.writelines(parts)
             file.flush()
             kept = KeptRows(path, parts.count, parts.digest, named=False, operation=operation)
@@ -377,7 +377,7 @@ def _called(function: dict[str, Any]) -> str:
 
 
 def _written(path: str, origin: Origin, arrays: Iterable[Int64s]) -> KeptRows:
-    parts = Digested(arrays)
+    parts = _Digested(arrays)
 
     def rows_then_description() -> Iterator[memoryview]:
         yield from parts

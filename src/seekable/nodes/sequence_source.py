@@ -10,9 +10,8 @@ import numpy as np
 from seekable._cached import cached
 from seekable.index.location import Location
 from seekable.nodes.bases import InMemoryPlan
-from seekable.nodes.graph import Plan, Reader, part_of
+from seekable.nodes.graph import Origins, Plan, Reader, part_of
 from seekable.nodes.node import Leaf
-from seekable.nodes.provenance import Origins
 from seekable.order.blocks import default_blocks
 from seekable.state.functions import module_name
 from seekable.storage.memory import cache_bytes
@@ -103,6 +102,11 @@ class SequenceSource(Leaf):
 
     def close(self) -> None:
         """Do nothing: the sequence is the caller's."""
+
+    @property
+    def decodes_itself(self) -> bool:
+        """True if items are read by no method of the user."""
+        return type(self.sequence) in (list, tuple, str, bytes, range, np.ndarray)
 
     def items(self, rows: list[int]) -> list[Any]:
         """Return the items of some rows, in the order of ``rows``."""

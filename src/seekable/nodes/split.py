@@ -1,32 +1,50 @@
-"""Splits: parts of a dataset whose sizes are exact, and that share out all of its rows."""
+"""Splits: parts of a dataset that share out all of its rows, in exact sizes, in stable ones, or by label.
+
+In a stable split each part owns the same run of slots in every block of 1,000 rows. So a row's part depends
+on its number, the shares and the seed, and an appended record never moves an old one.
+
+In a stratified split the rows of each label are dealt by themselves, by their numbers among the rows of that
+label: each part has its share of every label.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, final
 
 import numpy as np
 
 from seekable._cached import cached
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import BadValue, InvalidArgument, MissingColumn, WrongType
 from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode, integer_of
-from seekable.nodes.graph import Router, known_size, must_be_steady
+from seekable.nodes.columns.names import By, narrowed_to, value_by
+from seekable.nodes.display import describe_place
+from seekable.nodes.filter import Filter
+from seekable.nodes.graph import HOLE, Router, known_size, must_be_steady
 from seekable.nodes.node import Node, OrderNode
+from seekable.nodes.readahead import read_rows
+from seekable.nodes.saved_rows import keep_unnamed
+from seekable.nodes.sequence_source import SequenceSource
 from seekable.order.apportionment import apportion
-from seekable.order.dealing import Deal
+from seekable.order.dealing import BLOCK, Blocks, Deal, rows_before, rows_owned, whole_blocks
+from seekable.parallel.map_ranges import execution_options, map_ranges
+from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.nodes.graph import SearchRange
 
-
-__all__ = ["Split", "exact_shares", "is_in_rows", "split"]
+__all__ = ["Split", "StableSplit", "split", "stable_split", "stratified"]
 
 _ROUNDING = 1e-9
 """The tolerance of the sum of shares that were written as decimals, such as 1/3."""
@@ -39,7 +57,7 @@ def split(child: Node, parts: Parts, seed: int) -> dict[Any, Node]:
     """Return the named parts of a dataset; see ``Dataset.split``."""
     size = known_size(child, "split()")
     must_be_steady(child, "split()")
-    sizes = _numbers_of_rows(parts, size) if is_in_rows(parts) else _sizes_of_shares(parts, size)
+    sizes = _numbers_of_rows(parts, size) if _is_in_rows(parts) else _sizes_of_shares(parts, size)
     deal = tuple(sizes.values())
     return {
         name: Split(child, seed=seed, part=name, number=number, sizes=deal)
@@ -47,7 +65,7 @@ def split(child: Node, parts: Parts, seed: int) -> dict[Any, Node]:
     }
 
 
-def is_in_rows(parts: Parts) -> bool:
+def _is_in_rows(parts: Parts) -> bool:
     """Return True if all parts are given by numbers of rows; integers that sum to 1 are shares.
 
     Raises:
@@ -55,7 +73,7 @@ def is_in_rows(parts: Parts) -> bool:
         InvalidArgument: there is no part, or more than one has None.
 
     Example:
-        >>> is_in_rows({"a": 500, "b": None}), is_in_rows({"a": 0.5, "b": None}), is_in_rows({"a": 1})
+        >>> _is_in_rows({"a": 500, "b": None}), _is_in_rows({"a": 0.5, "b": None}), _is_in_rows({"a": 1})
         (True, False, False)
     """
     if not isinstance(parts, Mapping):
@@ -91,11 +109,11 @@ def _numbers_of_rows(parts: Parts, size: int) -> dict[Any, int]:
 
 
 def _sizes_of_shares(parts: Parts, size: int) -> dict[Any, int]:
-    exact = exact_shares(parts)
+    exact = _exact_shares(parts)
     return dict(zip(exact, apportion(list(exact.values()), size), strict=True))
 
 
-def exact_shares(parts: Parts) -> dict[Any, Fraction]:
+def _exact_shares(parts: Parts) -> dict[Any, Fraction]:
     """Return the share of each part as the decimal number that Python prints for it.
 
     Raises:
@@ -103,7 +121,7 @@ def exact_shares(parts: Parts) -> dict[Any, Fraction]:
         InvalidArgument: a share is not from 0 to 1, or they do not sum to 1.
 
     Example:
-        >>> exact_shares({"train": None, "test": 0.1})
+        >>> _exact_shares({"train": None, "test": 0.1})
         {'train': Fraction(9, 10), 'test': Fraction(1, 10)}
     """
     shares = {name: None if share is None else _share(name, share) for name, share in parts.items()}
@@ -231,3 +249,222 @@ class Split(UnaryNode, OrderNode):
 def _deal(sizes: tuple[int, ...], seed: int) -> Deal:
     """Return the deal that all parts of a split share."""
     return Deal(sizes, seed)
+
+
+def stable_split(child: Node, shares: Mapping[Any, float | None], seed: int) -> dict[Any, Node]:
+    """Return the named parts of a dataset; see ``Dataset.split(stable=True)``."""
+    if _is_in_rows(shares):
+        message = (
+            f"split(stable=True) takes shares that sum to 1 (got {dict(shares)!r}): a part of a given number "
+            f"of rows would lose old rows where some are appended"
+        )
+        raise InvalidArgument(message)
+    exact = _exact_shares(shares)
+    bounds = (0, *accumulate(apportion(list(exact.values()), BLOCK)))
+    return {
+        name: StableSplit(child, seed=seed, part=name, start=bounds[i], stop=bounds[i + 1])
+        for i, name in enumerate(exact)
+    }
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class StableSplit(UnaryNode, OrderNode):
+    """The rows, ascending, whose slots ``s`` in their blocks of 1,000 are ``start <= s < stop``."""
+
+    child: Node
+    seed: int
+    part: Any
+    """The name of the part, which has no effect on its rows."""
+
+    start: int
+    stop: int
+
+    kind: ClassVar[str] = "split"
+
+    def __post_init__(self) -> None:
+        """Raise EndlessDataset without a length, InvalidArgument for a child that is not steady."""
+        known_size(self.child, "split()")
+        must_be_steady(self.child, "split()")
+
+    @cached
+    def size(self) -> int:
+        """The number of the part's rows in whole blocks and in the last, short block."""
+        blocks, rest = divmod(self._below, BLOCK)
+        return blocks * self._share + int(self._counts[self._blocks.index(blocks), rest])
+
+    @property
+    def steady(self) -> bool:
+        """True: the child is steady, and the parts are the same in every epoch."""
+        return True
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's blocks, cut down to the part's rows."""
+        return np.unique(self._before(self.child.blocks))
+
+    @property
+    def lanes(self) -> int:
+        """1: rows come from any lane of the child."""
+        return 1
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the seed and the slots; the part's name has no effect on its rows."""
+        return {"seed": self.seed, "start": self.start, "stop": self.stop}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> StableSplit:
+        """Return the part with these arguments, named by its slots."""
+        seed, start, stop = (integer_of(arguments, name) for name in ("seed", "start", "stop"))
+        return cls(children[0], seed=seed, part=f"{start}:{stop}", start=start, stop=stop)
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the expression of the call of ``split``."""
+        return f"{children[0]}.split(..., seed={self.seed}, stable=True)[{self.part!r}]"
+
+    @classmethod
+    def router(cls, nodes: Sequence[StableSplit]) -> Router:
+        """Return a router that routes the positions of each node separately."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Return slot 0 and the child's positions of the part's rows."""
+        epochs, rows = np.divmod(positions, self.size)
+        block, place = np.divmod(rows, self._share)
+        found = self._rows[self._blocks.indices(block), place]
+        return ONE_CHILD, epochs * self._below + block * BLOCK + found
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Return slot 0 and the child's position of one row."""
+        epoch, row = divmod(position, self.size)
+        block, place = divmod(row, self._share)
+        found = int(self._rows[self._blocks.index(block), place])
+        return 0, epoch * self._below + block * BLOCK + found
+
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the range of whole epochs of the child."""
+        size = max(1, self.size)
+        return start // size * self._below, None if stop is None else -(-stop // size) * self._below
+
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+        """Return the positions of those of the child's rows that belong to the part."""
+        epochs, rows = np.divmod(positions, self._below)
+        places = self._before(rows)
+        own = self._before(rows + 1) > places
+        return (epochs * self.size + places)[own]
+
+    def _before(self, rows: Int64s) -> Int64s:
+        """Return the number of the part's rows before each row of the child."""
+        block, row = np.divmod(rows, BLOCK)
+        counts: Int64s = self._counts[self._blocks.indices(block), row].astype(np.int64)
+        return block * self._share + counts
+
+    @property
+    def _share(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def _below(self) -> int:
+        return known_size(self.child, "split()")
+
+    @property
+    def _blocks(self) -> Blocks:
+        return whole_blocks(self.seed)
+
+    @property
+    def _rows(self) -> NDArray[np.int16]:
+        return rows_owned(self._blocks, self.start, self.stop)
+
+    @property
+    def _counts(self) -> NDArray[np.int16]:
+        return rows_before(self._blocks, self.start, self.stop)
+
+
+def stratified(
+    child: Node,
+    shares: Mapping[Any, float | None],
+    seed: int,
+    *,
+    by: By,
+    stable: bool,
+) -> dict[Any, Node]:
+    """Return the named parts of a dataset, each label split separately; see ``Dataset.split``."""
+    deal = stable_split if stable else split
+    deal(child, shares, seed)  # A dataset without rows has no label at which the arguments would be checked.
+    if _is_in_rows(shares):
+        message = (
+            f"split(by=) takes shares that sum to 1, by which each value is split (got {dict(shares)!r}): "
+            f"divide the numbers of rows by {known_size(child, 'split(by=)'):,}"
+        )
+        raise InvalidArgument(message)
+    size = known_size(child, "split(by=)")
+    job = _Labels(narrowed_to(child, by, "split(by=)"), by)
+    labels = _numbered(job, size)
+    name = by if isinstance(by, str) else getattr(by, "__qualname__", type(by).__qualname__)
+    owners = _owners(labels, lambda rows: deal(SequenceSource(range(rows), None), shares, seed))
+    return {
+        part: Filter(
+            child,
+            keep_unnamed([np.flatnonzero(owners == i).astype(np.int64)]),
+            f"the part {part!r} of split(..., seed={seed}, by={name})",
+        )
+        for i, part in enumerate(shares)
+    }
+
+
+def _numbered(job: _Labels, size: int) -> Int64s:
+    """Return a number for the label of each row: int64."""
+    numbers: dict[Any, int] = {}
+    found = [np.empty(0, dtype=np.int64)]
+    with (
+        watched(None, task="reading labels", rows=size) as watch,
+        contextlib.closing(map_ranges(job, size, using=execution_options(None, None, at_once=True))) as runs,
+    ):
+        for done, labels in runs:
+            watch(done)
+            found.append(
+                np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+            )
+    return np.concatenate(found)
+
+
+def _owners(labels: Int64s, dealt: Callable[[int], Mapping[Any, Node]]) -> Int64s:
+    """Return the number of the part that each row belongs to.
+
+    Args:
+        labels: a number for the label of each row.
+        dealt: returns the parts of a number of rows.
+    """
+    owners = np.empty(labels.size, dtype=np.int64)
+    order = np.argsort(labels, kind="stable")
+    edges = np.flatnonzero(np.diff(labels[order], prepend=-1, append=labels.size))
+    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        rows = order[start:stop]
+        for i, part in enumerate(dealt(rows.size).values()):
+            own = part.plan(np.arange(part.size or 0, dtype=np.int64)).origins().rows
+            owners[rows[own]] = i
+    return owners
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """A picklable job that returns the labels of a range of rows; a hole has a label of its own."""
+
+    dataset: Node
+    by: By
+
+    def __call__(self, start: int, stop: int) -> list[Any]:
+        found: list[Any] = []
+        for _, records in read_rows(self.dataset, np.arange(start, stop, dtype=np.int64)):
+            for record in records:
+                try:
+                    label = record if record is HOLE else value_by(record, self.by)
+                    hash(label)
+                except (MissingColumn, WrongType, TypeError) as error:
+                    place = describe_place(self.dataset, start + len(found))
+                    message = f"{place}: split(by={self.by!r}): {error}"
+                    raise (MissingColumn if isinstance(error, MissingColumn) else BadValue)(
+                        message
+                    ) from error
+                found.append(label)
+        return found

@@ -11,8 +11,7 @@ from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
-from seekable.nodes.graph import Plan, Reader, held
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, Plan, Reader, held
 from seekable.nodes.node import Node, RecordNode
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from seekable.nodes.node import Leaf, OrderNode
 from seekable.nodes.select import Select
 from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.slice import Slice
-from seekable.nodes.split import Split
-from seekable.nodes.stable_split import StableSplit
+from seekable.nodes.split import Split, StableSplit
 from seekable.resume.placeholders import PlaceholderSource
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import BadToken
-from seekable.nodes.columns.types import common_types
+from seekable.nodes.columns.arrow_types import common_types
 from seekable.nodes.display import listed
 from seekable.stream.chain import Chain
 from seekable.stream.filter import FilterItems

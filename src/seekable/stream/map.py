@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.nodes.randomness import ItemRandomness
+from seekable.nodes.map import ItemRandomness
 from seekable.state.functions import describe_function
 from seekable.stream.rebuild import add_token
 from seekable.stream.runs import END, ITEM, TOKEN, Runs, called

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
-from seekable.nodes.bases import leaves_of
+from seekable.nodes.bases import calls_functions, leaves_of
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.readahead import reads_ahead
-from seekable.nodes.traits import calls_functions
 from seekable.order.lane_rows import num_lane_rows
 from seekable.stream.draws import FIRST_DRAWS, MOST_DRAWS, Draws
 from seekable.stream.runs import END, Runs

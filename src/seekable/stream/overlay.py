@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, NothingPassed, WrongType
-from seekable.nodes.graph import known_size
-from seekable.nodes.hole import HOLE
-from seekable.nodes.randomness import ItemRandomness
+from seekable.nodes.graph import HOLE, known_size
+from seekable.nodes.map import ItemRandomness
 from seekable.state.functions import describe_function
 from seekable.stream.rebuild import add_token
 from seekable.stream.shapes import SameTokens

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import BadToken, NothingPassed
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import lane_positions, num_lane_rows, num_lane_rows_before
 from seekable.stream.runs import ITEM, Runs, Trail

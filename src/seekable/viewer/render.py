@@ -18,7 +18,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from seekable.errors import CorruptRecord, SeekableError
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.viewer.charts.waveform import clock
 from seekable.viewer.facts.key_paths import RECORD, child_place
 from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.writing.lane_part import LanePart, PartSlots, turns
 from seekable.writing.shard import Counter
 from seekable.writing.whole_file import content_digest, write_whole

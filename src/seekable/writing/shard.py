@@ -12,7 +12,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.file_format import TracedRecords
 from seekable.nodes.columns.record_batches import is_columnar, table_of
 from seekable.nodes.display import describe_row
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.writing.pipeline_code import origin_paths
 from seekable.writing.whole_file import write_whole

@@ -6,7 +6,7 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from seekable.nodes.cluster_files import check_seen
+from seekable.nodes.evaluated import check_seen
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import map_ranges, with_workers_if_worth_it

@@ -26,7 +26,7 @@ from seekable.index.fileset import FileSet
 from seekable.index.surveyor import TableIndexer
 from seekable.nodes.columns.choose import Missing
 from seekable.nodes.columns.decode_column import DecodeTable
-from seekable.nodes.columns.hive_folders import KeyType
+from seekable.nodes.columns.partitions import KeyType
 from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.key import Keys
 from seekable.nodes.node import Node

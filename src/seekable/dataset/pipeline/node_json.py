@@ -22,9 +22,9 @@ from seekable.formats.table import NAMES, card_named, format_named
 from seekable.index.fileset import FileSet
 from seekable.index.opening import open_files
 from seekable.index.surveyor import TableIndexer, is_table_indexer
-from seekable.nodes import key_index
 from seekable.nodes.graph import check_depth
 from seekable.nodes.key import Keys, entry_key
+from seekable.nodes.key_lookup import open_keys
 from seekable.nodes.kinds import KINDS, node_class
 from seekable.nodes.node import Leaf, Node
 from seekable.nodes.saved_rows import KeptRows
@@ -409,7 +409,7 @@ class NodeReader:
     def _with_keys(self, node: Any, value: Any, where: str) -> Node:
         of = entry_key if value == {"of": "entry"} else self.named(value, where)
         resources = self._resources
-        keys = key_index.open_keys(
+        keys = open_keys(
             node,
             of,
             index_dir=resources.roots.index_dir,

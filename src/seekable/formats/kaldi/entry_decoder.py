@@ -29,8 +29,7 @@ from seekable.nodes.bases import with_leaves
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.files.leaf import OwnKeys
-from seekable.nodes.graph import known_size
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, known_size
 from seekable.nodes.key import Keys, entry_key, itself
 from seekable.nodes.readahead import read_rows
 

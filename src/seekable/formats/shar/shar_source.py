@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from seekable.formats.shar import lhotse_cuts
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.leaf import Bad
-    from seekable.nodes.graph import FileRanges
+    from seekable.nodes.graph import FileRanges, Origins
     from seekable.nodes.key import Keys
-    from seekable.nodes.provenance import Origins
 else:
     lhotse_cuts = lazy("seekable.formats.shar.lhotse_cuts")
 

@@ -14,7 +14,7 @@ from seekable._cached import cached
 from seekable.errors import WrongType
 from seekable.formats.file_format import UnwritableRecord
 from seekable.nodes.columns.arrow_types import UnsupportedType, merged, type_of
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

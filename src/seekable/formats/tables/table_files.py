@@ -9,7 +9,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.index.location import Location
-from seekable.nodes.provenance import Origins
+from seekable.nodes.graph import Origins
 from seekable.order.blocks import cut_long_blocks
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tables.table_reading import TableReading
-    from seekable.nodes.graph import FileRanges
-    from seekable.nodes.provenance import Origins
+    from seekable.nodes.graph import FileRanges, Origins
 
 __all__ = ["TablesPlan", "TablesReader"]
 

@@ -16,8 +16,14 @@ from seekable._optional import optional
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.tables.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
 from seekable.formats.tables.table_ranges import table_ranges
-from seekable.nodes.columns.decode_column import DECODED, DECODERS, Unconvertible, cast_column, in_threads
-from seekable.nodes.columns.take_rows import take_pieces
+from seekable.nodes.columns.decode_column import (
+    DECODED,
+    DECODERS,
+    Unconvertible,
+    cast_column,
+    in_threads,
+    take_pieces,
+)
 from seekable.storage.far import far
 
 if TYPE_CHECKING:

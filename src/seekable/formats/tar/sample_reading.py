@@ -13,8 +13,7 @@ from seekable.formats.tar.member_name import NAME_BYTES
 from seekable.formats.tar.sample_records import FieldError, made_record, recovered_sample
 from seekable.index.fileset import combine
 from seekable.index.location import Location
-from seekable.nodes.graph import FileRanges, Plan, Reader, held
-from seekable.nodes.provenance import Origins, of_files
+from seekable.nodes.graph import FileRanges, Origins, Plan, Reader, held, of_files
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 

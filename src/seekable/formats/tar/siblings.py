@@ -14,11 +14,9 @@ from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tar.sibling_rows import SiblingRows, matched_rows
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.display import describe_place
-from seekable.nodes.graph import Plan, Reader, held
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, Origins, Plan, Reader, held, of_places
 from seekable.nodes.key import SAMPLE_KEY
 from seekable.nodes.node import InnerNode, Node, RecordNode
-from seekable.nodes.provenance import Origins, of_places
 from seekable.order.blocks import default_blocks_within
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.file_format import UnwritableRecord
 from seekable.formats.tables.arrow_table import Columns, check_names, inferred_schema
 from seekable.nodes.columns.arrow_types import UnsupportedType
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ from seekable.integrations.ray.block_columns import WAY_OUT, BlockColumns, colum
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.columns.record_batches import is_columnar, table_of
 from seekable.nodes.display import describe_row
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.nodes.readahead import read_rows, reads_ahead
 from seekable.nodes.sequence_source import SequenceSource
 from seekable.writing.pipeline_code import functions_of

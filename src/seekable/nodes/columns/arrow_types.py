@@ -1,16 +1,15 @@
-"""The inference of Arrow types: the type of a column that returns Python values unchanged.
+"""Arrow types of columns: inferred from values, declared by files, or common to several datasets.
 
-The inference of pyarrow is not used, because it changes values of different types: it turns a date and a
-datetime into two dates, and text and bytes into bytes.
-
-The type of many values can be computed in parts: it is `merged` of the types of the parts, however they are
-cut.
+``type_of`` infers a type that returns Python values unchanged. The inference of pyarrow changes values of
+different types: it turns a date and a datetime into two dates, and text and bytes into bytes. The type of
+many values can be inferred in parts: it is `merged` of the types of the parts, however they are cut.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
+import json
 import uuid
 from functools import cache
 from itertools import chain
@@ -18,14 +17,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._optional import optional
+from seekable.errors import BadValue, WrongType
+from seekable.nodes.graph import HOLE
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
-    TypeOf = Callable[[list[Any]], pa.DataType]
+    from seekable.nodes.node import Node
 
-__all__ = ["UnsupportedType", "merged", "type_of"]
+    TypeOf = Callable[[list[Any]], pa.DataType]
+else:
+    pa = optional("pyarrow", extra="parquet")
+
+__all__ = [
+    "INFERRED_FROM",
+    "LOOKED_AT",
+    "UnsupportedType",
+    "columns_of",
+    "common_types",
+    "fill_values",
+    "merged",
+    "schema_of",
+    "type_of",
+]
 
 _LARGEST_SIGNED, _LARGEST = (1 << 63) - 1, (1 << 64) - 1
 _UNITS = ("s", "ms", "us", "ns")
@@ -46,8 +63,6 @@ def type_of(values: Iterable[Any]) -> pa.DataType:
         >>> str(type_of([1, None, 2.5])), str(type_of([{"a": [1]}, {"b": "x"}]))
         ('double', 'struct<a: list<item: int64>, b: string>')
     """
-    import pyarrow as pa
-
     everything = values if isinstance(values, list) else list(values)
     kinds = list(dict.fromkeys(map(type, everything)))
     found = pa.null()
@@ -69,8 +84,7 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         >>> str(merged(pa.int64(), pa.null())), str(merged(pa.int8(), pa.float32()))
         ('int64', 'double')
     """
-    from pyarrow import types
-
+    types = pa.types
     if one == other or types.is_null(other):
         return one
     if types.is_null(one):
@@ -83,7 +97,7 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 @cache
 def _families() -> list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, pa.DataType], Any]]]:
-    from pyarrow import types
+    types = pa.types
 
     def is_number(kind: pa.DataType) -> bool:
         return bool(types.is_integer(kind) or types.is_floating(kind))
@@ -99,8 +113,6 @@ def _families() -> list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataTy
 
 
 def _structs(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     fields = {field.name: field.type for field in one}
     for field in other:
         fields[field.name] = merged(fields.get(field.name, pa.null()), field.type)
@@ -108,15 +120,11 @@ def _structs(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _lists(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     return pa.list_(merged(one.value_type, other.value_type))
 
 
 def _numbers(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-    from pyarrow import types
-
+    types = pa.types
     floating = [types.is_floating(kind) for kind in (one, other)]
     if any(floating):
         return max(one, other, key=lambda kind: kind.bit_width) if all(floating) else pa.float64()
@@ -128,8 +136,6 @@ def _numbers(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     scale = max(one.scale, other.scale)
     digits = max(one.precision - one.scale, other.precision - other.scale) + scale
     if digits > _MORE_DIGITS:
@@ -140,16 +146,12 @@ def _decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _timestamps(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     if one.tz != other.tz:
         raise UnsupportedType("datetimes with a time zone and without do not fit into one column")
     return pa.timestamp(max(one.unit, other.unit, key=_UNITS.index), one.tz)
 
 
 def _durations(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     return pa.duration(max(one.unit, other.unit, key=_UNITS.index))
 
 
@@ -165,8 +167,6 @@ def _rule(kind: type) -> TypeOf:
 
 @cache
 def _rules() -> dict[type, TypeOf]:
-    import pyarrow as pa
-
     def always(kind: pa.DataType) -> TypeOf:
         return lambda _: kind
 
@@ -196,8 +196,6 @@ def _rules() -> dict[type, TypeOf]:
 
 
 def _integers(values: list[int]) -> pa.DataType:
-    import pyarrow as pa
-
     largest = max(values)
     if largest <= _LARGEST_SIGNED and min(values) >= -_LARGEST_SIGNED - 1:
         return pa.int64()
@@ -207,8 +205,6 @@ def _integers(values: list[int]) -> pa.DataType:
 
 
 def _datetimes(values: list[dt.datetime]) -> pa.DataType:
-    import pyarrow as pa
-
     aware = {value.tzinfo is not None for value in values}
     if len(aware) > 1:
         raise UnsupportedType("datetimes with a time zone and without do not fit into one column")
@@ -216,16 +212,12 @@ def _datetimes(values: list[dt.datetime]) -> pa.DataType:
 
 
 def _times(values: list[dt.time]) -> pa.DataType:
-    import pyarrow as pa
-
     if any(value.tzinfo is not None for value in values):
         raise UnsupportedType("a column cannot hold times with a time zone")
     return pa.time64("us")
 
 
 def _of_decimals(values: list[decimal.Decimal]) -> pa.DataType:
-    import pyarrow as pa
-
     try:
         return pa.array(values).type
     except pa.ArrowInvalid as error:
@@ -234,8 +226,6 @@ def _of_decimals(values: list[decimal.Decimal]) -> pa.DataType:
 
 def _within(values: list[Any]) -> pa.DataType:
     """Return the type of values in lists or dicts, where pyarrow can hold fewer types than in a column."""
-    import pyarrow as pa
-
     kind = type_of(values)
     if isinstance(kind, pa.BaseExtensionType):
         raise UnsupportedType(
@@ -245,8 +235,6 @@ def _within(values: list[Any]) -> pa.DataType:
 
 
 def _of_dicts(values: list[dict[Any, Any]]) -> pa.DataType:
-    import pyarrow as pa
-
     names = dict.fromkeys(chain.from_iterable(values))
     for name in names:
         if not isinstance(name, str):
@@ -257,14 +245,10 @@ def _of_dicts(values: list[dict[Any, Any]]) -> pa.DataType:
 
 
 def _of_lists(values: list[Any]) -> pa.DataType:
-    import pyarrow as pa
-
     return pa.list_(_within(list(chain.from_iterable(values))))
 
 
 def _of_arrays(values: list[np.ndarray[Any, Any]]) -> pa.DataType:
-    import pyarrow as pa
-
     found = pa.null()
     for dtype, ndim in dict.fromkeys((value.dtype, value.ndim) for value in values):
         if ndim != 1:
@@ -280,8 +264,6 @@ def _of_arrays(values: list[np.ndarray[Any, Any]]) -> pa.DataType:
 
 
 def _of_numpy_times(values: list[Any]) -> pa.DataType:
-    import pyarrow as pa
-
     found = pa.null()
     for dtype in dict.fromkeys(value.dtype for value in values):
         found = merged(found, _of_dtype(dtype))
@@ -289,11 +271,197 @@ def _of_numpy_times(values: list[Any]) -> pa.DataType:
 
 
 def _of_dtype(dtype: np.dtype[Any]) -> pa.DataType:
-    import pyarrow as pa
-
     if dtype.kind in "mM" and np.datetime_data(dtype)[0] not in _UNITS:
         raise UnsupportedType(f"a column cannot hold {dtype}: make it {dtype.kind}8[us] with astype()")
     try:
         return pa.from_numpy_dtype(dtype)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise UnsupportedType(f"a column cannot hold arrays of {dtype}") from None
+
+
+def common_types(declared: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
+    """Return the columns of all datasets, each with a type that holds its values in all of them.
+
+    Args:
+        declared: for each dataset the Arrow types of its columns; None if they are unknown.
+
+    Returns:
+        The types by column; None as the type of a column whose types have no common one. None instead of the
+        dict if the columns of a dataset are unknown.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> dict(common_types([{"n": pa.int8()}, {"n": pa.int64(), "text": pa.string()}]))
+        {'n': DataType(int64), 'text': DataType(string)}
+    """
+    first = declared[0]
+    if first is None or len(declared) == 1 or all(other is first for other in declared):
+        return first
+    found: dict[str, Any] = {}
+    for columns in declared:
+        if columns is None:
+            return None
+        for name, kind in columns.items():
+            found[name] = kind if name not in found else _common(found[name], kind)
+    return found
+
+
+def _common(one: Any, other: Any) -> Any:
+    if one is None or other is None or one.equals(other):
+        return one if other is not None else None
+    schemas = [pa.schema([("column", kind)]) for kind in (one, other)]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field("column").type
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return None
+
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "int": ("int", "uint"),
+    "float": ("float", "double", "halffloat"),
+    "str": ("string", "large_string", "string_view"),
+    "bool": ("bool",),
+    "bytes": ("binary", "large_binary"),
+    "list": ("list", "large_list", "fixed_size_list"),
+    "dict": ("struct",),
+}
+
+_ZEROS: dict[str, Any] = {"int": 0, "float": 0.0, "str": "", "bool": False}
+
+
+def fill_values(
+    schema: pa.Schema,
+    *,
+    types: Mapping[Any, Any] | None,
+    auto: bool,
+    default: Any,
+    columns: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return a value for each column that has one: by its name, else its type, else the default.
+
+    Args:
+        schema: the columns and their types.
+        types: values by type: int, float, str, bool, bytes, list, dict, or the name that Arrow has for one
+            (``"int64"``, ``"string"``).
+        auto: True to fill numbers with 0, texts with ``""`` and bools with False.
+        default: the value for columns of any other type; None to leave them out.
+        columns: values by name.
+
+    Raises:
+        WrongType: a key of ``types`` is none of these.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> schema = pa.schema({"n": pa.int64(), "text": pa.string(), "at": pa.date32()})
+        >>> fill_values(schema, types={str: "?"}, auto=True, default=None, columns={})
+        {'n': 0, 'text': '?'}
+    """
+    by_type = {_name(kind): value for kind, value in (types or {}).items()}
+    found: dict[str, Any] = {}
+    for field in schema:
+        kind = field.type
+        dictionary = getattr(kind, "value_type", None) if str(kind).startswith("dictionary") else None
+        exact = str(dictionary or kind)
+        family = _family(exact)
+        if exact in by_type:
+            found[field.name] = by_type[exact]
+        elif family in by_type:
+            found[field.name] = by_type[family]
+        elif auto and family in _ZEROS:
+            found[field.name] = _ZEROS[family]
+        elif default is not None:
+            found[field.name] = default
+    return {**found, **columns}
+
+
+def _family(exact: str) -> str | None:
+    """Return the name of the Python type of the values of an Arrow type; None if there is none."""
+    bare = exact.partition("<")[0].partition("[")[0].rstrip("0123456789")
+    return next((family for family, names in _NAMES.items() if bare in names), None)
+
+
+def _name(kind: object) -> str:
+    if isinstance(kind, type) and kind.__name__ in _NAMES:
+        return kind.__name__
+    if isinstance(kind, str) or type(kind).__module__.startswith("pyarrow"):
+        return str(kind)
+    message = f"a type is {', '.join(_NAMES)} or one of Arrow's, such as 'int64' (got {kind!r})"
+    raise WrongType(message)
+
+
+LOOKED_AT = 1000
+"""The number of records that are read to infer a type that no file declares."""
+
+INFERRED_FROM = b"seekable.inferred_from"
+"""The key, in the metadata of a schema or a field, for the number of records its types are inferred from."""
+
+
+def schema_of(dataset: Node) -> pa.Schema:
+    """Return the names and the types of the columns of a dataset; see ``Dataset.schema``.
+
+    Raises:
+        WrongType: a type has to be inferred, and a record is not a dict.
+        BadValue: the values of a column have no common type, or have lone surrogates.
+    """
+    declared = dataset.declared()
+    if declared is not None and None not in declared.values():
+        return pa.schema(list(declared.items()))
+    seen, count = _seen(dataset, declared)
+    inferred = {INFERRED_FROM: f"the first {count:,} records"}
+    if declared is None:
+        fields = [_field(name, values) for name, values in seen.items()]
+        return pa.schema(fields, metadata=inferred)
+    return pa.schema(
+        [
+            pa.field(name, kind)
+            if kind is not None
+            else _field(name, seen.get(name, ())).with_metadata(inferred)
+            for name, kind in declared.items()
+        ]
+    )
+
+
+def columns_of(dataset: Node) -> list[str]:
+    """Return the names of the columns of a dataset; see ``Dataset.columns``.
+
+    Raises:
+        WrongType: a record has to be read, and is not a dict.
+    """
+    declared = dataset.declared()
+    return list(_seen(dataset, None)[0] if declared is None else declared)
+
+
+def _seen(dataset: Node, declared: Mapping[str, Any] | None) -> tuple[dict[str, list[Any]], int]:
+    """Return the values of the first records by column, and the number of these records."""
+    if declared is not None:
+        dataset = dataset.narrowed(frozenset(name for name, kind in declared.items() if kind is None))
+    count = LOOKED_AT if dataset.size is None else min(LOOKED_AT, dataset.size)
+    columns: dict[str, list[Any]] = {}
+    for record in dataset.fetch(np.arange(count, dtype=np.int64)):
+        if record is HOLE:
+            continue
+        if not isinstance(record, dict):
+            message = f"only records that are dicts have columns (got a {type(record).__name__})"
+            raise WrongType(message)
+        for name, value in record.items():
+            columns.setdefault(name, []).append(value)
+    return columns, count
+
+
+def _field(name: str, values: Iterable[Any]) -> pa.Field[Any]:
+    there = [value for value in values if value is not None]
+    try:
+        return pa.field(name, pa.array(there).type)
+    except UnicodeEncodeError as error:
+        message = (
+            f"the column {name!r} has the text {json.dumps(error.object[:40])} with a lone surrogate, which "
+            f"is no Unicode character and has no type in Arrow. Map it away, or drop the column, for a schema"
+        )
+        raise BadValue(message) from error
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        kinds = sorted({type(value).__name__ for value in there})
+        message = (
+            f"the column {name!r} has values of no one type ({', '.join(kinds)}): {error}. Cast it, "
+            f"cast({{{name!r}: str}}), or drop it, for a schema"
+        )
+        raise BadValue(message) from error

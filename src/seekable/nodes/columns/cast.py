@@ -11,8 +11,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import BadValue, CorruptState, WrongType
-from seekable.nodes.columns.column_node import ColumnNode
-from seekable.nodes.columns.making import OneByOne
+from seekable.nodes.columns.column_node import ColumnNode, OneByOne
 from seekable.nodes.columns.names import checked_name, lacking
 from seekable.state.functions import describe_function
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
-    from seekable.nodes.columns.making import Making
+    from seekable.nodes.columns.column_node import Making
     from seekable.nodes.node import Node
     from seekable.nodes.saving import Loading, Saving
 else:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument
-from seekable.nodes.columns.column_node import ColumnNode
-from seekable.nodes.columns.making import ByFile, OneByOne
+from seekable.nodes.columns.column_node import ByFile, ColumnNode, OneByOne
 from seekable.nodes.columns.names import lacking
 from seekable.state.canonical import plain_json
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable.errors import SeekableError
-    from seekable.nodes.columns.making import Making
+    from seekable.nodes.columns.column_node import Making
     from seekable.nodes.node import Node
 
 

@@ -1,8 +1,9 @@
-"""Names of columns: checks of those that a user gives, and errors for those that do not exist."""
+"""Names of columns: checks of those that a user gives, and errors for columns that do not exist."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from seekable._arguments import repeated
@@ -13,7 +14,16 @@ if TYPE_CHECKING:
 
     from seekable.nodes.node import Node
 
-__all__ = ["checked_name", "checked_names", "lacking", "must_have", "no_such_column"]
+__all__ = [
+    "By",
+    "checked_name",
+    "checked_names",
+    "lacking",
+    "must_have",
+    "narrowed_to",
+    "no_such_column",
+    "value_by",
+]
 
 _MOST_SHOWN = 20
 """The largest number of columns that a message lists."""
@@ -111,3 +121,45 @@ def _listed(columns: Iterable[str]) -> str:
     names = [repr(name) for name in columns]
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     return (", ".join(names[:_MOST_SHOWN]) or "none") + more
+
+
+By = str | Callable[[Any], Any]
+
+
+def narrowed_to(child: Node, by: By, call: str) -> Node:
+    """Return a node that reads of a table no more than ``by`` needs.
+
+    Args:
+        child: the node whose records are read.
+        by: the name of a column, or a function of the record.
+        call: the method that takes ``by``, for errors: ``"sort()"``.
+
+    Raises:
+        WrongType: ``by`` is neither.
+        MissingColumn: the files declare their columns, and there is none of this name.
+    """
+    if isinstance(by, str):
+        must_have(child, call, [by])
+        return child.narrowed(frozenset([by]))
+    if not callable(by):
+        message = f"by must be the name of a column or a function of the record (got {by!r})"
+        raise WrongType(message)
+    return child
+
+
+def value_by(record: Any, by: By) -> Any:
+    """Return the value of a record's column, or what the function returns for the record.
+
+    Raises:
+        WrongType: ``by`` is a name, and the record is no dict.
+        MissingColumn: the record has no column of this name.
+    """
+    if not isinstance(by, str):
+        return by(record)
+    if not isinstance(record, dict):
+        message = f"a record with columns is a dict (got a {type(record).__name__})"
+        raise WrongType(message)
+    way_out = f"Where it may be missing, give a function: by=lambda record: record.get({by!r})"
+    if error := lacking(record, [by], way_out):
+        raise error
+    return record[by]

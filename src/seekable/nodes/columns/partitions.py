@@ -1,4 +1,9 @@
-"""The node that makes columns of the folders of files, ``year=2024/lang=de/``; see ``hive_folders``.
+"""The node that makes columns of folders ``year=2024/lang=de/``, as Hive and pyarrow name them.
+
+The folders between the opened folder and a file count, and those at the end of the opened folder's own path.
+So a file has the same keys, whether it was opened by its path, by a glob or with the folder around it. Names
+and values are URL-decoded; ``__HIVE_DEFAULT_PARTITION__`` is None. The type of a key is int64 if all of its
+values are integers, else string.
 
 A record whose file lies in no folder of a key has there what it has itself, or None. Where the keys alone are
 used, and no record may have a value of its own there, no file is opened.
@@ -7,8 +12,10 @@ used, and no record may have a value of its own there, no file is opened.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -17,16 +24,14 @@ from seekable._lazy import lazy
 from seekable._optional import is_installed, optional
 from seekable.errors import BadValue, InvalidArgument
 from seekable.index.fileset import FileSet
-from seekable.nodes.columns.columnar import ColumnarNode
-from seekable.nodes.columns.fitting import fitted_array
-from seekable.nodes.columns.hive_folders import end_of, keys_of, roots_and_names
-from seekable.nodes.columns.making import ByFile
+from seekable.nodes.columns.column_node import ByFile, ColumnarNode
+from seekable.nodes.columns.unified_type import fitted_array
 from seekable.nodes.conditions import Bounds
 from seekable.nodes.display import describe_place
 from seekable.nodes.files.leaf import FilesLeaf
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyarrow import compute
@@ -34,11 +39,10 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.errors import SeekableError
     from seekable.nodes.columns import record_batches
-    from seekable.nodes.columns.hive_folders import KeyType
-    from seekable.nodes.columns.making import Making
+    from seekable.nodes.columns.column_node import Making
     from seekable.nodes.conditions import Where
+    from seekable.nodes.graph import Origins
     from seekable.nodes.node import Node
-    from seekable.nodes.provenance import Origins
 
     _Place = tuple[dict[str, Any], dict[str, str | None]]
 else:
@@ -46,7 +50,83 @@ else:
     compute = optional("pyarrow.compute", extra="parquet")
     record_batches = lazy("seekable.nodes.columns.record_batches")
 
-__all__ = ["Partitions", "partitioned"]
+__all__ = ["KeyType", "Partitions", "key_types", "keys_of", "partitioned"]
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+_INTEGER = re.compile(r"-?[0-9]+")
+
+_BOUNDS = -(1 << 63), (1 << 63) - 1
+
+KeyType = Literal["int64", "string"]
+"""The type of a column, by Arrow's name."""
+
+
+def keys_of(root: str, name: str) -> dict[str, str | None]:
+    """Return the keys and values in the path of a file; None for a null.
+
+    Args:
+        root: the folder that was opened.
+        name: the path of the file below it.
+
+    Raises:
+        InvalidArgument: a key comes twice.
+
+    Example:
+        >>> keys_of("/data/year=2024", "lang=de/part=__HIVE_DEFAULT_PARTITION__/a.parquet")
+        {'year': '2024', 'lang': 'de', 'part': None}
+    """
+    found: dict[str, str | None] = {}
+    for folder in [*_end_of(root), *name.split("/")[:-1]]:
+        key, equals, value = folder.partition("=")
+        if not (key and equals):
+            continue
+        key = unquote(key)
+        if key in found:
+            message = f"{os.path.join(root, name)!r} lies in two folders of {key!r}: rename one of them"
+            raise InvalidArgument(message)
+        found[key] = None if value == _NULL else unquote(value)
+    return found
+
+
+def _end_of(root: str) -> list[str]:
+    """Return the folders at the end of a path that are of the form key=value."""
+    folders = root.split("/")
+    first = len(folders)
+    while first and "=" in folders[first - 1][1:]:
+        first -= 1
+    return folders[first:]
+
+
+def key_types(files: FileSet) -> dict[str, KeyType]:
+    """Return the keys in the paths of some files, each with the type of its values.
+
+    Raises:
+        InvalidArgument: a key comes twice in a path.
+    """
+    texts: dict[str, set[str]] = {}
+    folders: set[tuple[str, str]] = set()
+    for root, name in _roots_and_names(files):
+        folder = root, os.path.dirname(name)
+        if folder not in folders:
+            folders.add(folder)
+            for key, text in keys_of(root, name).items():
+                texts.setdefault(key, set()).update([] if text is None else [text])
+    return {key: _type(some) for key, some in texts.items()}
+
+
+def _type(texts: set[str]) -> KeyType:
+    return "int64" if texts and all(map(_is_int64, texts)) else "string"
+
+
+def _is_int64(text: str) -> bool:
+    return bool(_INTEGER.fullmatch(text)) and _BOUNDS[0] <= int(text) <= _BOUNDS[1]
+
+
+def _roots_and_names(files: FileSet) -> Iterable[tuple[str, str]]:
+    """Return the root and the name of each file."""
+    roots = [root for root, _, count in files.runs for _ in range(count)]
+    return zip(roots, files.names(), strict=True)
 
 
 def partitioned(source: Any, types: Mapping[str, KeyType], order: Sequence[str] | None) -> Node:
@@ -66,7 +146,7 @@ def partitioned(source: Any, types: Mapping[str, KeyType], order: Sequence[str] 
     if not columns:
         node: Node = source
         return node
-    roots = tuple("/".join(end_of(root)) for root, _, _ in source.files.runs)
+    roots = tuple("/".join(_end_of(root)) for root, _, _ in source.files.runs)
     return Partitions(source, columns, None if order is None else tuple(order), roots if any(roots) else ())
 
 
@@ -166,7 +246,7 @@ class Partitions(ColumnarNode):
             return super().may_match(where)
         known: dict[tuple[str, str], dict[str, Bounds]] = {}
         of_file = []
-        for root, name in roots_and_names(child.files):
+        for root, name in _roots_and_names(child.files):
             folder = root, os.path.dirname(name)
             if folder not in known:
                 known[folder] = self._bounds(*self._values(root, name))
@@ -245,7 +325,7 @@ class Partitions(ColumnarNode):
         keys = self._keys if declared is None else self._keys.intersection(declared)
         if not keys or not isinstance(files, FileSet):
             return keys
-        texts = [self._values(root, name)[1] for root, name in roots_and_names(files)]
+        texts = [self._values(root, name)[1] for root, name in _roots_and_names(files)]
         return frozenset(key for key in keys if any(key not in some for some in texts))
 
     def _bounds(self, values: Mapping[str, Any], texts: Mapping[str, str | None]) -> dict[str, Bounds]:

@@ -10,8 +10,7 @@ import numpy as np
 from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument
 from seekable.index.location import Location
-from seekable.nodes.columns.decode_column import numpy_values
-from seekable.nodes.columns.take_rows import take_array
+from seekable.nodes.columns.decode_column import numpy_values, take_array
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.graph import ColumnarPlan, held
 from seekable.nodes.readahead import reads_ahead

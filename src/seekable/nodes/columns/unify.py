@@ -10,10 +10,9 @@ import numpy as np
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import BadValue
-from seekable.nodes.columns.columnar import ColumnarNode
-from seekable.nodes.columns.fitting import fitted_array, fitting, is_unchanged
-from seekable.nodes.columns.making import OneByOne
+from seekable.nodes.columns.column_node import ColumnarNode, OneByOne
 from seekable.nodes.columns.record_batches import batch_of_records, is_columnar, table_of, with_rows
+from seekable.nodes.columns.unified_type import fitted_array, fitting, is_unchanged
 from seekable.nodes.conditions import Bounds
 from seekable.nodes.display import describe_place, listed
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.errors import SeekableError
-    from seekable.nodes.columns.making import Making
+    from seekable.nodes.columns.column_node import Making
     from seekable.nodes.conditions import Where
     from seekable.nodes.node import Node
 else:

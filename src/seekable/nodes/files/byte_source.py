@@ -12,9 +12,8 @@ from seekable.formats.table import card_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.files.leaf import RunsLeaf
-from seekable.nodes.graph import FileRanges, Plan, Reader, held
+from seekable.nodes.graph import FileRanges, Origins, Plan, Reader, held, of_files
 from seekable.nodes.key import entry_key
-from seekable.nodes.provenance import Origins, of_files
 from seekable.order.blocks import BLOCK_ROWS
 from seekable.state.functions import describe_function
 from seekable.storage.far import far

@@ -162,11 +162,6 @@ class FilesLeaf(Leaf):
         """
         return None
 
-    @property
-    def decodes_itself(self) -> bool:
-        """True if no function of the user is called to make a record, unless it is corrupt."""
-        return False
-
     def declared_by_file(self) -> list[tuple[str, str, Mapping[str, Any]]] | None:
         """Return for each file its path, its name below the opened folder, and the columns that it has.
 

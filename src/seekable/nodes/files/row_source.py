@@ -17,8 +17,7 @@ from seekable.index.location import Location
 from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.provenance import Origins, of_files
+from seekable.nodes.graph import Origins, Plan, Reader, of_files
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 

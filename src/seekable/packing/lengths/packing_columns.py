@@ -14,7 +14,7 @@ from seekable.errors import InvalidArgument
 from seekable.index.index_location import find_index
 from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import leaves_of, with_leaves
-from seekable.nodes.cluster_files import check_seen
+from seekable.nodes.evaluated import check_seen
 from seekable.nodes.files.leaf import SlicedLeaf
 from seekable.nodes.graph import SlicedPlan, known_size, must_be_steady
 from seekable.packing.lengths.length_columns import open_columns_of

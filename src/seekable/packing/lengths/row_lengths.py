@@ -14,9 +14,9 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import IndexStale, WrongType
-from seekable.nodes.cluster_files import check_seen
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.display import describe_place
+from seekable.nodes.evaluated import check_seen
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.saved_rows import keep_unnamed
 from seekable.packing.nodes.lists import NotAList, lists_of

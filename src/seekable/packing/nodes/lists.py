@@ -14,8 +14,7 @@ from seekable.errors import MissingColumn, WrongType
 from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.display import describe_place
-from seekable.nodes.graph import ColumnarPlan
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, ColumnarPlan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.files.leaf import SlicedAxis
-    from seekable.nodes.graph import FileRanges
-    from seekable.nodes.provenance import Origins
+    from seekable.nodes.graph import FileRanges, Origins
     from seekable.packing.nodes.sample_maker import SampleMaker
 
 __all__ = ["WindowPlan"]

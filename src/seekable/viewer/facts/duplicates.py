@@ -18,8 +18,7 @@ import xxhash
 
 from seekable.errors import CorruptRecord
 from seekable.nodes.files.byte_source import FileSource
-from seekable.nodes.graph import known_size
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, known_size
 from seekable.viewer.facts.documents import json_value
 from seekable.viewer.facts.key_paths import path_text, values_at
 from seekable.viewer.facts.made_of import NORMAL_95, RULE_OF_THREE, ResultPace, Share

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptRecord
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.viewer.facts.key_paths import values_at
 from seekable.viewer.facts.made_of import from_sample, share_of
 from seekable.viewer.facts.statistics import KeyTally, surveyed, type_name

@@ -10,8 +10,7 @@ import numpy as np
 
 from seekable._collector import collector_paused
 from seekable.errors import CorruptRecord
-from seekable.nodes.graph import known_size
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE, known_size
 from seekable.viewer.facts.histogram import lengths_in_bins, numbers_in_bins
 from seekable.viewer.facts.key_paths import path_text
 from seekable.viewer.facts.made_of import ResultPace, Share, from_sample, share_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable.errors import DataNotFound, KeyNotFound
 from seekable.loader.step_plan import own_bytes, places_of
-from seekable.nodes.traits import calls_functions
+from seekable.nodes.bases import calls_functions
 from seekable.viewer.facts.data_survey import requests_of
 from seekable.viewer.facts.documents import json_safe, place_as_json
 from seekable.viewer.facts.loss_log import compared_loss

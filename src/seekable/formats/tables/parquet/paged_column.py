@@ -12,7 +12,7 @@ from seekable.formats.tables.parquet.dictionaries import Dictionary
 from seekable.formats.tables.parquet.one_column_file import row_before
 from seekable.formats.tables.parquet.pages import DATA_V2, PageHeader, Span, leading_header, rows_of_levels
 from seekable.formats.tables.parquet.thrift import ThriftError
-from seekable.nodes.columns.take_rows import take_array
+from seekable.nodes.columns.decode_column import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

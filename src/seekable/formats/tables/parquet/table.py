@@ -22,7 +22,7 @@ from seekable.formats.tables.parquet.statistics import ColumnPages, bounds_of_gr
 from seekable.formats.tables.parquet.thrift import ThriftError
 from seekable.formats.tables.pyarrow_file import PyarrowFile
 from seekable.formats.tables.table_format import TableFile
-from seekable.nodes.columns.take_rows import one_array, take_array
+from seekable.nodes.columns.decode_column import one_array, take_array
 from seekable.storage.mapped import MappedRanges
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ from seekable.formats.tar.fields.values import (
     beginning,
     gunzipped,
 )
-from seekable.nodes.files.payload import NamedPayload, kind_of_payload
+from seekable.nodes.files.decoder import NamedPayload, kind_of_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.nodes.files.payload import AskedDecoder
+    from seekable.nodes.files.decoder import AskedDecoder
 
 __all__ = [
     "AUDIO_SUFFIXES",

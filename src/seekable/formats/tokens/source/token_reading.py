@@ -13,8 +13,7 @@ from seekable.formats.tokens.source.stored_arrays import too_short
 from seekable.formats.tokens.source.token_copies import copy_elements
 from seekable.formats.tokens.source.token_origins import source_of
 from seekable.index.location import Location
-from seekable.nodes.graph import FileRanges, Reader, SlicedPlan, held
-from seekable.nodes.provenance import Origins, of_files
+from seekable.nodes.graph import FileRanges, Origins, Reader, SlicedPlan, held, of_files
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 

@@ -19,7 +19,7 @@ from seekable.formats.tokens.tokenizing.parts import described_generator
 from seekable.formats.tokens.tokenizing.settings import tokenizing
 from seekable.index.index_location import Index
 from seekable.nodes.columns.names import must_have
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 from seekable.parallel.progress import progress_or_bar
 from seekable.state.functions import describe_function
 from seekable.storage.access import Storage

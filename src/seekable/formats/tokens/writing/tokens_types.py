@@ -11,7 +11,7 @@ import numpy as np
 from seekable.errors import WrongType
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
 from seekable.formats.tokens.tokenizing.token_dtype import default_dtype, token_dtype
-from seekable.nodes.hole import HOLE
+from seekable.nodes.graph import HOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
