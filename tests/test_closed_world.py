@@ -63,7 +63,7 @@ from seekable.order.remaining import Remaining
 from seekable.packing.nodes.blend import MegatronBlend
 from seekable.packing.nodes.pack import Pack
 from seekable.packing.nodes.windows import Windows
-from seekable.resume.continued import Continued, Segment
+from seekable.resume.continued import Continued, OldSegment
 from seekable.resume.from_description import rebuild
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.testing import assert_resumes_exactly
@@ -409,14 +409,14 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
 def continued(n: int) -> sk.Dataset:
     """The second half of an older order first, and before it a row that was in flight."""
     rows = [StridedRange(0, min(1, n)), StridedRange(n // 2, n - n // 2)] if n else []
-    segments = tuple(Segment(0, some) for some in rows)
+    segments = tuple(OldSegment(0, some) for some in rows)
     return sk.Dataset(Continued((numbers(n).node,), shuffled(n).node, segments, Remaining((), n // 2), n))
 
 
 def continued_in_lanes(n: int) -> sk.Dataset:
     """Two older orders of which lanes have drawn unequally much, in place of one of which others have."""
     left = Remaining.after(0, [n // 9, n // 5, n // 7])
-    pieces = [Segment(slot, rows) for slot in range(2) for rows in left.before(n)]
+    pieces = [OldSegment(slot, rows) for slot in range(2) for rows in left.before(n)]
     olds = numbers(n).interleave(lanes=3).node, shuffled(n).interleave(lanes=3).node
     axis = Remaining.after(0, [n // 8, n // 300])
     return sk.Dataset(Continued(olds, shuffled(n).node, tuple(pieces), axis, 3 * n))

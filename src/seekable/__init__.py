@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from seekable import kaldi as kaldi
     from seekable import testing as testing
     from seekable.dataset.combine import concat, join, mix, zip
-    from seekable.dataset.dataset import Dataset
-    from seekable.dataset.from_sequence import from_sequence
+    from seekable.dataset.dataset import Dataset, from_sequence
     from seekable.dataset.load import load_dataset
     from seekable.dataset.open import open
     from seekable.dataset.position import Position
@@ -191,7 +190,7 @@ _HOMES = {
     "concat": "dataset.combine",
     "distributed": "loader.arguments",
     "from_iterable": "stream.iterable",
-    "from_sequence": "dataset.from_sequence",
+    "from_sequence": "dataset.dataset",
     "join": "dataset.combine",
     "load_dataset": "dataset.load",
     "load_state": "loader.checkpoints",

@@ -19,11 +19,9 @@ import tests.test_closed_world as world
 from tests.thrift import sample
 
 import seekable as sk
-from seekable.dataset.pipeline.fields import fields_of, pair_type
-from seekable.dataset.pipeline.functions import described
+from seekable.dataset.pipeline.fields import RowFiles, described, fields_of, pair_type
 from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter
 from seekable.dataset.pipeline.pipeline_file import needed_names
-from seekable.dataset.pipeline.row_files import RowFiles
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.key import Keys
 from seekable.nodes.kinds import KINDS, node_class

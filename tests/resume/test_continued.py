@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import seekable as sk
 from seekable.order.positions import StridedRange
 from seekable.order.remaining import Remaining
-from seekable.resume.continued import Continued, Segment
+from seekable.resume.continued import Continued, OldSegment
 
 SOME = 120
 
@@ -29,7 +29,7 @@ def drawn(random: Random) -> Continued:
         step = random.randint(1, 5)
         offsets = tuple(sorted(random.sample(range(step), random.randint(1, step))))
         positions = StridedRange(random.randint(0, 2 * size), random.randint(1, 6), step, offsets)
-        segments.append(Segment(random.randint(0, 1), positions))
+        segments.append(OldSegment(random.randint(0, 1), positions))
     taken = [random.randint(0, 5) for _ in range(random.randint(1, 4))]
     axis = Remaining.after(random.randint(0, 9), taken)
     olds = old.node, old.shuffle(seed=3).node
@@ -71,9 +71,9 @@ def test_rows_are_found_in_segments_and_behind_them(seed: int) -> None:
 def test_golden() -> None:
     """Someone's half-finished run depends on these."""
     segments = (
-        Segment(0, StridedRange(1, 1)),
-        Segment(1, StridedRange(2, count=2, step=3, offsets=(0, 2))),
-        Segment(0, StridedRange(6, 2)),
+        OldSegment(0, StridedRange(1, 1)),
+        OldSegment(1, StridedRange(2, count=2, step=3, offsets=(0, 2))),
+        OldSegment(0, StridedRange(6, 2)),
     )
     olds = source("a", 8).node, source("a", 8).shuffle(seed=5).node
     node = Continued(olds, source("b", 4).shuffle(seed=2).node, segments, Remaining.after(3, [0, 2]), 8)

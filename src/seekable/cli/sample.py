@@ -54,7 +54,7 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     """
     from seekable.cli.data_argument import Opening
     from seekable.cli.records import write_records
-    from seekable.dataset.from_sequence import from_sequence
+    from seekable.dataset.dataset import from_sequence
     from seekable.nodes.graph import known_size
 
     opening = Opening(

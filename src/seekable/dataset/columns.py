@@ -287,7 +287,7 @@ class ColumnTools(Face):
             >>> ds.schema.names, str(ds.schema.field("text").type), ds.schema.metadata
             (['id', 'text'], 'string', {b'seekable.inferred_from': b'the first 2 records'})
         """
-        return column_types.schema_of(self._node)
+        return column_names.schema_of(self._node)
 
     def info(self) -> summary.Info:
         """Return rows, files and columns of the dataset; print it for a table.

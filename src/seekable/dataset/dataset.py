@@ -1,4 +1,4 @@
-"""The class ``Dataset``: reading by position, look-up by key, and streams."""
+"""The class ``Dataset``: reading by position, look-up by key, and streams; datasets over sequences."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from seekable._arguments import AT_ONCE, POSITIONS, checked_count, checked_epoch
+from seekable._arguments import AT_ONCE, POSITIONS, checked_count, checked_epoch, checked_version
 from seekable._lazy import lazy
-from seekable.dataset.choosing import Choosing
 from seekable.dataset.columns import ColumnTools
-from seekable.dataset.ordering import Ordering
+from seekable.dataset.ordering import RowMethods
 from seekable.dataset.plugged import Plugged
 from seekable.dataset.position import as_positions, checked_place, checked_places, note_read
-from seekable.errors import EndlessDataset, InvalidArgument
+from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.bases import leaves_of, positions_of_row, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.files.leaf import FilesLeaf
@@ -32,9 +31,11 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline import pipeline_file
     from seekable.nodes import key as keys
     from seekable.nodes import key_lookup as lookup
-    from seekable.nodes.columns import arrow_types as column_types
+    from seekable.nodes import sequence_source
+    from seekable.nodes.columns import names as column_names
     from seekable.nodes.graph import Plan
     from seekable.nodes.key_lookup import KeySequence
+    from seekable.nodes.sequence_source import SupportsItems
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -42,14 +43,15 @@ if TYPE_CHECKING:
     from seekable.writing.source import Source
 else:
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
-    column_types = lazy("seekable.nodes.columns.arrow_types")
+    column_names = lazy("seekable.nodes.columns.names")
     keys = lazy("seekable.nodes.key")
     lookup = lazy("seekable.nodes.key_lookup")
+    sequence_source = lazy("seekable.nodes.sequence_source")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
     write_dataset = lazy("seekable.writing.write_dataset")
 
-__all__ = ["Dataset"]
+__all__ = ["Dataset", "from_sequence"]
 
 _AHEAD = 4096
 """The number of positions whose order is resolved at a time."""
@@ -59,7 +61,7 @@ _AT_ONCE = 64
 
 
 @final
-class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
+class Dataset(RowMethods, ColumnTools, Plugged, WriteMethods):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
@@ -110,7 +112,7 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
             >>> sk.from_sequence([{"id": 1, "text": "a"}]).columns
             ['id', 'text']
         """
-        return column_types.columns_of(self._node)
+        return column_names.columns_of(self._node)
 
     def __len__(self) -> int:
         """Return the number of records of an epoch.
@@ -423,3 +425,30 @@ class Dataset(Ordering, Choosing, ColumnTools, Plugged, WriteMethods):
 
     def _to_write(self, call: str) -> Source:
         return write_dataset.dataset_source(self._node, call)
+
+
+def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) -> Dataset:
+    """Return a dataset over a sequence: a list, an array, another library's dataset.
+
+    If it has ``__getitems__`` (PyTorch's name for reading a list of rows together), that is called.
+
+    Args:
+        sequence: an object with ``__len__`` and ``__getitem__`` of rows. It must not change, and it is
+            pickled with the dataset.
+        version: enters the fingerprint, beside the type's name and the length, which is all that a state can
+            check.
+
+    Raises:
+        WrongType: ``sequence`` has no length or no items, or ``version`` is no str or int.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(["a", "b", "c"])
+        >>> len(ds), ds[-1], list(ds[::2])
+        (3, 'c', ['a', 'c'])
+    """
+    if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")) or isinstance(sequence, dict):
+        message = f"from_sequence needs __len__ and __getitem__ by row (got {type(sequence).__name__})"
+        raise WrongType(message)
+    checked_version(version)
+    return Dataset(sequence_source.SequenceSource(sequence, version))

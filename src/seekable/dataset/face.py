@@ -1,9 +1,9 @@
 """The base of ``Dataset``: it holds one node, and makes new datasets of other nodes.
 
-``Dataset`` has its methods from six files, each of which imports the nodes that it makes at its top:
-``ordering.py`` (order, cuts and maps), ``choosing.py`` (rows chosen by content or at random), ``columns.py``
-(columns and batches), ``plugged.py`` (methods with the code of a subject), ``writing/methods.py`` (writing)
-and ``dataset.py`` (reading, and the class itself). All but the last import at most this base, so nothing is
+``Dataset`` has its methods from five files, each of which names the nodes that it makes at its top:
+``ordering.py`` (order, cuts, maps and chosen rows), ``columns.py`` (columns and batches), ``plugged.py``
+(methods with the code of a subject), ``writing/methods.py`` (writing) and ``dataset.py`` (reading, and the
+class itself). All but the last import at most this base, so nothing is
 imported in a circle.
 """
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from seekable._arguments import checked_flag
 from seekable.dataset.dataset import Dataset
+from seekable.dataset.pipeline.data_files import Stores
 from seekable.dataset.pipeline.pipeline_file import read_pipeline
-from seekable.dataset.pipeline.sources import Stores
 from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:

@@ -1,30 +1,60 @@
-"""The methods of a dataset that order, cut or map its records; each returns another dataset."""
+"""The methods of a dataset that order, cut, map or choose its records; each returns another dataset."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from seekable._arguments import AT_ONCE, checked_count, checked_epoch, checked_flag, checked_seed
+from seekable._arguments import (
+    AT_ONCE,
+    checked_count,
+    checked_epoch,
+    checked_flag,
+    checked_fraction,
+    checked_seed,
+    row_array,
+)
+from seekable._lazy import lazy
 from seekable.dataset.face import Face
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
+from seekable.nodes.graph import known_size
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.map import Map, MapBatches
 from seekable.nodes.repeat import Repeat
+from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import sliced, spaced
 from seekable.nodes.windowed import WindowedShuffle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Executor
 
-__all__ = ["Ordering"]
+    from numpy.typing import NDArray
+
+    from seekable.dataset import union
+    from seekable.nodes import evaluated
+    from seekable.nodes import filter as filter_node
+    from seekable.nodes import flatten as flatten_node
+    from seekable.nodes import sort as sort_node
+    from seekable.nodes import split as split_node
+    from seekable.parallel.progress import ProgressHook
+else:
+    union = lazy("seekable.dataset.union")
+    evaluated = lazy("seekable.nodes.evaluated")
+    filter_node = lazy("seekable.nodes.filter")
+    flatten_node = lazy("seekable.nodes.flatten")
+    sort_node = lazy("seekable.nodes.sort")
+    split_node = lazy("seekable.nodes.split")
+
+__all__ = ["RowMethods"]
 
 
-class Ordering(Face):
-    """Methods that order, cut or map records; each returns a new dataset and leaves this one as it is."""
+class RowMethods(Face):
+    """Methods for the rows of a dataset; each returns a new dataset and leaves this one as it is."""
 
     __slots__ = ()
 
@@ -238,3 +268,304 @@ class Ordering(Face):
             (True, False)
         """
         return self._over(Epoch(self._node, checked_epoch(e, self._node.size)))
+
+    def filter(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        fn: Callable[[Any], Any] | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        where: Any = None,
+        files: str | Sequence[str] | None = None,
+        limit: int | None = None,
+        save: str | os.PathLike[str] | None = None,
+        version: str | int | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Self:
+        """Return the rows whose records pass; every record is read now, once.
+
+        The kept rows lie in a memory-mapped file: a temporary one, or with ``save`` one that later runs and
+        other processes open without reading records. Of several processes at once one filters, others wait.
+
+        Args:
+            fn: returns True for the records to keep. It may be called in other processes and in any order.
+            columns: the columns of the records that ``fn`` is called with; nothing else is read for it, so an
+                image beside a number is neither read nor decoded. A record has those of them that it has.
+            where: conditions on columns, ``[("lang", "==", "de"), ("n", "<", 9)]``, all of which must hold,
+                or lists of those, one of which must. Operators are ``==``, ``!=``, ``<``, ``<=``, ``>``,
+                ``>=``, ``in``, ``not in``, ``is null`` and ``is not null``; a missing column is null, and
+                null passes nothing but ``is null``. Only these columns are read, and of tables no rows that
+                statistics rule out.
+            files: a pattern of files, or several: ``"*2024*"`` is compared with names below the folder that
+                was opened, ``"/data/*"`` with whole paths. No record is read.
+            limit: the most rows to keep: the first. Reading stops there.
+            save: a file for the kept rows, ``"kept.u64"``; the description of the dataset they are rows of is
+                put beside it, in ``"kept.u64.json"``.
+            version: stands for the function's code, to be changed with it; else a digest of code, constants,
+                defaults and closure does.
+            jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
+            executor: any ``concurrent.futures.Executor`` to filter with instead.
+            progress: called as it goes on; by default a bar on a terminal.
+
+        Raises:
+            InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
+            MissingColumn: no record has a column that is named in `where` or `columns`.
+            WrongType: a condition compares values of different kinds, such as a number and a text.
+            StateMismatch: the saved rows are those of another dataset or function.
+            CorruptState: the saved rows are damaged.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(range(10)).filter(lambda number: number % 3 == 0))
+            [0, 3, 6, 9]
+            >>> list(sk.from_sequence([{"n": 1}, {"n": 5}]).filter(where=[("n", ">", 2)]))
+            [{'n': 5}]
+        """
+        chosen = filter_node.choice(
+            fn, where=where, files=files, limit=limit, version=version, columns=columns
+        )
+        running = evaluated.Running(save, jobs, executor, progress)
+        return self._over(filter_node.filtered(self._node, chosen, running))
+
+    def filter_batches(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        fn: Callable[[list[Any]], Any],
+        *,
+        columns: Iterable[str] | None = None,
+        size: int = 256,
+        save: str | os.PathLike[str] | None = None,
+        version: str | int | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Self:
+        """Return the rows that a function of many records passes; all else is as in ``filter``.
+
+        Args:
+            fn: called with up to ``size`` records; returns for each, whatever the others, True to keep it.
+            columns: as in ``filter``.
+            size: the most records in a call.
+            save: as in ``filter``.
+            version: as in ``filter``.
+            jobs: as in ``filter``.
+            executor: as in ``filter``.
+            progress: as in ``filter``.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(range(6)).filter_batches(lambda numbers: [n > 3 for n in numbers]))
+            [4, 5]
+        """
+        chosen = filter_node.choice(
+            fn, together=checked_count("size", size, least=1), version=version, columns=columns
+        )
+        running = evaluated.Running(save, jobs, executor, progress)
+        return self._over(filter_node.filtered(self._node, chosen, running))
+
+    def flatten(
+        self,
+        fn: Callable[[Any], Iterable[Any]] | None = None,
+        *,
+        save: str | os.PathLike[str] | None = None,
+        version: str | int | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Self:
+        """Return the items of ``fn(record)`` for each record, in their order; every record is read now, once.
+
+        Only the row of each item is kept, 8 bytes an item, in a memory-mapped file as in ``filter``. To read
+        an item, its record is read and ``fn`` called again; once for items of a record that are read together
+        or one after another. ``locate`` and ``find`` lead to the record; ``key`` to its first item.
+
+        Args:
+            fn: returns the items of a record, none, one or several; the same items for the same record each
+                time. It may be called in other processes and in any order. Without a function the records
+                themselves are lists of items. It enters the fingerprint by qualified name. A hole is an item.
+            save: as in ``filter``.
+            version: enters the fingerprint, and stands for the function's code in ``save``.
+            jobs: as in ``filter``.
+            executor: as in ``filter``.
+            progress: as in ``filter``.
+
+        Raises:
+            InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
+            StateMismatch: the saved rows are those of another dataset or function.
+            CorruptState: the saved rows are damaged.
+            WrongType: ``fn`` returned something that is not iterable.
+            BadValue: when an item is read: ``fn`` returns another number of items than it did here.
+
+        Example:
+            >>> import seekable as sk
+            >>> words = sk.from_sequence(["to be", "", "or not"]).flatten(str.split)
+            >>> len(words), words[3], words.locate(3).row
+            (4, 'not', 2)
+        """
+        running = evaluated.Running(save, jobs, executor, progress)
+        return self._over(flatten_node.flattened(self._node, fn, version, running))
+
+    def sort(
+        self,
+        by: str | Callable[[Any], Any],
+        *,
+        reverse: bool = False,
+        save: str | os.PathLike[str] | None = None,
+        version: str | int | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Self:
+        """Return the records in the order of a key; every record is read now, once.
+
+        The order is kept as the rows of ``filter`` are: 8 bytes a record in a memory-mapped file. Records
+        with equal keys stay in their order, so to sort by two keys, sort by the second, then by the first.
+        Records whose key is NaN come last, after them those whose key is None, and after them holes, also in
+        reverse. Sorting takes 12 bytes of memory a record, and temporary files of up to 32 bytes a record and
+        the bytes of keys that are texts.
+
+        Args:
+            by: a column, or a function of the record. Keys are numbers, texts, bytes, dates, times or
+                durations, all of one kind; integers and floats are compared exactly, texts as Python does.
+            reverse: True for the largest key first.
+            save: as in ``filter``.
+            version: stands for the function's code in ``save``, to be changed with it.
+            jobs: as in ``filter``; the order is the same for any number.
+            executor: as in ``filter``.
+            progress: as in ``filter``.
+
+        Raises:
+            InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
+            MissingColumn: a record has no column of this name.
+            WrongType: keys are of several kinds, or of one that has no order; the file and the row are named.
+            StateMismatch: the saved order is that of another dataset or function.
+            CorruptState: the saved order is damaged.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(["ccc", "a", "bb", "d"]).sort(len))
+            ['a', 'd', 'bb', 'ccc']
+            >>> list(sk.from_sequence([{"n": 1}, {"n": None}, {"n": 5}]).sort("n", reverse=True))
+            [{'n': 5}, {'n': 1}, {'n': None}]
+        """
+        running = evaluated.Running(save, jobs, executor, progress)
+        reverse = checked_flag("reverse", reverse)
+        return self._over(
+            sort_node.sorted_by(self._node, by, reverse=reverse, version=version, running=running)
+        )
+
+    def select(self, rows: Sequence[int] | NDArray[Any]) -> Self:
+        """Return the given rows in the given order; rows may repeat, and negative ones count from the end.
+
+        Raises:
+            WrongType: ``rows`` is no flat list of integers.
+            OutOfRange: a row that the dataset does not have.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").select([2, 0, 2]))
+            ['c', 'a', 'c']
+        """
+        return self._over(Select(self._node, row_array(rows)))
+
+    def sample(self, n: int | None = None, *, fraction: float | None = None, seed: int) -> Self:
+        """Return some distinct rows, drawn once, in the order that they have here.
+
+        Args:
+            n: the number of rows, at most the number of records.
+            fraction: instead of ``n``: the share of all rows, from 0 to 1. The number of rows is rounded, a
+                half to the even number.
+            seed: ``0 <= seed < 2**64``. The same seed and number of records give the same rows anywhere.
+
+        Raises:
+            InvalidArgument: there are fewer than ``n`` rows, or they are not the same in every epoch; or not
+                just one of ``n`` and ``fraction`` is given.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(range(1000)).sample(4, seed=7))
+            [44, 195, 325, 515]
+            >>> len(sk.from_sequence(range(1000)).sample(fraction=0.25, seed=7))
+            250
+        """
+        if (n is None) == (fraction is None):
+            message = f"sample() takes either n or fraction= (got n={n!r}, fraction={fraction!r})"
+            raise InvalidArgument(message)
+        if fraction is not None:
+            size = known_size(self._node, "sample(fraction=)")
+            count = round(checked_fraction("fraction", fraction) * size)
+        else:
+            count = checked_count("n", n, least=0)
+        return self._over(Sample(self._node, count, checked_seed(seed)))
+
+    def merge(self, other: Self, *, columns: Literal["union"] | None = None) -> Self:
+        """Return the rows of this dataset, then those of another that are not among them.
+
+        Two rows are the same if they are the same row of the same file; no record is read.
+
+        Args:
+            other: the other dataset.
+            columns: ``"union"`` gives each record the columns of both, as in ``sk.concat``.
+
+        Raises:
+            WrongType: ``other`` is no Dataset, or its records have no columns.
+            InvalidArgument: rows are not the same in every epoch, records are made of several, or no type
+                holds the values of a column of both.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence("abcdef")
+            >>> list(ds[:3].merge(ds[1:5]))
+            ['a', 'b', 'c', 'd', 'e']
+        """
+        if not isinstance(other, Face):
+            message = f"merge() takes a Dataset (got a {type(other).__name__}): wrap it in sk.from_sequence"
+            raise WrongType(message)
+        one, another = self._node, other.node
+        if columns is not None and union.checked_union("merge()", columns):
+            one, another = union.unified_parts("merge()", (one, another))
+        return self._over(filter_node.merged(one, another))
+
+    def split(
+        self,
+        shares: Mapping[Any, float | None],
+        *,
+        seed: int,
+        by: str | Callable[[Any], Any] | None = None,
+        stable: bool = False,
+    ) -> dict[Any, Self]:
+        """Deal the rows to named parts of exact sizes, each in ascending order; each row is in one part.
+
+        The sizes are the shares of all rows, rounded by largest remainder. A part also has about its share of
+        every 1,000 rows. No memory is needed.
+
+        Args:
+            shares: the share of each part; they sum to 1. Or the number of rows of each part, as integers
+                that do not sum to 1. The part whose value is None gets the rest. If numbers of rows leave a
+                rest and no part has None, the rest is a part whose name is None.
+            seed: ``0 <= seed < 2**64``.
+            by: a column, or a function of the record: each of its values is split by these shares by itself,
+                by largest remainder. All records are read now. Only with shares.
+            stable: True for parts between which appended rows never move an old one. Each part then has its
+                share of every whole block of 1,000 rows, rounded to a row, and of a last short block what its
+                permutation gives: so the sizes are not exact. Only with shares.
+
+        Raises:
+            InvalidArgument: the shares break a rule, or the rows are not the same in every epoch.
+
+        Example:
+            >>> import seekable as sk
+            >>> parts = sk.from_sequence(range(10)).split({"train": 0.9, "test": 0.1}, seed=0)
+            >>> {name: len(part) for name, part in parts.items()}
+            {'train': 9, 'test': 1}
+            >>> parts = sk.from_sequence(range(800)).split({"train": None, "test": 500}, seed=0)
+            >>> {name: len(part) for name, part in parts.items()}
+            {'train': 300, 'test': 500}
+        """
+        seed, stable = checked_seed(seed), checked_flag("stable", stable)
+        if by is not None:
+            nodes = split_node.stratified(self._node, shares, seed, by=by, stable=stable)
+        else:
+            deal = split_node.stable_split if stable else split_node.split
+            nodes = deal(self._node, shares, seed)
+        return {name: self._over(node) for name, node in nodes.items()}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.parallel.progress import ProgressHook
 
-    class Fim(Protocol):
+    class FimOptions(Protocol):
         """What type checkers know here of ``sk.Fim``."""
 
         @property
@@ -123,7 +123,7 @@ class Plugged(Face):
         labels: Literal["within", "across"] | None = None,
         align: Iterable[str] = (),
         positions: Literal["piece", "document"] = "piece",
-        fim: Fim | None = None,
+        fim: FimOptions | None = None,
         samples: int | None = None,
         pad: int = 0,
         key: str | None = "tokens",

@@ -9,7 +9,7 @@ import numpy as np
 
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.columns.arrow_types import LOOKED_AT, schema_of
+from seekable.nodes.columns.names import LOOKED_AT, schema_of
 from seekable.nodes.display import data_size, preformatted
 from seekable.nodes.graph import HOLE, known_size
 

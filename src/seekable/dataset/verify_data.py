@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
-from seekable.dataset.open_source import shown_source
+from seekable.dataset.open import shown_source
 from seekable.errors import WrongType
 from seekable.formats.classify import check_names, classify
 from seekable.formats.contract import Format, Reading

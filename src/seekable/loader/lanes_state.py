@@ -14,8 +14,7 @@ from seekable.loader.states import Loaded
 from seekable.loader.steps import Cursor
 from seekable.nodes.bases import reads_objects
 from seekable.resume.by_rows import stream_by_rows
-from seekable.resume.consumed import progress_of_stream
-from seekable.resume.readers import lanes_of, simplified_stream
+from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_stream
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state

@@ -17,7 +17,7 @@ from seekable.index.fileset import FileSet
 from seekable.nodes.bases import UnaryNode, leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size, must_be_steady, nodes_of
-from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
+from seekable.nodes.saved_rows import KeptRows, RowsOrigin, keep_unnamed, saved_rows
 from seekable.parallel.finished_ranges import FinishedRanges
 from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
@@ -110,7 +110,7 @@ def evaluated_rows(
         if path is None:
             return keep_unnamed(rows(), question.operation)
         notice = f"another process is {question.doing} into {path!r}: waiting for it"
-        origin = Origin(
+        origin = RowsOrigin(
             question.operation, child.fingerprint, size, question.function, question.code, python_version()
         )
         with FinishedRanges(f"{path}.part", of=asdict(origin)) as finished:

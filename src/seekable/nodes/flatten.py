@@ -45,7 +45,7 @@ _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 def flattened(child: Node, fn: ToItems, version: str | int | None, running: Running) -> Node:
     """Return a node of the items of all records; see ``Dataset.flatten``."""
-    items = _Items(child, fn, version)
+    items = _FlatItems(child, fn, version)
     code = None if fn is None or version is not None or running.save is None else code_digest(fn)
     question = Evaluation("flatten", "flattening", {"name": None, **items.function}, code)
 
@@ -61,7 +61,7 @@ def flattened(child: Node, fn: ToItems, version: str | int | None, running: Runn
 
 
 @dataclass(frozen=True, slots=True)
-class _Items:
+class _FlatItems:
     """The items of records; as a picklable job it counts those of a range of rows."""
 
     child: Node
@@ -186,9 +186,9 @@ class Flatten(Evaluated, RecordNode):
         return within.in_each_epoch(np.repeat(first, counts) + numbers, self.size)
 
     @cached
-    def items(self) -> _Items:
+    def items(self) -> _FlatItems:
         """The items of the child's records."""
-        return _Items(self.child, self.fn, self.version)
+        return _FlatItems(self.child, self.fn, self.version)
 
     def items_of(self, row: int, count: int) -> list[Any]:
         """Read a record of the child and return its items; see ``checked``."""

@@ -81,7 +81,7 @@ def right_keys(
     """
     must_have(right, "join()", on)
     declared = right.declared()
-    job = _Hashing(right if columns and declared is None else right.narrowed(frozenset(on)), on)
+    job = _RightHashing(right if columns and declared is None else right.narrowed(frozenset(on)), on)
     hashes, rows, names = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)], dict[str, None]()
     with contextlib.closing(map_ranges(job, size, using=using)) as runs:
         for _, (some_hashes, some_rows, some_names) in runs:
@@ -94,7 +94,7 @@ def right_keys(
 
 
 @dataclass(frozen=True, slots=True)
-class _Hashing:
+class _RightHashing:
     """A picklable job that hashes the keys of a range of rows and leaves out records without a key."""
 
     dataset: Node

@@ -376,7 +376,7 @@ def _built(
     watch: Callable[[int], None],
 ) -> KeyIndex:
     hashes, has_key, known = known_hashes(folders, keyed)
-    job = _Hashing.of_files(source, of, np.flatnonzero(~known))
+    job = _KeyHashing.of_files(source, of, np.flatnonzero(~known))
     path = os.path.join(folders[-1], f"{keyed.name}.part")
     with FinishedRanges(path, of=[keyed.name, np.flatnonzero(known).tolist()]) as finished:
         using = replace(using, finished=finished)
@@ -411,7 +411,7 @@ def _written(
 
 
 @dataclass(frozen=True, eq=False)
-class _Hashing:
+class _KeyHashing:
     """A picklable job that hashes the keys of runs of rows, numbered over some of a source's files."""
 
     source: FilesLeaf
@@ -422,7 +422,7 @@ class _Hashing:
     """The number of rows up to the end of each file: int64."""
 
     @classmethod
-    def of_files(cls, source: FilesLeaf, of: KeyOf, files: Int64s) -> _Hashing:
+    def of_files(cls, source: FilesLeaf, of: KeyOf, files: Int64s) -> _KeyHashing:
         """Return the job for the files with the given numbers."""
         return cls(source, of, source.files.starts[files], np.cumsum(source.files.records[files]))
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
 
 
-__all__ = ["ROW_BYTES", "KeptRows", "Origin", "keep_unnamed", "saved_rows"]
+__all__ = ["ROW_BYTES", "KeptRows", "RowsOrigin", "keep_unnamed", "saved_rows"]
 
 
 ROW_BYTES = 8
@@ -248,7 +248,7 @@ _SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RowsOrigin:
     """The operation, dataset and function that decide the kept rows."""
 
     operation: str
@@ -284,7 +284,7 @@ class _Sidecar(msgspec.Struct, omit_defaults=True):
 
 def saved_rows(
     path: str,
-    origin: Origin,
+    origin: RowsOrigin,
     keep: Callable[[], Iterable[Int64s]],
     *,
     waiting: Callable[[], None],
@@ -311,7 +311,7 @@ def saved_rows(
         return _written(path, origin, keep())
 
 
-def _opened(path: str, origin: Origin) -> KeptRows | None:
+def _opened(path: str, origin: RowsOrigin) -> KeptRows | None:
     # The rows are looked for before the description, which is written first.
     if not os.path.lexists(path):
         return None
@@ -350,7 +350,7 @@ def _sidecar(path: str, operation: str) -> _Sidecar:
     return sidecar
 
 
-def _differences(was: _Sidecar, now: Origin) -> list[str]:
+def _differences(was: _Sidecar, now: RowsOrigin) -> list[str]:
     lines = []
     if was.operation != now.operation:
         lines.append(f"the rows were found by {was.operation}(), and here by {now.operation}()")
@@ -376,7 +376,7 @@ def _called(function: dict[str, Any]) -> str:
     return ", ".join([str(function["name"]), *(f"{k} {v!r}" for k, v in function.items() if k != "name")])
 
 
-def _written(path: str, origin: Origin, arrays: Iterable[Int64s]) -> KeptRows:
+def _written(path: str, origin: RowsOrigin, arrays: Iterable[Int64s]) -> KeptRows:
     parts = _Digested(arrays)
 
     def rows_then_description() -> Iterator[memoryview]:

@@ -6,17 +6,17 @@ begun in its old order, then its next epochs in the new order. The way from a st
 
     from_description  the description in the state   ->  the old order, over placeholders for its sources
     consumed        the old order and the state      ->  for each dataset read: the positions not yet drawn
-    remainder       these positions, by source       ->  the rows that are left of each begun epoch
+                    these positions, by source       ->  the rows that are left of each begun epoch
+                    the rows that are left           ->  the position at which the new pipeline begins
     match           old sources and present ones     ->  which present source continues which old one
-    transplant      an old order, a present source   ->  the old order over the present files and functions
-    start_position  the rows that are left           ->  the position at which the new pipeline begins
+                    an old order, a present source   ->  the old order over the present files and functions
     continued       the rows that are left           ->  a node: first these rows, then the new order
     by_rows         all of this                      ->  the new pipeline, and its state there
 
 A run over a dataset reads one dataset; a run over a stream has several readers, lanes, and rows that wait in
-stages (``readers``). Behind ``consumed`` they are the same. ``serialize`` writes into the states of a
-pipeline what it resumed by rows.
+stages. After ``consumed`` they are the same. ``serialize`` writes into the states of a pipeline what it
+resumed by rows.
 
 ``report`` says for people how far each source is, after any resume. ``row_offsets`` resumes without a state,
-behind a shard and a row of each source; ``shards`` finds the rows of shards in a source, and back.
+after a shard and a row of each source.
 """

@@ -2,40 +2,52 @@
 
 For each source of the old pipeline that the present one still has, that is: the rows in flight, the rest of
 the epoch that was begun in its old order, and then its next epochs in the new order. See `seekable.resume`.
+
+The stages of a stream take over counts of the old run. A mixture with a schedule of weights continues at the
+draw that it had reached, ``take`` counts the slots that were taken, and ``skip`` skips nothing if it had
+skipped before. Stages are paired in the order of the graph, for each kind of stage of which both streams have
+the same number. All else in the memory of a stage belongs to items in flight, and starts anew.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.nodes.graph import known_size
+from seekable.order.lane_rows import num_lane_rows
 from seekable.order.remaining import Remaining
-from seekable.resume.carry_counters import lanes_with_counters
-from seekable.resume.consumed import consumed, progress_of
+from seekable.resume.consumed import (
+    BegunEpoch,
+    consumed,
+    lanes_of,
+    progress_of,
+    readers_of,
+    start_position,
+    with_readers,
+)
 from seekable.resume.continued import continued
 from seekable.resume.match import matched
-from seekable.resume.readers import lanes_of, readers_of, with_readers
-from seekable.resume.sources import remaining_by_source, sources_of, with_sources
-from seekable.resume.start_position import BegunEpoch, start_position
+from seekable.resume.pipeline_sources import remaining_by_source, sources_of, with_sources
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, StreamState
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import described_lineage, lineage_of
 from seekable.stream.mix import MixItems
+from seekable.stream.take import SkipSlots, TakeSlots
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.nodes.node import Node
-    from seekable.resume.consumed import Consumed
+    from seekable.resume.consumed import Consumed, NamedReader
     from seekable.resume.match import Match
-    from seekable.resume.readers import Reader
-    from seekable.resume.sources import Name, Source
+    from seekable.resume.pipeline_sources import Name, NamedSource
     from seekable.state.document import State
     from seekable.stream.source import FromDataset
+    from seekable.stream.stage import Stage
     from seekable.stream.stream import Stream
 
 __all__ = [
@@ -108,11 +120,11 @@ def stream_by_rows(plain: Stream, state: State) -> tuple[Stream, StreamState]:
     stream = with_begun_readers(plain, readers, resumed)
     if isinstance(state, StreamState):
         lineage = described_lineage(description_of(state).tree, plain.stage)
-        lanes = lanes_with_counters([stage.kind for stage in lineage.all()], lanes_of(state), stream)
+        lanes = _lanes_with_counters([stage.kind for stage in lineage.all()], lanes_of(state), stream)
     else:
         # A run over a dataset has drawn its mixture as one lane does.
         drawn = StageState({"draw": olds[0].num_draws})
-        lanes = lanes_with_counters([MixItems.kind], {0: [drawn]}, stream)
+        lanes = _lanes_with_counters([MixItems.kind], {0: [drawn]}, stream)
     return stream, StreamState(
         fingerprint=stream.fingerprint,
         step=state.step,
@@ -225,7 +237,7 @@ def _run_before(name: Name, matches: Sequence[Match | None], olds: Sequence[Cons
 
 def resumed_dataset(
     dataset: Node,
-    sources: Sequence[Source],
+    sources: Sequence[NamedSource],
     matches: Sequence[Match | None],
     *,
     num_draws: int,
@@ -250,7 +262,7 @@ def resumed_dataset(
     return ResumedDataset(with_sources(dataset, made), position, epoch)
 
 
-def _begun_epoch(source: Source, match: Match | None) -> BegunEpoch:
+def _begun_epoch(source: NamedSource, match: Match | None) -> BegunEpoch:
     size = known_size(source.dataset, "resume='rows'")
     if match is None:
         return BegunEpoch(0, 0, size)
@@ -270,7 +282,9 @@ def _continued_source(source: Node, match: Match | None, begun: BegunEpoch, axis
     return continued(match.segments if match else [], source, axis, begun.num_begun * begun.size)
 
 
-def with_begun_readers(plain: Stream, readers: Sequence[Reader], resumed: Sequence[ResumedDataset]) -> Stream:
+def with_begun_readers(
+    plain: Stream, readers: Sequence[NamedReader], resumed: Sequence[ResumedDataset]
+) -> Stream:
     """Return a stream whose readers begin where their datasets resume.
 
     Args:
@@ -305,3 +319,59 @@ def _check_description(fingerprint: str, state: State) -> None:
             f"{state.fingerprint}: one of them is of another run"
         )
         raise CorruptState(message)
+
+
+_COUNTERS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
+"""For the kind of a stage, the key of its counter in its memory."""
+
+
+def _lanes_with_counters(
+    old_kinds: Sequence[str], old_lanes: Mapping[int, Sequence[StageState]], new: Stream
+) -> dict[int, list[StageState]]:
+    """Return the states of the stages of each lane of a stream that resumes an old one by rows.
+
+    Args:
+        old_kinds: the kinds of the stages of the old stream, in the order of the graph.
+        old_lanes: what its stages remembered, in every lane.
+        new: the stream that resumes it.
+    """
+    stages = list(_stages_in(new.stage))
+    lanes = {lane: [StageState() for _ in stages] for lane in range(new.lanes)}
+    for kind in (MixItems.kind, TakeSlots.kind, SkipSlots.kind):
+        olds = [number for number, each in enumerate(old_kinds) if each == kind]
+        news = [number for number, stage in enumerate(stages) if stage.kind == kind]
+        if len(olds) != len(news):
+            continue
+        for old_number, number in zip(olds, news, strict=True):
+            memories = [old_lanes[lane][old_number].values for lane in sorted(old_lanes)]
+            for lane, states in lanes.items():
+                states[number].values.update(_counter(stages[number], memories, lane))
+    return lanes
+
+
+def _counter(stage: Stage, memories: Sequence[Mapping[str, Any]], lane: int) -> dict[str, Any]:
+    """Return the counter that a stage takes over in one lane.
+
+    With as many lanes as before, each lane continues its own count; otherwise the sum of all counts is
+    divided among the lanes as slots are.
+
+    Args:
+        stage: the stage of the new stream.
+        memories: the memory of the old stage in each lane.
+        lane: the lane of the new stream.
+    """
+    if isinstance(stage, SkipSlots):
+        return {"done": True} if any(memory.get("done") for memory in memories) else {}
+    if isinstance(stage, MixItems) and len(stage.schedule) == 1:
+        return {}
+    key = _COUNTERS[stage.kind]
+    counts = [int(memory.get(key, 0)) for memory in memories]
+    own = counts[lane] if len(counts) == stage.lanes else num_lane_rows(sum(counts), stage.lanes, lane)
+    return {key: own} if own else {}
+
+
+def _stages_in(stage: Stage) -> Iterator[Stage]:
+    """Yield a stage and all stages below it, in the order of the graph."""
+    yield stage
+    for source in stage.inputs:
+        yield from _stages_in(source)

@@ -14,7 +14,7 @@ from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import default_blocks
 from seekable.order.positions import PositionList, StridedRange
 from seekable.order.remaining import Remaining
-from seekable.resume.sources import remaining_by_source, with_sources
+from seekable.resume.pipeline_sources import remaining_by_source, with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import SearchRange
 
 
-__all__ = ["Continued", "Segment", "continued", "simplified"]
+__all__ = ["Continued", "OldSegment", "continued", "simplified"]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class OldSegment:
     """Some positions of one of the old orders of a `Continued` node."""
 
     slot: int
@@ -55,14 +55,14 @@ class Continued(OrderNode):
         >>> import seekable as sk
         >>> old = sk.from_sequence("abcde")
         >>> new = old.shuffle(seed=1)
-        >>> node = Continued((old,), new, (Segment(0, StridedRange(3, 2)),), Remaining((), 3), first=5)
+        >>> node = Continued((old,), new, (OldSegment(0, StridedRange(3, 2)),), Remaining((), 3), first=5)
         >>> [node.route_one(position) for position in range(3, 7)]
         [(0, 3), (0, 4), (1, 5), (1, 6)]
     """
 
     olds: tuple[Node, ...]
     new: Node
-    segments: tuple[Segment, ...]
+    segments: tuple[OldSegment, ...]
     axis: Remaining
     first: int
 
@@ -133,7 +133,7 @@ class Continued(OrderNode):
         """
         *olds, new = children
         segments = tuple(
-            Segment(slot, StridedRange.from_json(positions)) for slot, positions in arguments["pieces"]
+            OldSegment(slot, StridedRange.from_json(positions)) for slot, positions in arguments["pieces"]
         )
         ranges = tuple(StridedRange.from_json(each) for each in arguments["lagging"])
         return cls(tuple(olds), new, segments, Remaining(ranges, arguments["tail"]), arguments["first"])
@@ -253,7 +253,7 @@ def continued(segments: Sequence[tuple[Node, StridedRange]], new: Node, axis: Re
         return _shifted(new, first - axis.frontier)
     olds = list({id(order): order for order, _ in segments}.values())
     slots = {id(order): slot for slot, order in enumerate(olds)}
-    numbered = tuple(Segment(slots[id(order)], positions) for order, positions in segments)
+    numbered = tuple(OldSegment(slots[id(order)], positions) for order, positions in segments)
     return Continued(tuple(olds), new, numbered, axis, first)
 
 

@@ -1,47 +1,228 @@
 """Reports of how far each source of a run is: in the log, and for ``sources()`` and ``seekable state show``.
 
 Making a report reads no data. It takes arithmetic for each source, and looks up the name of one file.
+
+Rows of a source are told as rows of its shards: files, or a sequence in memory. A source reads its shards in
+*natural order* if its rows ascend: shard after shard, row after row. Functions over records, and nodes that
+choose some rows in ascending order, keep that order. A shuffle does not: then the shard and row of the next
+record say nothing about the records before it.
 """
 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from seekable.errors import InvalidArgument
+from seekable.nodes.bases import Ascending, ElementwiseNode, UnaryNode
+from seekable.nodes.concat import Concat
+from seekable.nodes.epoch import Epoch
+from seekable.nodes.files.leaf import FilesLeaf
+from seekable.nodes.flatten import Flatten
 from seekable.nodes.graph import known_size
-from seekable.resume.consumed import progress_of
+from seekable.nodes.node import Leaf, OrderNode
+from seekable.nodes.select import Select
+from seekable.nodes.sequence_source import SequenceSource
+from seekable.nodes.slice import Slice
+from seekable.nodes.split import Split, StableSplit
+from seekable.resume.consumed import in_ordinals, progress_of, remainder_of
 from seekable.resume.continued import Continued
 from seekable.resume.from_description import described_sources
+from seekable.resume.pipeline_sources import counted_sources, positions_by_source, remaining_by_source
 from seekable.resume.placeholders import PlaceholderSource
-from seekable.resume.remainder import in_ordinals, remainder_of
-from seekable.resume.shards import leaves_of, shard_row
-from seekable.resume.sources import counted_sources, positions_by_source, remaining_by_source
 from seekable.stream.source import FromDataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.node import Leaf, Node
+    from seekable.nodes.node import Node
     from seekable.order.positions import StridedRange
     from seekable.order.remaining import Remaining
     from seekable.resume.consumed import DatasetProgress
-    from seekable.resume.sources import Name, Source
+    from seekable.resume.pipeline_sources import Name, NamedSource
     from seekable.state.descriptions import PipelineDescription
     from seekable.state.document import RunState, StreamState
     from seekable.stream.stage import Stage
 
     Specs = Mapping[int, str]
 
+
 __all__ = [
+    "LeafRow",
+    "Shard",
     "SourceReport",
+    "leaf_row",
+    "leaves_of",
+    "moves_rows",
     "report_progress",
     "report_saved",
     "report_unknown_dataset",
     "report_unknown_stream",
+    "rows_before",
+    "shards_of",
     "spec_of",
 ]
+
+
+class LeafRow(NamedTuple):
+    """A row of a node that reads records from outside the graph."""
+
+    leaf: Leaf
+    row: int
+
+
+class _ShardRow(NamedTuple):
+    """A row of a shard, by the names of the shard and the number of the row in it."""
+
+    name: str
+    """The path of the file below the opened folder; in angle brackets for a sequence in memory."""
+
+    path: str
+    """The absolute path of the file."""
+
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard of a leaf: the rows of one file, or of one sequence in memory."""
+
+    name: str
+    path: str
+    first: int
+    """The row of the leaf with which the shard begins."""
+
+    count: int
+    """The number of rows of the shard."""
+
+
+def _shard_row(node: Node, position: int) -> _ShardRow | None:
+    """Return the shard and row of the record at a position; no record is read.
+
+    For a record made of several, by ``zip`` or ``batch``, it is that of the first. The result is None if
+    there is no record, or if a description does not decide which record it is.
+
+    Example:
+        >>> import seekable as sk
+        >>> _shard_row(sk.from_sequence("abc", version=1).map(str.upper).node, 4)
+        _ShardRow(name='<builtins.str 1>', path='<builtins.str 1>', row=1)
+    """
+    found = leaf_row(node, position)
+    if found is None:
+        return None
+    try:
+        origins = found.leaf.plan(np.array([found.row], dtype=np.int64)).origins()
+    except InvalidArgument:
+        return None
+    file = int(origins.files[0])
+    return _ShardRow(origins.names[file], origins.paths[file], int(origins.rows[0]))
+
+
+def leaf_row(node: Node, position: int) -> LeafRow | None:
+    """Return the leaf and row of the record at a position; None where ``_shard_row`` returns None."""
+    while not isinstance(node, Leaf):
+        below = None if node.size == 0 else node.first_of(position)
+        if below is None:
+            return None
+        node, position = below
+    if not node.size or (isinstance(node, PlaceholderSource) and not node.is_source):
+        return None
+    return LeafRow(node, position % node.size)
+
+
+def leaves_of(node: Node) -> Iterator[Leaf]:
+    """Yield the leaves below a node, in the order of its children."""
+    if isinstance(node, Leaf):
+        yield node
+    for child in node.children:
+        yield from leaves_of(child)
+
+
+def moves_rows(node: Node) -> Node | None:
+    """Return a node because of which the rows of a dataset are in no natural order; None if they are in it.
+
+    Example:
+        >>> import seekable as sk
+        >>> words = sk.from_sequence("abc")
+        >>> moves_rows(words[1:].map(str.upper).node), moves_rows(words.shuffle(seed=1).map(str.upper).node)
+        (None, <Dataset, 3 records: from_sequence(<builtins.str of 3>).shuffle(seed=1)>)
+    """
+    if isinstance(node, Leaf):
+        return None
+    if isinstance(node, Concat):
+        leaves = list(leaves_of(node))
+        if len({id(leaf) for leaf in leaves}) < len(leaves):
+            return node
+    elif not (isinstance(node, UnaryNode) and _ascends(node)):
+        return node
+    return next(filter(None, map(moves_rows, node.children)), None)
+
+
+def _ascends(node: UnaryNode) -> bool:
+    """Return True for a node over one child whose rows are in the order of the child's."""
+    if isinstance(node, Slice):
+        return node.step > 0
+    if isinstance(node, Select):
+        return bool((np.diff(node.rows) > 0).all())
+    return isinstance(node, Ascending | ElementwiseNode | Epoch | Flatten | Split | StableSplit)
+
+
+def rows_before(node: Node, at: LeafRow) -> int | None:
+    """Return the number of rows of an epoch that come before a row of a leaf, in natural order.
+
+    The result is None if the leaf is not below the node. ``moves_rows(node)`` must be None.
+
+    Example:
+        >>> import seekable as sk
+        >>> words = sk.from_sequence("abcdefgh")
+        >>> rows_before(words[::3].node, LeafRow(words.node, 4))
+        2
+    """
+    if isinstance(node, Leaf):
+        return at.row if node is at.leaf else None
+    if isinstance(node, Concat):
+        before = 0
+        for part in node.parts:
+            own = rows_before(part, at)
+            if own is not None:
+                return before + own
+            before += part.size or 0
+        return None
+    (child,) = node.children
+    below = rows_before(child, at)
+    if below is None or isinstance(node, ElementwiseNode | Epoch):
+        return below
+    if isinstance(node, Flatten):
+        return bisect_left(node.rows.view, below)
+    assert isinstance(node, OrderNode)
+    rows: range = range(node.size or 0)
+    return bisect_left(rows, below, key=lambda row: node.route_one(row)[1])
+
+
+def shards_of(leaf: Leaf) -> list[Shard]:
+    """Return the shards of a leaf, in the order of its rows.
+
+    Raises:
+        InvalidArgument: the leaf is of a kind that has no rows in shards.
+    """
+    if isinstance(leaf, SequenceSource):
+        return [Shard(leaf.place, leaf.place, 0, leaf.size)]
+    leaf = leaf.parts[0]
+    if not isinstance(leaf, FilesLeaf):
+        message = f"the rows of {leaf!r} are not counted by shard: use state_dict() for a run over it"
+        raise InvalidArgument(message)
+    files = leaf.files
+    return [
+        Shard(name, files.path(number), first, count)
+        for number, (name, first, count) in enumerate(
+            zip(files.plain_names(), files.starts.tolist(), files.records.tolist(), strict=False)
+        )
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +404,8 @@ def _reports(progress: DatasetProgress, specs: Specs) -> Iterator[SourceReport]:
         yield _report(source, own, waiting, spec_of(source.dataset, specs))
 
 
-def _report(source: Source, remaining: Remaining, in_flight: Int64s, spec: str | None) -> SourceReport:
-    node, following = source.dataset, shard_row(source.dataset, remaining.first)
+def _report(source: NamedSource, remaining: Remaining, in_flight: Int64s, spec: str | None) -> SourceReport:
+    node, following = source.dataset, _shard_row(source.dataset, remaining.first)
     epoch, rows, of = _begun_epoch(node, remaining, in_flight)
     return SourceReport(
         spec=spec,

@@ -22,13 +22,11 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.mix import Mix
 from seekable.order.remaining import Remaining
 from seekable.resume.by_rows import ResumedDataset, resumed_dataset, with_begun_readers
+from seekable.resume.consumed import readers_of, remainder_of
 from seekable.resume.continued import Continued
 from seekable.resume.match import Match
-from seekable.resume.readers import readers_of
-from seekable.resume.remainder import remainder_of
-from seekable.resume.report import spec_of
-from seekable.resume.shards import LeafRow, leaf_row, leaves_of, moves_rows, rows_before, shards_of
-from seekable.resume.sources import keeps_positions, remaining_by_source, sources_of
+from seekable.resume.pipeline_sources import keeps_positions, remaining_by_source, sources_of
+from seekable.resume.report import LeafRow, leaf_row, leaves_of, moves_rows, rows_before, shards_of, spec_of
 from seekable.state.document import RunState, StreamState
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import lineage_of
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
 
     from seekable.nodes.node import Node
     from seekable.resume.consumed import DatasetProgress
-    from seekable.resume.shards import Shard
-    from seekable.resume.sources import Source
+    from seekable.resume.pipeline_sources import NamedSource
+    from seekable.resume.report import Shard
     from seekable.stream.stream import Stream
 
 __all__ = ["RowOffset", "dataset_at_offsets", "offsets_in", "resume_state_of", "stream_at_offsets"]
@@ -166,7 +164,9 @@ def _resumed(datasets: Sequence[Node], document: Mapping[str, Any]) -> list[Resu
     ]
 
 
-def _resumed_dataset(dataset: Node, sources: Sequence[Source], positions: Sequence[int]) -> ResumedDataset:
+def _resumed_dataset(
+    dataset: Node, sources: Sequence[NamedSource], positions: Sequence[int]
+) -> ResumedDataset:
     """Return a dataset of which each source begins at a position of its own."""
     draws = sum(positions)
     whole = _position_of_draws(dataset, draws)
@@ -194,7 +194,7 @@ def _position_of_draws(node: Node, draws: int) -> int:
     return node.batch_of(below) if isinstance(node, Batch) else below
 
 
-def _matched(sources: Sequence[Source], document: Mapping[str, Any]) -> list[RowOffset | None]:
+def _matched(sources: Sequence[NamedSource], document: Mapping[str, Any]) -> list[RowOffset | None]:
     """Return the entry of each source; None for a source without records.
 
     Sources with one spec have their entries in the order of the document.
@@ -223,7 +223,7 @@ def _matched(sources: Sequence[Source], document: Mapping[str, Any]) -> list[Row
     return [_next_entry(entries, spec, source) for spec, source in zip(specs, sources, strict=True)]
 
 
-def _next_entry(entries: dict[str, list[RowOffset]], spec: str, source: Source) -> RowOffset | None:
+def _next_entry(entries: dict[str, list[RowOffset]], spec: str, source: NamedSource) -> RowOffset | None:
     if entries.get(spec):
         return entries[spec].pop(0)
     if source.dataset.size == 0:
@@ -235,7 +235,7 @@ def _next_entry(entries: dict[str, list[RowOffset]], spec: str, source: Source) 
     raise StateMismatch(message)
 
 
-def _position(source: Source, offset: RowOffset | None) -> int:
+def _position(source: NamedSource, offset: RowOffset | None) -> int:
     """Return the number of rows of an epoch of a source that lie before an offset.
 
     Raises:
@@ -306,7 +306,7 @@ def _named(name: str, shards: Sequence[tuple[Any, Shard]]) -> list[tuple[Any, Sh
     return []
 
 
-def _offset_of(source: Source, remaining: Remaining, *, is_begun: bool) -> RowOffset:
+def _offset_of(source: NamedSource, remaining: Remaining, *, is_begun: bool) -> RowOffset:
     """Return the shard and row behind the last row that any lane has read of a source.
 
     Args:

@@ -23,11 +23,11 @@ from seekable.errors import SeekableError, StateMismatch
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.evaluated import Evaluated
 from seekable.nodes.kinds import node_class
+from seekable.resume.consumed import readers_of, with_readers
 from seekable.resume.continued import Continued
 from seekable.resume.from_description import node_over
-from seekable.resume.match_rows import selected_rows
-from seekable.resume.readers import readers_of, with_readers
-from seekable.resume.sources import sources_of, with_child, with_sources
+from seekable.resume.match import selected_rows
+from seekable.resume.pipeline_sources import sources_of, with_child, with_sources
 from seekable.stream.lineage import lineage_of
 
 if TYPE_CHECKING:

@@ -1,9 +1,7 @@
 """Pipelines as files: what ``ds.save`` writes, and ``sk.load_dataset`` reads.
 
-    fields        the fields of nodes and their types; the values of users, as JSON has them
-    functions     the functions of the user, by name
-    row_files     rows that were chosen by content, in files beside the pipeline file
-    sources       the data files: their folders, their names and their digests
+    fields        the fields of nodes and their types; values and functions of users; chosen rows, in files
+    data_files    the data files: their folders, their names and their digests
     node_json     nodes to JSON, one after another, each with its arguments; and JSON to nodes
     pipeline_file the document: its version, its keys, its layout for people, and the errors that name it
 

@@ -1,26 +1,36 @@
-"""The fields of nodes in a pipeline file: their types, and the values of users.
+"""The fields of nodes in a pipeline file: their types, the values and functions of users, and chosen rows.
 
 A field is written and read by its type, which its annotation names. What JSON has is written as it is, and
-values of the user by `value_as_json`; ``node_json`` has the ways of the other types.
+values of the user by `value_as_json`; ``node_json`` has the ways of the other types. Functions and sequences
+are written by name, and the caller gives them again.
+
+Rows that were chosen by content lie in files beside the pipeline file: little-endian uint64 and nothing else.
+The files of ``pipeline.json`` lie in ``pipeline.rows``, each named by the digest of its bytes, so that a file
+never changes. They are written before the pipeline file that names them. Those of an earlier save stay: a
+copy of the pipeline file may name them.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import math
+import os
 import types
 import typing
-from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import msgspec
+import numpy as np
+import xxhash
 
 from seekable._optional import optional
 from seekable._typing import Int64s
-from seekable.errors import CorruptState, InvalidArgument
+from seekable.errors import CorruptState, DataNotFound, InvalidArgument, WrongType
 from seekable.formats.contract import Format, OnError
 from seekable.index.fileset import FileSet
 from seekable.index.surveyor import TableIndexer
@@ -30,18 +40,33 @@ from seekable.nodes.columns.partitions import KeyType
 from seekable.nodes.files.decoder import Decoder
 from seekable.nodes.key import Keys
 from seekable.nodes.node import Node
-from seekable.nodes.saved_rows import KeptRows
+from seekable.nodes.saved_rows import ROW_BYTES, KeptRows
+from seekable.state.canonical import plain_json
+from seekable.state.functions import NamedFunction, describe_function
+from seekable.storage.addresses import shown
+from seekable.storage.paths import output_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     import pyarrow as pa
+
 else:
     pa = optional("pyarrow", extra="parquet")
 
 __all__ = [
+    "Given",
+    "Names",
     "NodeField",
+    "RowFiles",
     "checked",
+    "described",
     "fields_of",
+    "int_rows",
+    "kept_rows",
     "pair_type",
+    "same_function",
+    "stand_in",
     "value_as_json",
     "value_from_json",
 ]
@@ -259,3 +284,253 @@ _MOST_CHARACTERS = 80
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def described(fn: Callable[..., Any]) -> dict[str, Any]:
+    """Return the name of a function, and the arguments of a partial, JSON-safe.
+
+    Example:
+        >>> described(str.upper)
+        {'name': 'builtins.str.upper'}
+    """
+    description: dict[str, Any] = plain_json(describe_function(fn, "any"))
+    del description["version"]
+    return description
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of different objects; a name that several of them have is numbered."""
+
+    _known: list[tuple[Any, str]] = field(default_factory=list)
+
+    def of(self, thing: Any, wanted: str) -> str:
+        """Return the name of an object, the same each time.
+
+        Args:
+            thing: a function or a sequence.
+            wanted: the name that it has by itself.
+
+        Example:
+            >>> names = Names()
+            >>> one, two = (lambda: 1), (lambda: 2)
+            >>> names.of(one, "f"), names.of(two, "f"), names.of(one, "f")
+            ('f', 'f#2', 'f')
+        """
+        for known, name in self._known:
+            if known is thing or (isinstance(thing, types.MethodType) and known == thing):
+                return name
+        taken = {name for _, name in self._known}
+        numbers = (f"{wanted}#{number}" for number in range(2, len(taken) + 3))
+        name = next(name for name in (wanted, *numbers) if name not in taken)
+        self._known.append((thing, name))
+        return name
+
+
+class Given:
+    """The functions, or the sequences, that the caller of ``load_dataset`` gives for names of the file."""
+
+    def __init__(self, argument: str, given: object) -> None:
+        """Check the type of an argument.
+
+        Args:
+            argument: the name of the argument, for messages.
+            given: the objects by name, or None.
+
+        Raises:
+            WrongType: ``given`` is no mapping of names.
+        """
+        given = {} if given is None else given
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            message = f"{argument} must be a dict of names and objects (got {given!r:.100})"
+            raise WrongType(message)
+        self.argument = argument
+        self._given: dict[str, Any] = dict(given)
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return the names for which nothing is given, in their order.
+
+        Raises:
+            InvalidArgument: a shortened name stands for several names.
+        """
+        names = list(names)
+        return [name for name in names if self._key(name, names) is None]
+
+    def get(self, name: str, names: Sequence[str]) -> Any:
+        """Return the object for a name: that of the whole name, or of its last part or parts."""
+        key = self._key(name, names)
+        assert key is not None
+        return self._given[key]
+
+    def _key(self, name: str, names: Sequence[str]) -> str | None:
+        if name in self._given:
+            return name
+        for key in self._given:
+            meant = [each for each in names if each.endswith(f".{key}")]
+            if name in meant and key not in names:
+                if len(meant) > 1:
+                    whole = ", ".join(map(repr, meant))
+                    message = f"{self.argument}: {key!r} may be any of {whole}: give the whole names"
+                    raise InvalidArgument(message)
+                return key
+        return None
+
+
+def stand_in(description: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function with the description of one that is not there; a call of it raises an error."""
+    arguments, named = description.get("arguments", ((), {}))
+    function = (
+        functools.partial(_not_there, *arguments, **named) if "arguments" in description else _not_there
+    )
+    return NamedFunction(function, str(description["name"]))
+
+
+def _not_there(*_: object, **__: object) -> None:
+    message = "a pipeline file was loaded for its order alone, and a record of it is read"
+    raise InvalidArgument(message)
+
+
+def same_function(name: str, description: Mapping[str, Any], given: Any) -> Callable[..., Any]:
+    """Return a function under the name that it has in the file, so that the fingerprint stays the same.
+
+    Args:
+        name: the name in the file.
+        description: what `described` returned when the file was written.
+        given: the function of the caller.
+
+    Raises:
+        WrongType: it cannot be called.
+        InvalidArgument: it is a partial with other arguments.
+    """
+    found = described(given)
+    if found.get("arguments") != description.get("arguments"):
+        message = (
+            f"functions[{name!r}] must be {_in_words(description)}, as it was when the pipeline was saved "
+            f"(got {_in_words(found)})"
+        )
+        raise InvalidArgument(message)
+    function: Callable[..., Any] = given
+    return function if found == description else NamedFunction(function, str(description["name"]))
+
+
+def _in_words(description: Mapping[str, Any]) -> str:
+    if "arguments" not in description:
+        return "a function that is no partial"
+    arguments, named = description["arguments"]
+    given = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in named.items())]
+    return f"functools.partial({', '.join(['...', *given])})"
+
+
+_SUFFIX = ".u64"
+_MOST_INLINE = 64
+"""The most rows of a selection that stand in the pipeline file itself."""
+
+
+class RowFiles:
+    """The row files of one pipeline file, which are written together."""
+
+    def __init__(self, pipeline: str) -> None:
+        """Write nothing yet.
+
+        Args:
+            pipeline: the absolute path of the pipeline file.
+        """
+        self._folder = f"{pipeline.removesuffix('.json')}.rows"
+        self._rows: dict[str, memoryview] = {}
+
+    def add(self, rows: KeptRows | Int64s) -> dict[str, Any]:
+        """Return what stands in the pipeline file for some rows: their file, or a few rows of a selection.
+
+        Raises:
+            IndexStale, CorruptState: the file of chosen rows is gone, or has changed.
+        """
+        if isinstance(rows, KeptRows):
+            rows.check()
+            data = rows.view.cast("B") if rows.count else memoryview(b"")
+        elif rows.size <= _MOST_INLINE:
+            return {"rows": rows.tolist()}
+        else:
+            data = memoryview(rows.astype("<i8").tobytes())
+        digest = xxhash.xxh3_64_hexdigest(data)
+        self._rows[digest] = data
+        return {
+            "file": f"{os.path.basename(self._folder)}/{digest}{_SUFFIX}",
+            "count": len(data) // ROW_BYTES,
+            "digest": f"xxh3:{digest}",
+        }
+
+    def write(self) -> None:
+        """Write the files, each whole or not at all.
+
+        Raises:
+            OSError: the folder cannot be written, or the disk is full.
+        """
+        if self._rows:
+            output_of(self._folder).make_folder(self._folder)
+        for digest, data in self._rows.items():
+            output_of(self._folder).write(os.path.join(self._folder, f"{digest}{_SUFFIX}"), data)
+
+
+class _RowFile(msgspec.Struct):
+    file: str
+    count: int
+    digest: str
+
+
+def kept_rows(document: Any, folder: str, where: str) -> KeptRows:
+    """Return rows that were chosen by content, after a check of their file.
+
+    Args:
+        document: what `RowFiles.add` returned.
+        folder: the folder of the pipeline file.
+        where: the place in the pipeline file, for messages.
+
+    Raises:
+        DataNotFound: the file does not exist.
+        CorruptState: it was cut or changed, or the document is no such thing.
+    """
+    said = checked(document, _RowFile, where)
+    parts = said.file.split("/")
+    if os.path.isabs(said.file) or not {"", ".", ".."}.isdisjoint(parts):
+        message = f"{where}.file: expected a path below the folder of the pipeline file (got {said.file!r})"
+        raise CorruptState(message)
+    path = os.path.join(folder, said.file)
+    size = output_of(path).size(path)
+    if size is None:
+        message = (
+            f"{where}: there is no {shown(path)!r}, which holds the {said.count:,} rows that were chosen: "
+            f"copy the folder {parts[0]!r} together with the pipeline file, or save the pipeline again"
+        )
+        raise DataNotFound(message)
+    if size != said.count * ROW_BYTES:
+        message = (
+            f"{where}: {shown(path)!r} has {size:,} bytes, and {said.count:,} rows have "
+            f"{said.count * ROW_BYTES:,}: it was cut or replaced; copy it again, or save the pipeline again"
+        )
+        raise CorruptState(message)
+    rows = KeptRows(output_of(path).kept_local(path, size), said.count, said.digest, named=True)
+    _check_digest(rows, where)
+    return rows
+
+
+def int_rows(document: Any, folder: str, where: str) -> Int64s:
+    """Return the rows of a selection: those of its file, or those in the document.
+
+    Raises:
+        DataNotFound, CorruptState: as `kept_rows`.
+    """
+    if isinstance(document, dict) and document.keys() == {"rows"}:
+        return np.array(checked(document["rows"], list[int], f"{where}.rows"), dtype=np.int64)
+    return np.array(kept_rows(document, folder, where).array)
+
+
+def _check_digest(rows: KeptRows, where: str) -> None:
+    try:
+        rows.check()
+    except CorruptState:
+        data = rows.view if rows.count else b""
+        message = (
+            f"{where}: {rows.path!r} has the digest xxh3:{xxhash.xxh3_64_hexdigest(data)}, and the pipeline "
+            f"file says {rows.digest}: something changed it; copy it again, or save the pipeline again"
+        )
+        raise CorruptState(message) from None

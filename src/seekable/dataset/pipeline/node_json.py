@@ -13,10 +13,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable._typing import Int64s
-from seekable.dataset.pipeline.fields import checked, fields_of, pair_type, value_as_json, value_from_json
-from seekable.dataset.pipeline.functions import Names, described, same_function, stand_in
-from seekable.dataset.pipeline.row_files import int_rows, kept_rows
-from seekable.dataset.pipeline.sources import files_as_json, found_files, saved_entries
+from seekable.dataset.pipeline.data_files import files_as_json, found_files, saved_entries
+from seekable.dataset.pipeline.fields import (
+    Names,
+    checked,
+    described,
+    fields_of,
+    int_rows,
+    kept_rows,
+    pair_type,
+    same_function,
+    stand_in,
+    value_as_json,
+    value_from_json,
+)
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
 from seekable.formats.table import NAMES, card_named, format_named
 from seekable.index.fileset import FileSet
@@ -34,9 +44,8 @@ from seekable.parallel.map_ranges import execution_options
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.dataset.pipeline.functions import Given
-    from seekable.dataset.pipeline.row_files import RowFiles
-    from seekable.dataset.pipeline.sources import Roots
+    from seekable.dataset.pipeline.data_files import Roots
+    from seekable.dataset.pipeline.fields import Given, RowFiles
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import FoundFiles
 
@@ -51,7 +60,7 @@ class NodeWriter:
 
     Example:
         >>> import seekable as sk
-        >>> from seekable.dataset.pipeline.row_files import RowFiles
+        >>> from seekable.dataset.pipeline.fields import RowFiles
         >>> writer = NodeWriter("/data", RowFiles("/data/pipeline.json"))
         >>> writer.add_graph(sk.from_sequence("abc").map(str.upper).shuffle(seed=7).node)
         2

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.dataset.pipeline import PIPELINE_KEY
-from seekable.dataset.pipeline.fields import checked
-from seekable.dataset.pipeline.functions import Given
+from seekable.dataset.pipeline.data_files import Roots, Stores
+from seekable.dataset.pipeline.fields import Given, RowFiles, checked
 from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter, Resources
-from seekable.dataset.pipeline.row_files import RowFiles
-from seekable.dataset.pipeline.sources import Roots, Stores
 from seekable.errors import (
     CorruptState,
     DataNotFound,

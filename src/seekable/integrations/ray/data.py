@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable._optional import optional
-from seekable.dataset.dataset import Dataset
-from seekable.dataset.from_sequence import from_sequence
+from seekable.dataset.dataset import Dataset, from_sequence
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.graph import known_size
 from seekable.stream.lane_items import StreamItems

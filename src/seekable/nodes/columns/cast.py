@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["Cast", "Target", "checked_targets", "target_of"]
+__all__ = ["Cast", "checked_targets", "target_of"]
 
 _NAMES: dict[str, type] = {
     "int": int,
@@ -43,7 +43,7 @@ _TRUE, _FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CastTarget:
     """A type that values are cast to.
 
     Example:
@@ -66,7 +66,7 @@ class Target:
         return {self.way: self.to.__name__ if self.way == "python" else self.to.str}
 
     @classmethod
-    def from_json(cls, value: Any, given: Loading, where: str) -> Target:
+    def from_json(cls, value: Any, given: Loading, where: str) -> CastTarget:
         """Return the target that `as_json` wrote.
 
         Raises:
@@ -108,7 +108,7 @@ class Target:
         return _arrow(value, self.to) if self.way == "arrow" else self.to(value)
 
 
-def target_of(to: object, version: str | int | None = None) -> Target:
+def target_of(to: object, version: str | int | None = None) -> CastTarget:
     """Return the target type for a type that a user names.
 
     Args:
@@ -122,9 +122,9 @@ def target_of(to: object, version: str | int | None = None) -> Target:
     if isinstance(to, str) and to in _NAMES:
         to = _NAMES[to]
     if isinstance(to, type) and to in _PYTHON:
-        return Target("python", to, to.__name__)
+        return CastTarget("python", to, to.__name__)
     if type(to).__module__.partition(".")[0] == "pyarrow" and hasattr(to, "to_pandas_dtype"):
-        return Target("arrow", to, f"arrow {to}")
+        return CastTarget("arrow", to, f"arrow {to}")
     if isinstance(to, str | np.dtype) or (isinstance(to, type) and issubclass(to, np.generic)):
         try:
             dtype = np.dtype(to)
@@ -134,9 +134,9 @@ def target_of(to: object, version: str | int | None = None) -> Target:
                 f"or a type of pyarrow"
             )
             raise WrongType(message) from None
-        return Target("numpy", dtype, f"numpy {dtype.str}")
+        return CastTarget("numpy", dtype, f"numpy {dtype.str}")
     if callable(to):
-        return Target("function", to, describe_function(to, version))
+        return CastTarget("function", to, describe_function(to, version))
     message = f"a column is cast to a type or by a function (got {to!r} of type {type(to).__name__})"
     raise WrongType(message)
 
@@ -222,7 +222,7 @@ def _arrow(value: Any, to: Any) -> Any:
         raise TypeError(str(error)) from error
 
 
-def checked_targets(types: object, version: str | int | None) -> tuple[tuple[str, Target], ...]:
+def checked_targets(types: object, version: str | int | None) -> tuple[tuple[str, CastTarget], ...]:
     """Return the pairs of a column and its target type.
 
     Args:
@@ -245,7 +245,7 @@ class Cast(ColumnNode):
     """Each record with the values of some columns as another type; None stays None."""
 
     child: Node
-    targets: tuple[tuple[str, Target], ...]
+    targets: tuple[tuple[str, CastTarget], ...]
     missing: Missing
     only: frozenset[str] | None = None
 
@@ -272,7 +272,7 @@ class Cast(ColumnNode):
 
         Raises:
             KeyError: the record lacks a column, and ``missing`` is ``"error"``.
-            ValueError, TypeError, OverflowError: a value does not fit; see `Target.cast`.
+            ValueError, TypeError, OverflowError: a value does not fit; see `CastTarget.cast`.
         """
         made = dict(record)
         for name, target in self._taken:
@@ -314,7 +314,7 @@ class Cast(ColumnNode):
         return {**below, **types}
 
     @cached
-    def _taken(self) -> tuple[tuple[str, Target], ...]:
+    def _taken(self) -> tuple[tuple[str, CastTarget], ...]:
         return tuple(pair for pair in self.targets if self.looked_at(pair[0]))
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Name",
-    "Source",
+    "NamedSource",
     "counted_sources",
     "keeps_positions",
     "positions_by_source",
@@ -52,7 +52,7 @@ Name = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NamedSource:
     """One source of a dataset."""
 
     name: Name
@@ -64,7 +64,7 @@ class Source:
         return ".".join(map(str, self.name)) or "the dataset"
 
 
-def sources_of(root: Node, name: Name = ()) -> list[Source]:
+def sources_of(root: Node, name: Name = ()) -> list[NamedSource]:
     """Return the sources of a dataset, in the order of its mixtures.
 
     Args:
@@ -92,7 +92,7 @@ def sources_of(root: Node, name: Name = ()) -> list[Source]:
     return sources
 
 
-def counted_sources(root: Node, name: Name = ()) -> list[Source]:
+def counted_sources(root: Node, name: Name = ()) -> list[NamedSource]:
     """Return the sources of a dataset; a node that moves positions above a mixture counts as one source.
 
     Args:
@@ -114,7 +114,7 @@ def counted_sources(root: Node, name: Name = ()) -> list[Source]:
         ]
     if keeps_positions(root):
         return counted_sources(_child(root), name)
-    return [Source(name, root)]
+    return [NamedSource(name, root)]
 
 
 def keeps_positions(node: Node) -> bool:
