@@ -269,9 +269,9 @@ def environment(endpoint: str, home: Path, **more: str) -> dict[str, str]:
 PREAMBLE = """
 import functools, json, os, sys
 import seekable as sk
-from seekable.remote.fetching import fetcher, pace
+from seekable.remote.fetching import fetcher, sending
 
-fetcher.Patience = functools.partial(pace.Patience, first_wait=0.001)
+fetcher.Patience = functools.partial(sending.Patience, first_wait=0.001)
 
 def tell(found):
     print("TOLD " + json.dumps(found))

@@ -138,7 +138,7 @@ MUTANTS = (
         tests=("remote/fetching/test_merging.py",),
     ),
     Mutant(
-        *("the ledger's limit of the disk cache is ignored", 9, "remote/cache/eviction.py"),
+        *("the ledger's limit of the disk cache is ignored", 9, "remote/cache/disk_room.py"),
         *("return (lines.used or 0) + size <= self.limit(lines) and size <= free", "return size <= free"),
         tests=("remote/cache",),
     ),

@@ -9,8 +9,7 @@ import typer
 from seekable.cli.options import JsonOption, examples
 
 if TYPE_CHECKING:
-    from seekable.remote.cache.contents import CachedObject
-    from seekable.remote.cache.disk_cache import DiskCache
+    from seekable.remote.cache.disk_cache import CachedObject, DiskCache
 
 EPILOG = examples("cache ls", "cache rm s3://bucket/corpus")
 
@@ -58,8 +57,7 @@ def list_objects(
     import time
 
     from seekable.cli.output import write_document, write_facts, write_line, write_table
-    from seekable.remote.cache.contents import is_chosen
-    from seekable.remote.cache.disk_cache import disk_caches
+    from seekable.remote.cache.disk_cache import disk_caches, is_chosen
 
     shared, *own = ((cache, cache.contents()) for cache in disk_caches())
     own = [(cache, objects) for cache, objects in own if objects]

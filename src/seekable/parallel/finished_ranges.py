@@ -1,7 +1,7 @@
 """Finished ranges of a job in a file, so that the same call goes on where a worker or the process died.
 
 The file begins with a digest of what decides the results. Then comes a frame for each range, in ascending
-order: the number behind its last, the length and the digest of what the function returned, and that itself,
+order: the number after its last, the length and the digest of what the function returned, and that itself,
 as msgpack with arrays by dtype, shape and bytes. A torn frame ends what is read.
 """
 
@@ -75,7 +75,7 @@ class FinishedRanges:
         """Keep the next range; a disk that is full is no error, and ends the keeping.
 
         Args:
-            stop: the number behind its last.
+            stop: the number after its last.
             made: what the function returned: arrays of numbers, texts, bytes, and lists and dicts of them.
         """
         if self._is_full:

@@ -50,7 +50,7 @@ __all__ = [
 
 T = TypeVar("T")
 RangeFunction = Callable[[int, int], T]
-"""A picklable function of the first number of a range and the number behind its last."""
+"""A picklable function of the first number of a range and the number after its last."""
 
 _RANGE_SECONDS = 0.2
 """The time that a range is to take: short enough to show progress, and far more than sending one costs."""

@@ -82,7 +82,7 @@ class _Chunk:
     """The ranges of some records that follow each other."""
 
     stop: int
-    """The number of the record behind the last, counted from the first plan on."""
+    """The number of the record after the last, counted from the first plan on."""
     wants: Wants
     bytes: int
     """The bytes that the records need; ``wants`` may have more, between records that are near each other."""
@@ -207,7 +207,7 @@ def near_ranges(
     Args:
         which: the number of the object of each range.
         starts: its first byte.
-        stops: the byte behind its last.
+        stops: the byte after its last.
         sizes: the number of bytes of each object.
 
     Returns:

@@ -68,7 +68,7 @@ class PublishedFolder:
         Args:
             stat: the file.
             start: the first byte.
-            stop: the byte behind the last; None for the end of the file.
+            stop: the byte after the last; None for the end of the file.
 
         Raises:
             DataNotFound: the file is gone.

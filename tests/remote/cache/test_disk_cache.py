@@ -21,7 +21,7 @@ from tests.killing import KILLED, Killer
 from tests.thrift import wider
 
 from seekable.errors import InvalidArgument
-from seekable.remote.cache import eviction, ledger
+from seekable.remote.cache import disk_room
 from seekable.remote.cache.disk_cache import (
     BYTES_VARIABLE,
     FOLDER_VARIABLE,
@@ -30,7 +30,7 @@ from seekable.remote.cache.disk_cache import (
     disk_cache,
     object_key,
 )
-from seekable.remote.cache.eviction import remove_until
+from seekable.remote.cache.disk_room import remove_until
 from seekable.remote.cache.extents import KeptObject
 
 UNITS = 6
@@ -357,7 +357,7 @@ def test_a_full_disk_is_no_error(cache: DiskCache, monkeypatch: pytest.MonkeyPat
 
 def test_a_part_of_the_disk_stays_free(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     save_all(cache, 1)
-    monkeypatch.setattr(eviction, "free_bytes", lambda _: -(1 << 20))
+    monkeypatch.setattr(disk_room, "free_bytes", lambda _: -(1 << 20))
     save_all(cache, 2)
     assert units_of(cache, 2) == [None] * UNITS
     assert cache.counts.not_kept == UNITS
@@ -475,6 +475,7 @@ def test_a_forked_child_reads_and_claims_and_leaves_the_parents_claims(cache: Di
 
 FETCH = """
 import sys, time
+from seekable.remote.cache import disk_room
 from seekable.remote.cache.disk_cache import UNIT_BYTES, DiskCache
 from tests.remote.cache.test_disk_cache import SIZE, UNITS, content, key_of
 folder, seed = sys.argv[1:]
@@ -664,7 +665,7 @@ def test_it_is_a_dictionary_that_may_forget(steps: list[tuple[str, int, int]]) -
 def test_a_process_that_is_stopped_in_a_write_does_not_stop_the_others(
     cache: DiskCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(disk_room, "_PATIENCE_SECONDS", 0.01)
     other = DiskCache(cache.folder, most_bytes=64 << 20)
     with other._ledger.locked():
         cache.save(key_of(1), 0, content(1, 0))

@@ -18,7 +18,7 @@ from tests.thrift import some
 import seekable as sk
 from seekable.remote.cache.disk_cache import DiskCache
 from seekable.remote.fetching.fetcher import Fetcher
-from seekable.remote.fetching.pace import Patience
+from seekable.remote.fetching.sending import Patience
 from seekable.remote.fetching.wants import Wants
 from seekable.remote.stores.store import Passing
 from seekable.storage.object_key import UNIT_BYTES

@@ -247,6 +247,6 @@ def test_what_a_look_ahead_drops_leaves_memory(store: FakeStore, fetcher: Fetche
         ahead.want(wants)
         held = fetcher.need(wants.take(np.arange(10)))
         assert held.held_bytes == 10 << 20
-        assert fetcher.held_bytes <= (64 + 10 + 20) << 20
+        assert fetcher.memory.total_bytes <= (64 + 10 + 20) << 20
     assert len(store.reads) == 100
     ahead.close()

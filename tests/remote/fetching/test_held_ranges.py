@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.remote.fetching.fake_store import content
 
-from seekable.remote.cache.cells import CELL_BYTES
-from seekable.remote.cache.held_ranges import Block, Held, HeldRanges
+from seekable.remote.cache.held_ranges import CELL_BYTES, Held, HeldBlock, HeldRanges
 from seekable.storage.object_key import object_key
 
 SIZE = 300_000
@@ -25,7 +24,7 @@ def test_what_is_held_is_found_and_nothing_else(
 ) -> None:
     ranges = HeldRanges(recent_bytes=0)
     here = np.zeros(SIZE, np.bool_)
-    kept: list[Block] = []
+    kept: list[HeldBlock] = []
     for (start, stop), is_kept in spans:
         block = ranges.put(KEY, start, A[start:stop])
         if is_kept:
@@ -88,7 +87,7 @@ def test_many_ranges_are_found_as_each_alone(
 
 def test_a_range_in_two_maps_of_files_is_joined() -> None:
     ranges = HeldRanges(recent_bytes=0)
-    maps = [Block(start, memoryview(A[start : start + CELL_BYTES])) for start in (0, CELL_BYTES)]
+    maps = [HeldBlock(start, memoryview(A[start : start + CELL_BYTES])) for start in (0, CELL_BYTES)]
     parts = [ranges.put_part(KEY, each, each.start, each.stop) for each in maps]
     joined = ranges.view(KEY, CELL_BYTES - 5, CELL_BYTES + 5)
     assert joined is not None

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.remote.fetching.merging import Requests, covered, gap_within, merged
+from seekable.remote.fetching.coalescing import MergedRanges, covered, gap_within, merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Pin
 
@@ -23,7 +23,7 @@ def ranges(draw: st.DrawFn) -> Wants:
     return Wants(OBJECTS, *np.array(rows, np.int64).reshape(-1, 3).T.copy())
 
 
-def rows_of(requests: Requests) -> list[tuple[int, int, int]]:
+def rows_of(requests: MergedRanges) -> list[tuple[int, int, int]]:
     columns = (requests.which.tolist(), requests.starts.tolist(), requests.stops.tolist())
     return list(zip(*columns, strict=True))
 

@@ -7,8 +7,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.remote.fetching.pace import Pace, Patience, Retrying
-from seekable.remote.fetching.sending import may_hedge
+from seekable.remote.fetching.sending import Pace, Patience, Retrying, may_hedge
 
 SECONDS = st.floats(0.0, 3.0)
 EVENTS = st.lists(

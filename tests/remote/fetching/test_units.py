@@ -8,9 +8,9 @@ import pytest
 from tests.remote.fetching.fake_store import FakeStore, content, failing
 
 from seekable.remote.cache.disk_cache import DiskCache
+from seekable.remote.fetching.coalescing import planned
 from seekable.remote.fetching.fetcher import Fetcher
-from seekable.remote.fetching.rooms import NO_ROOM, Room
-from seekable.remote.fetching.units import planned
+from seekable.remote.fetching.kept_units import NO_ROOM, CacheRoom
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.stores.store import Passing, Pin
 from seekable.storage.object_key import UNIT_BYTES
@@ -145,15 +145,15 @@ def test_each_object_is_read_by_units_or_by_records() -> None:
     rows = [(0, 5_000_000, 5_001_000), (1, 0, 900_000), (0, 7 << 30, (7 << 30) + 9)]
     wants = Wants((BIG, SMALL), *np.array(rows).T.copy())
     figures = {"gap_bytes": 100, "most_bytes": 8 << 20, "align_bytes": 4 * UNIT_BYTES, "held_bytes": 1 << 30}
-    requests = planned(wants, rooms=[Room(1 << 41, 1 << 30)] * 2, **figures)
+    requests = planned(wants, rooms=[CacheRoom(1 << 41, 1 << 30)] * 2, **figures)
     assert [(one.ref, one.start, one.stop, one.by_units) for one in requests] == [
         (BIG, 5_000_000, 5_001_000, False),
         (SMALL, 0, 1 << 20, True),
         (BIG, 7 << 30, (7 << 30) + 9, False),
     ]
-    assert not any(one.by_units for one in planned(wants, rooms=[Room(1 << 41, 0)] * 2, **figures))
-    assert all(one.by_units for one in planned(wants, rooms=[Room(1 << 41, 1 << 42)] * 2, **figures))
-    own = planned(wants, rooms=[Room(1 << 41, 1 << 42), Room(1 << 20, 0)], **figures)
+    assert not any(one.by_units for one in planned(wants, rooms=[CacheRoom(1 << 41, 0)] * 2, **figures))
+    assert all(one.by_units for one in planned(wants, rooms=[CacheRoom(1 << 41, 1 << 42)] * 2, **figures))
+    own = planned(wants, rooms=[CacheRoom(1 << 41, 1 << 42), CacheRoom(1 << 20, 0)], **figures)
     assert {one.ref for one in own if one.by_units} == {BIG}, "each object by its own cache"
 
 

@@ -13,9 +13,9 @@ from tests.cli.command import documents, output, run
 
 import seekable as sk
 from seekable.remote.cache.disk_cache import DiskCache
-from seekable.remote.fetching import retention
+from seekable.remote.fetching import look_ahead
+from seekable.remote.fetching.coalescing import merged
 from seekable.remote.fetching.fetcher import Fetcher, fetcher
-from seekable.remote.fetching.merging import merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.simulation import replay, simulated_run
 from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
@@ -254,7 +254,7 @@ def test_a_small_cache_is_advised_to_grow(data: sk.Dataset, monkeypatch: pytest.
     monkeypatch.setattr(replay, "RECENT_BYTES", 1 << 20)
     # Data of 20 MB stays in memory else.
     monkeypatch.setattr(replay, "SPARSE_BUDGETS", 0)
-    monkeypatch.setattr(retention, "DENSE", 0)
+    monkeypatch.setattr(look_ahead, "DENSE", 0)
     found = sk.simulate(
         data.shuffle(1), global_batch_size=BATCH, records_per_second=1000, epochs=2, cache=1 << 20, nodes=2
     )

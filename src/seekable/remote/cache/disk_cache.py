@@ -16,28 +16,38 @@ no error; then bytes are read and not kept.
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
 import os
 import shutil
 import time
 import weakref
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from seekable.errors import InvalidArgument
 from seekable.remote.cache.claims import Claim, Claims
-from seekable.remote.cache.contents import CachedObject, cached_objects, is_chosen
-from seekable.remote.cache.eviction import Room
-from seekable.remote.cache.extents import CacheCounts, OpenObjects, create_object, folder_of
-from seekable.remote.cache.ledger import Ledger
+from seekable.remote.cache.disk_room import DiskRoom, Ledger, object_folders
+from seekable.remote.cache.extents import (
+    ABOUT,
+    CacheCounts,
+    OpenObjects,
+    create_object,
+    folder_of,
+    read_entries,
+)
 from seekable.storage.access import CacheChoice
 from seekable.storage.files import cache_folder
 from seekable.storage.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from typing_extensions import Buffer
 
+    from seekable.remote.cache.disk_room import ObjectFolder
     from seekable.remote.cache.extents import Extent
 
 __all__ = [
@@ -45,10 +55,12 @@ __all__ = [
     "FOLDER_VARIABLE",
     "UNIT_BYTES",
     "CacheCounts",
+    "CachedObject",
     "Claim",
     "DiskCache",
     "disk_cache",
     "disk_caches",
+    "is_chosen",
     "object_key",
     "remote_folder",
 ]
@@ -176,7 +188,9 @@ class DiskCache:
 
     def _start(self) -> None:
         self._open_objects = OpenObjects(self._objects_folder)
-        self._room = Room(self.folder, self._objects_folder, most_bytes=self._most_bytes, counts=self.counts)
+        self._room = DiskRoom(
+            self.folder, self._objects_folder, most_bytes=self._most_bytes, counts=self.counts
+        )
         self._early_needs: dict[str, dict[range, int]] = {}
 
     def forget(self) -> None:
@@ -204,7 +218,7 @@ class DiskCache:
         Args:
             ref_key: the object, as `object_key` names it.
             start: the first byte.
-            stop: the byte behind the last; no more than the size of the object.
+            stop: the byte after the last; no more than the size of the object.
         """
         units = range(start // UNIT_BYTES, -(-stop // UNIT_BYTES) if start < stop else start // UNIT_BYTES)
         extents, size = self.extents(ref_key, units), parsed_key(ref_key).size
@@ -328,7 +342,7 @@ class DiskCache:
 
     def contents(self) -> list[CachedObject]:
         """Return the objects of which some bytes are on disk, by address."""
-        found = cached_objects(self._objects_folder)
+        found = _cached_objects(self._objects_folder)
         return sorted(found, key=lambda each: (each.address, each.folder))
 
     def remove(self, patterns: Sequence[str]) -> list[CachedObject]:
@@ -423,3 +437,89 @@ def _forget_all() -> None:
 
 # In a child process the locks may be held, by threads that the child does not have.
 os.register_at_fork(after_in_child=_forget_all)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedObject:
+    """An object of which some bytes are on disk.
+
+    Attributes:
+        address: its address; ``?`` if its description is damaged.
+        etag: its etag, None if it has none.
+        size: its number of bytes.
+        kept_bytes: the bytes of it that are on disk.
+        disk_bytes: the bytes that its files take on disk.
+        used: the time of last use, in seconds since 1970; 0 if no unit is on disk.
+        is_needed: True if a plan that runs needs some of its units.
+        folder: the folder of its files.
+    """
+
+    address: str
+    etag: str | None
+    size: int
+    kept_bytes: int
+    disk_bytes: int
+    used: int
+    is_needed: bool
+    folder: str
+
+
+def _cached_objects(objects: str) -> Iterator[CachedObject]:
+    """Yield the objects on disk, in no order; those that vanish meanwhile are left out.
+
+    Args:
+        objects: the folder of all objects.
+    """
+    now = int(time.time())
+    for folder in object_folders(objects):
+        with contextlib.suppress(FileNotFoundError):
+            yield _cached_object(folder, now)
+
+
+def is_chosen(address: str, patterns: Sequence[str]) -> bool:
+    """Return True if an address is one of some addresses, lies below one, or fits one as a pattern.
+
+    Example:
+        >>> [is_chosen("s3://bucket/web/a", [each]) for each in ("s3://bucket/web", "s3://bucket/w", "*/a")]
+        [True, False, True]
+    """
+    return any(
+        address == pattern
+        or address.startswith(f"{pattern.rstrip('/')}/")
+        or fnmatch.fnmatchcase(address, pattern)
+        for pattern in patterns
+    )
+
+
+def _cached_object(folder: ObjectFolder, now: int) -> CachedObject:
+    about = _about(folder.path)
+    size = about.get("size")
+    size = size if isinstance(size, int) else 0
+    found = read_entries(folder.path)
+    kept = used = needed = 0
+    if found is not None:
+        entries = found[1]
+        here = entries["digest"] != 0
+        kept = int(here.sum()) * UNIT_BYTES
+        if here.size and here[-1]:  # The last unit is shorter.
+            kept -= max(here.size * UNIT_BYTES - size, 0)
+        used, needed = (int(entries[name][here].max(initial=0)) for name in ("used", "needed"))
+    return CachedObject(
+        address=str(about.get("address", "?")),
+        etag=about.get("etag"),
+        size=size,
+        kept_bytes=max(kept, 0),
+        disk_bytes=folder.other + sum(folder.extents.values()),
+        used=used,
+        is_needed=needed >= now,
+        folder=folder.path,
+    )
+
+
+def _about(folder: str) -> dict[str, Any]:
+    try:
+        with open(os.path.join(folder, ABOUT), "rb") as file:
+            about = msgspec.json.decode(file.read())
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return about if isinstance(about, dict) else {}

@@ -109,7 +109,7 @@ class Extent:
 
     Attributes:
         start: the offset of its first byte in the object.
-        stop: the offset of the byte behind its last.
+        stop: the offset of the byte after its last.
         data: its bytes; those of units that are not there are of no use.
     """
 

@@ -9,12 +9,10 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
-from seekable.remote.fetching.units import are_records_first, record_cost
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.remote.fetching.units import PlannedRange
+    from seekable.remote.fetching.coalescing import PlannedRange
 
 __all__ = [
     "AHEAD_SECONDS",
@@ -45,6 +43,14 @@ _REQUEST_BYTES = 1 << 20
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 4, 64
 _HEDGED_TAIL = 0.25
 """The seconds by which a request is late at most if late ones are sent a second time."""
+
+_ROUND_TRIPS = 3
+_GAIN, _RECORD_SECONDS = 2, 0.0005
+"""Records come first if that is so many times faster; each takes that time of the processor."""
+_RECORD_COST = 64 << 10
+"""The bytes that are fetched in large requests in the time that the processor takes for a small one."""
+_LEAST_COST, _COST_SHARE = 24 << 20, 16
+"""Records that are fetched first may cost as much as so many bytes, or one part in so many of all bytes."""
 
 _KEPT = 128
 _FEWEST = 8
@@ -237,7 +243,7 @@ class Appetite:
             fetched_bytes: all bytes that were fetched before.
         """
         record_bytes = sum(one.stop - one.start for one in records)
-        is_first = are_records_first(
+        is_first = _are_records_first(
             records=len(records),
             record_bytes=record_bytes,
             unit_bytes=unit_bytes,
@@ -246,7 +252,7 @@ class Appetite:
             duplicate_cost=self._duplicate_cost,
             fetched_bytes=fetched_bytes,
         )
-        self._duplicate_cost += record_cost(len(records), record_bytes) if is_first else 0
+        self._duplicate_cost += _record_cost(len(records), record_bytes) if is_first else 0
         return is_first
 
 
@@ -261,3 +267,54 @@ def gap_bytes(measured: Measured) -> int:
         byte_price=0.0,
     )
     return min(worth, MOST_GAP_BYTES)
+
+
+def _are_records_first(
+    *,
+    records: int,
+    record_bytes: int,
+    unit_bytes: int,
+    link: float,
+    latency: float,
+    duplicate_cost: int,
+    fetched_bytes: int,
+) -> bool:
+    """Return True if a reader who waits should get the ranges alone, while their units come in behind.
+
+    Args:
+        records: the number of requests for the ranges alone.
+        record_bytes: their bytes.
+        unit_bytes: the bytes of requests for whole units.
+        link: the rate of all requests together, in bytes a second.
+        latency: the time of a small request, in seconds.
+        duplicate_cost: the cost of what was fetched in this way before; see `_record_cost`.
+        fetched_bytes: all bytes that were fetched before.
+
+    Example:
+        >>> figures = {"link": 125e6, "latency": 0.03, "duplicate_cost": 0, "fetched_bytes": 0}
+        >>> _are_records_first(records=256, record_bytes=500_000, unit_bytes=62_000_000, **figures)
+        True
+        >>> _are_records_first(records=256, record_bytes=500_000, unit_bytes=2_000_000, **figures)
+        False
+    """
+    whole = unit_bytes / link
+    turns = -(-records // AT_ONCE)
+    alone = turns * latency + records * _RECORD_SECONDS + record_bytes / link
+    if whole <= _ROUND_TRIPS * latency or latency + whole < _GAIN * alone or 8 * record_bytes > unit_bytes:
+        return False
+    cost = _record_cost(records, record_bytes)
+    return duplicate_cost + cost <= max(_LEAST_COST, fetched_bytes // _COST_SHARE)
+
+
+def _record_cost(records: int, record_bytes: int) -> int:
+    """Return how many bytes large requests bring in the time that some small ones take of the processor.
+
+    Args:
+        records: the number of small requests.
+        record_bytes: their bytes.
+
+    Example:
+        >>> _record_cost(256, 500_000)
+        17277216
+    """
+    return record_bytes + records * _RECORD_COST

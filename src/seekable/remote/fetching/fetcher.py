@@ -7,6 +7,7 @@ thread of its own sends them.
 from __future__ import annotations
 
 import os
+import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Final, TypeVar, final
@@ -15,20 +16,16 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
-from seekable.remote.cache.cells import CELL_BYTES
 from seekable.remote.cache.disk_cache import disk_cache
-from seekable.remote.cache.held_ranges import Held, HeldRanges
+from seekable.remote.cache.held_ranges import CELL_BYTES, Held, HeldRanges
 from seekable.remote.fetching.budget import Appetite, gap_bytes
-from seekable.remote.fetching.fetch_report import FetchCounts
+from seekable.remote.fetching.coalescing import planned
 from seekable.remote.fetching.forks import GuardedStores
-from seekable.remote.fetching.kept_units import blocks_here, units_here
+from seekable.remote.fetching.kept_units import NO_ROOM, Rooms, blocks_here, units_here
 from seekable.remote.fetching.look_ahead import LookAhead, as_planned
 from seekable.remote.fetching.loop_thread import LoopThread
-from seekable.remote.fetching.pace import Patience
-from seekable.remote.fetching.rooms import NO_ROOM, Rooms
-from seekable.remote.fetching.sending import Places, Sender
+from seekable.remote.fetching.sending import FetchCounts, Patience, Places, Sender
 from seekable.remote.fetching.transfers import Transfers
-from seekable.remote.fetching.units import planned
 from seekable.remote.fetching.wants import Wants
 from seekable.storage.object_key import UNIT_BYTES
 
@@ -38,12 +35,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from seekable.remote import mounts
-    from seekable.remote.cache.cells import Bytes
     from seekable.remote.cache.disk_cache import DiskCache
-    from seekable.remote.cache.held_ranges import Block
-    from seekable.remote.fetching.fetch_report import FetchReport
-    from seekable.remote.fetching.flights import Flight
-    from seekable.remote.fetching.units import PlannedRange
+    from seekable.remote.cache.held_ranges import Bytes, HeldBlock
+    from seekable.remote.fetching.coalescing import PlannedRange
+    from seekable.remote.fetching.sending import FetchReport
+    from seekable.remote.fetching.transfers import Flight
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.stores.store import Store
     from seekable.storage.access import CacheChoice
@@ -92,10 +88,13 @@ class Fetcher:
         self._rooms = Rooms(disk)
         self._memory = HeldRanges(recent_bytes=RECENT_BYTES)
         self._counts = FetchCounts()
-        places = Places(at_once=64)
-        self._sender = Sender(places, self._counts, processes=processes)
+        self._places = Places(at_once=64)
+        self._sender = Sender(self._places, self._counts, processes=processes)
         self._appetite = Appetite()
         self._aheads: list[weakref.ref[LookAhead]] = []
+        self._aheads_lock = threading.Lock()
+        self._is_pending = False
+        """True if a look-ahead had ranges to begin when `pump` was called last."""
         self._unnoted_bytes = self._unpumped_bytes = 0
         self._note_at = self._use_at = 0.0
         stores = GuardedStores(store_of)
@@ -104,7 +103,6 @@ class Fetcher:
             disk,
             patience_of,
             memory=self._memory,
-            places=places,
             sender=self._sender,
         )
         self._loop = LoopThread("seekable-fetcher", at_end=stores.close)
@@ -142,9 +140,9 @@ class Fetcher:
         self._appetite.wanted(read_bytes, now)
         self._unnoted_bytes += read_bytes
         self._unpumped_bytes += read_bytes
-        if self._unpumped_bytes > _PUMP_BYTES and self._transfers.is_pending:
+        if self._unpumped_bytes > _PUMP_BYTES and self._is_pending:
             self._unpumped_bytes = 0
-            self._loop.post(self._transfers.pump)
+            self._loop.post(self.pump)
         if now >= self._note_at:
             self._note_on_disk(now)
 
@@ -188,8 +186,8 @@ class Fetcher:
     def ahead(self) -> LookAhead:
         """Return a new look-ahead of one reader, which fetches what it will need next."""
         ahead = LookAhead(self)
-        self._aheads = [*(ref for ref in self._aheads if ref() is not None), weakref.ref(ahead)]
-        self._loop.post(lambda: self._transfers.add(ahead))
+        with self._aheads_lock:
+            self._aheads = [*(ref for ref in self._aheads if ref() is not None), weakref.ref(ahead)]
         return ahead
 
     def run(self, call: Callable[[Store], Awaitable[T]], *, path: str) -> T:
@@ -215,7 +213,7 @@ class Fetcher:
 
     def report(self) -> FetchReport:
         """Return the counts of the requests since this fetcher was made."""
-        waiting = self._transfers.waiting_bytes
+        waiting = sum(ahead.waiting_bytes for ahead in self._living_aheads())
         return self._counts.report(oldest=self._sender.oldest(), waiting_bytes=waiting)
 
     def close(self) -> None:
@@ -227,11 +225,6 @@ class Fetcher:
     def memory(self) -> HeldRanges:
         """The bytes of objects that are in memory."""
         return self._memory
-
-    @property
-    def held_bytes(self) -> int:
-        """The number of bytes of objects that are in memory."""
-        return self._memory.total_bytes
 
     @property
     def is_closed(self) -> bool:
@@ -268,7 +261,7 @@ class Fetcher:
         """Call a function in the loop soon."""
         self._loop.post(function)
 
-    def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
+    def begin(self, wanted: PlannedRange) -> tuple[list[HeldBlock], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest; in the loop."""
         return self._transfers.begin(wanted)
 
@@ -279,14 +272,21 @@ class Fetcher:
     def pump(self) -> None:
         """Begin further ranges of all look-aheads, in turns, where there is a place; in the loop."""
         # The end of each request that `close` cancels would begin the next one.
-        if not self._loop.is_closed:
-            self._transfers.pump()
+        if self._loop.is_closed:
+            return
+        aheads = self._living_aheads()
+        self._is_pending = any(ahead.is_pending for ahead in aheads)
+        while aheads and sum(ahead.open_flights for ahead in aheads) < self._places.at_once:
+            aheads = [ahead for ahead in aheads if ahead.begin_next()]
 
     def budget_bytes(self) -> int:
         """Return how many bytes ahead of a reader to fetch: at most half of what a cache on disk keeps."""
         room = self._rooms.least_bytes
         ahead = self._appetite.ahead_bytes(self._sender.measured)
         return ahead if room is None else min(ahead, max(room // 2, LEAST_CAPPED_BYTES))
+
+    def _living_aheads(self) -> list[LookAhead]:
+        return [ahead for ref in self._aheads if (ahead := ref()) is not None]
 
     def _here(self, wants: Wants) -> tuple[list[Bytes], Wants]:
         """Return the blocks that are here, and the ranges that are not here as a whole."""
@@ -329,7 +329,7 @@ class Fetcher:
         A range of a look-ahead is fetched as planned, and not twice; its first batch alone may come first.
         """
         planned = self._planned(wants, align_bytes=UNIT_BYTES)
-        aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
+        aheads = self._living_aheads()
         requests = list(dict.fromkeys(each for one in planned for each in as_planned(one, aheads)))
         whole_bytes = sum(one.stop - one.start for one in requests)
         if requests == planned and not any(one.by_units for one in planned):

@@ -1,4 +1,4 @@
-"""Units of objects on the disk of this machine: found there, claimed from other processes, and written."""
+"""Units on the disk of this machine: found, claimed, written, and how much room the caches have for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import numpy as np
 
@@ -16,27 +16,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextlib import ExitStack
 
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.extents import Extent
-    from seekable.remote.cache.held_ranges import Block, HeldRanges
+    from seekable.remote.cache.held_ranges import HeldBlock, HeldRanges
     from seekable.remote.fetching.wants import ObjectRef, Wants
     from seekable.storage.access import CacheChoice
 
-__all__ = ["UnitWriter", "blocks_here", "claimed", "kept_units", "units_here"]
+__all__ = [
+    "NO_ROOM",
+    "CacheRoom",
+    "Rooms",
+    "UnitWriter",
+    "blocks_here",
+    "claimed",
+    "kept_units",
+    "units_here",
+]
 
 _UNIT_BITS = 40
 _MOST_UNWRITTEN_BYTES = 64 << 20
 """The bytes that wait to be written before a reader has to wait for the disk."""
 
+_UNKNOWN_BYTES: Final = 1 << 62
+_MOST_LATE: Final = 4096
+"""The numbers that wait until they are sorted into an array together."""
+
 
 def kept_units(
     disk: DiskCache, memory: HeldRanges, ref: ObjectRef, units: range
-) -> tuple[list[Block], list[range]]:
+) -> tuple[list[HeldBlock], list[range]]:
     """Return blocks of those units that are on disk, and ranges of the units that are not.
 
     Units on disk are noted in memory.
     """
-    blocks: list[Block] = []
+    blocks: list[HeldBlock] = []
     missing: list[range] = []
     found: Iterable[tuple[int, Extent | None]] = zip(units, disk.extents(ref.key, units), strict=True)
     for _, group in groupby(found, lambda pair: id(pair[1])):
@@ -52,7 +68,7 @@ def kept_units(
 
 def blocks_here(
     disk: DiskCache | None, memory: HeldRanges, ref: ObjectRef, start: int, stop: int
-) -> tuple[list[Block], list[tuple[int, int]]]:
+) -> tuple[list[HeldBlock], list[tuple[int, int]]]:
     """Return blocks that contain a range as far as it is in memory or on disk, and the parts that are not.
 
     Units on disk are noted in memory.
@@ -137,8 +153,14 @@ class UnitWriter:
         self._given_bytes = self._done_bytes = 0
 
     async def keep(
-        self, disk: DiskCache, ref: ObjectRef, fetched: Sequence[Block], claims: ExitStack, *, demanded: bool
-    ) -> list[Block]:
+        self,
+        disk: DiskCache,
+        ref: ObjectRef,
+        fetched: Sequence[HeldBlock],
+        claims: ExitStack,
+        *,
+        demanded: bool,
+    ) -> list[HeldBlock]:
         """Write units and end their claims; return blocks of maps as far as there was room, else the units.
 
         Args:
@@ -164,9 +186,9 @@ class UnitWriter:
         self._thread.shutdown()
 
     def _written(
-        self, disk: DiskCache, ref: ObjectRef, fetched: Sequence[Block], claims: ExitStack
-    ) -> list[Block]:
-        blocks: list[Block] = []
+        self, disk: DiskCache, ref: ObjectRef, fetched: Sequence[HeldBlock], claims: ExitStack
+    ) -> list[HeldBlock]:
+        blocks: list[HeldBlock] = []
         with claims:
             for block in fetched:
                 units = range(block.start // UNIT_BYTES, -(-block.stop // UNIT_BYTES))
@@ -183,3 +205,116 @@ def _append(runs: list[range], unit: int) -> None:
         runs[-1] = range(runs[-1].start, unit + 1)
     else:
         runs.append(range(unit, unit + 1))
+
+
+class CacheRoom(NamedTuple):
+    """A cache on disk, as far as requests depend on it."""
+
+    data_bytes: int
+    """The bytes of all objects that readers of the process want of it; no more is counted above its room."""
+    room_bytes: int
+    """The most bytes that it keeps; 0 for no cache, any number before it is made."""
+
+    @property
+    def evicts(self) -> bool:
+        """True if it does not keep all that readers want."""
+        return self.data_bytes > self.room_bytes
+
+
+NO_ROOM: Final = CacheRoom(0, 0)
+
+
+@final
+class Rooms:
+    """The caches of a process. Readers in several threads may call it; a lost count does no harm."""
+
+    def __init__(self, disk: Callable[[CacheChoice | None], DiskCache | None]) -> None:
+        """Begin without data.
+
+        Args:
+            disk: returns the cache on disk of a choice, None where none is wanted.
+        """
+        self.disk = disk
+        self._wanted: dict[CacheChoice | None, _Objects] = {}
+
+    @property
+    def disks(self) -> list[DiskCache]:
+        """The caches on disk of what was wanted."""
+        return [disk for choice in list(self._wanted) if (disk := self.disk(choice)) is not None]
+
+    @property
+    def least_bytes(self) -> int | None:
+        """The most bytes that the smallest cache of what was wanted keeps, None if there is no cache."""
+        return min((_most_bytes(disk) for disk in self.disks), default=None)
+
+    def wanted(self, objects: Sequence[ObjectRef]) -> list[CacheRoom]:
+        """Note that readers want something of some objects, and return the room of each."""
+        choices = [ref.cache for ref in objects]
+        distinct = set(choices)
+        found: dict[CacheChoice | None, CacheRoom] = {}
+        for choice in distinct:
+            some = objects if len(distinct) == 1 else [ref for ref in objects if ref.cache == choice]
+            room = _most_bytes(self.disk(choice))
+            found[choice] = CacheRoom(
+                self._wanted.setdefault(choice, _Objects()).added(some, most=room), room
+            )
+        return [found[choice] for choice in choices]
+
+    def evicting(self, choices: Iterable[CacheChoice | None]) -> dict[CacheChoice | None, DiskCache]:
+        """Return those of some caches that do not keep all that readers have wanted."""
+        found: dict[CacheChoice | None, DiskCache] = {}
+        for choice in choices:
+            disk, wanted = self.disk(choice), self._wanted.get(choice)
+            if disk is not None and wanted is not None and wanted.total_bytes > _most_bytes(disk):
+                found[choice] = disk
+        return found
+
+
+def _most_bytes(disk: DiskCache | None) -> int:
+    if disk is None:
+        return 0
+    return _UNKNOWN_BYTES if disk.most_bytes is None else disk.most_bytes
+
+
+@final
+class _Objects:
+    """The objects that readers want of one cache, each counted once."""
+
+    def __init__(self) -> None:
+        self._numbers = _KeySet()
+        self.total_bytes = 0
+
+    def added(self, objects: Sequence[ObjectRef], *, most: int) -> int:
+        """Add objects, and return the bytes of all; no more is counted above ``most``."""
+        if self.total_bytes <= most:
+            numbers = np.array([int(ref.key[:16], 16) for ref in objects], np.uint64)
+            for row in self._numbers.added(numbers).tolist():
+                self.total_bytes += objects[row].pin.size
+                if self.total_bytes > most:
+                    break
+        return self.total_bytes
+
+
+@final
+class _KeySet:
+    """A set of 64-bit keys, in little more than 8 bytes each."""
+
+    def __init__(self) -> None:
+        self._sorted = np.zeros(0, np.uint64)
+        self._late: set[int] = set()
+
+    def added(self, numbers: NDArray[np.uint64]) -> Int64s:
+        """Add some numbers, and return the places of those that were not there."""
+        at = np.searchsorted(self._sorted, numbers)
+        before = np.append(self._sorted, np.uint64(0))[at] == numbers
+        before &= at < self._sorted.size
+        new: list[int] = []
+        for place in np.flatnonzero(~before).tolist():
+            number = int(numbers[place])
+            if number not in self._late:
+                self._late.add(number)
+                new.append(place)
+        if len(self._late) > _MOST_LATE:
+            self._sorted = np.union1d(self._sorted, np.array(list(self._late), np.uint64))
+            self._late = set()
+        return np.array(new, np.int64)

@@ -1,27 +1,38 @@
-"""Reading ahead: ranges that are needed soon are fetched in the order of need, within a budget of bytes."""
+"""Reading ahead: ranges that are needed soon are fetched in the order of need, within a budget of bytes.
+
+Of blocks that are here, a reader keeps those that it is going to need. Windows of a shuffle are open for a
+long time, and each of their blocks is read bit by bit: all of them stay, however large they are. Where little
+of each block is needed, as by a shuffle of all records, most of what came with the records is of no use: of
+such blocks a bounded number of bytes stays, those needed next.
+"""
 
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
-from seekable.remote.fetching.retention import Needs
-from seekable.remote.fetching.units import RangesByObject
-from seekable.remote.fetching.wants import Wants
+from seekable.remote.fetching.coalescing import DENSE, RangesByObject
+from seekable.remote.fetching.wants import Wants, by_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
     from seekable.remote.cache.disk_cache import DiskCache
-    from seekable.remote.cache.held_ranges import Block
-    from seekable.remote.fetching.flights import Flight
-    from seekable.remote.fetching.units import PlannedRange
+    from seekable.remote.cache.held_ranges import HeldBlock
+    from seekable.remote.fetching.coalescing import PlannedRange
+    from seekable.remote.fetching.transfers import Flight
     from seekable.storage.access import CacheChoice
 
-__all__ = ["SPARSE_BUDGETS", "LookAhead", "Readers", "as_planned"]
+__all__ = ["SPARSE_BUDGETS", "LookAhead", "Needs", "Readers", "as_planned"]
+
+
+_OFFSET_BITS = 44
 
 _COUNT_SHARE = 10
 """Bytes that a reader has not begun to read are counted in at most one of so many parts of the time."""
@@ -31,6 +42,62 @@ SPARSE_BUDGETS = 2
 
 _NEED_SECONDS = 60.0
 """The time for which what a reader needs first is not evicted; twice that for what it needs last."""
+
+
+@final
+class Needs:
+    """Ranges that a reader is going to need, for questions on blocks of bytes.
+
+    Example:
+        >>> needs = Needs(*np.array([[0, 0], [400, 0], [410, 100]]))
+        >>> blocks = np.array([[0, 0, 0], [0, 200, 400], [200, 400, 500]])
+        >>> [needs.kept(*blocks, most_bytes=size).tolist() for size in (0, 100)]
+        [[True, False, False], [True, False, True]]
+    """
+
+    def __init__(self, which: Int64s, starts: Int64s, stops: Int64s) -> None:
+        """Take the ranges, the next one first.
+
+        Args:
+            which: the number of the object of each range.
+            starts: its first byte.
+            stops: the byte after its last.
+        """
+        self._which, self._starts, self._stops = which, starts, stops
+
+    def kept(self, which: Int64s, starts: Int64s, stops: Int64s, *, most_bytes: int) -> NDArray[np.bool_]:
+        """Return for each block True if it stays: it is needed, and dense or among those needed next.
+
+        A byte that several ranges need counts as often; of a range at the edge of a block all bytes count.
+
+        Args:
+            which: the number of the object of each block; -1 for an object without ranges.
+            starts: its first byte.
+            stops: the byte after its last.
+            most_bytes: the most bytes of blocks that are not dense.
+        """
+        places, ends, order, sums = self._sorted
+        base, sizes = np.maximum(which, 0) << _OFFSET_BITS, stops - starts
+        low = np.searchsorted(ends, base + starts, side="right")
+        high = np.maximum(np.searchsorted(places, base + stops), low)
+        needed = np.where(which >= 0, sums[high] - sums[low], 0)
+        stays: NDArray[np.bool_] = (needed > 0) & (needed * DENSE >= sizes)
+        sparse = np.flatnonzero((needed > 0) & ~stays)
+        pairs = zip(low[sparse].tolist(), high[sparse].tolist(), strict=True)
+        first = np.array([order[one:other].min() for one, other in pairs], np.int64)
+        nearest = sparse[np.argsort(first, kind="stable")]
+        stays[nearest[np.cumsum(sizes[nearest]) <= most_bytes]] = True
+        return stays
+
+    @cached_property
+    def _sorted(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Of the ranges sorted by place: their first bytes, furthest ends, numbers, and sums of bytes."""
+        full = np.flatnonzero(self._stops > self._starts)
+        order = full[by_place(self._which[full], self._starts[full])]
+        places = (self._which[order] << _OFFSET_BITS) + self._starts[order]
+        lengths = self._stops[order] - self._starts[order]
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return places, np.maximum.accumulate(places + lengths), order, sums
 
 
 class Readers(Protocol):
@@ -45,7 +112,7 @@ class Readers(Protocol):
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon."""
 
-    def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
+    def begin(self, wanted: PlannedRange) -> tuple[list[HeldBlock], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest."""
 
     def leave(self, flights: Sequence[Flight]) -> None:
@@ -74,7 +141,7 @@ class LookAhead:
         self._call = 0
         self._begun_bytes = self._open_bytes = 0
         self._count_at = 0.0
-        self._blocks: dict[tuple[str, int, int], Block] = {}
+        self._blocks: dict[tuple[str, int, int], HeldBlock] = {}
         self._flights: list[Flight] = []
         self._wanted_bytes = 0
         self._here_bytes = 0
@@ -107,7 +174,7 @@ class LookAhead:
         Args:
             key: the key of the object.
             start: the first byte.
-            stop: the byte behind the last.
+            stop: the byte after the last.
         """
         return self._planned.sharing(key, start, stop)
 
@@ -181,7 +248,7 @@ class LookAhead:
                 seconds = _NEED_SECONDS * (1 + number / len(planned.ranges))
                 disk.note_need(each.ref.key, each.units, seconds)
 
-    def _keep(self, key: str, blocks: Sequence[Block]) -> None:
+    def _keep(self, key: str, blocks: Sequence[HeldBlock]) -> None:
         """Keep blocks of an object that share bytes with a range of the last call that is not sparse."""
         for block in blocks:
             if any(not each.is_sparse for each in self._followed.sharing(key, block.start, block.stop)):
@@ -272,5 +339,5 @@ def as_planned(wanted: PlannedRange, aheads: Sequence[LookAhead]) -> list[Planne
     return found
 
 
-def _overlap(part: Block | PlannedRange, wanted: PlannedRange) -> int:
+def _overlap(part: HeldBlock | PlannedRange, wanted: PlannedRange) -> int:
     return max(0, min(part.stop, wanted.stop) - max(part.start, wanted.start))

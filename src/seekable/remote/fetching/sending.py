@@ -1,4 +1,4 @@
-"""One request to a store, sent as often as it takes: places, pace, hedges, retries and errors."""
+"""Requests to stores, each sent as often as it takes: their pace, tries, hedges, errors and counts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,40 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from seekable.errors import SeekableError, Unreachable
 from seekable.remote.fetching.budget import Measured, at_once_for
-from seekable.remote.fetching.pace import Pace, Retrying, answer_seconds
 from seekable.remote.stores.store import Passing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from seekable.remote.fetching.fetch_report import FetchCounts
-    from seekable.remote.fetching.pace import Patience
     from seekable.remote.stores.store import Store
 
-__all__ = ["Places", "Request", "Sender", "hedge_after", "may_hedge"]
+__all__ = [
+    "FetchCounts",
+    "FetchReport",
+    "Pace",
+    "Patience",
+    "Places",
+    "Retrying",
+    "Sender",
+    "StoreRequest",
+    "answer_seconds",
+    "hedge_after",
+    "may_hedge",
+]
+
+_LATENCIES = 1024
+
+_MOST_RATE = 100_000.0
+_LEAST_RATE = 1.0
+_CUT = 0.7
+_CUT_SECONDS = 0.1
+_DOUBLING_SECONDS = 1.0
+_GROWTH = 0.5
+_LONGEST_STOP = 60.0
+"""The most seconds that a store can stop all requests for, in one answer."""
+
+_LEAST_SECONDS = 30.0
+_SLOWEST_LINK = 250e3
 
 T = TypeVar("T")
 
@@ -46,7 +69,233 @@ _SLOW_LINK = 25e6
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class FetchReport:
+    """The requests of this process to object stores since it began."""
+
+    requests: int
+    """The number of requests sent, further tries and hedges included."""
+    fetched_bytes: int
+    """The number of bytes of objects that arrived."""
+    hits: int
+    """The number of ranges that were read and were in memory or on disk."""
+    misses: int
+    """The number of ranges that were read and had to be fetched."""
+    waits: int
+    """The number of times that a reader waited for requests."""
+    wait_seconds: float
+    """The time that readers waited for requests, in seconds; readers in several threads add up."""
+    retries: int
+    """The number of requests that were sent again after a failure."""
+    hedges: int
+    """The number of requests that were sent a second time because the first was slow."""
+    refusals: int
+    """The number of answers that refused a request because there were too many."""
+    p50_seconds: float | None
+    """The median latency of the latest 1,024 requests in seconds; None before the first answer."""
+    p95_seconds: float | None
+    """The latency that 95 % of the latest 1,024 requests did not exceed; None before the first answer."""
+    oldest: str | None
+    """The oldest request that has no answer yet: object, range and age; None if there is none."""
+    waiting_bytes: int
+    """The number of bytes that look-aheads still wait for."""
+
+    @property
+    def hit_ratio(self) -> float | None:
+        """The share of reads that needed no request; None if nothing was read."""
+        reads = self.hits + self.misses
+        return self.hits / reads if reads else None
+
+
+@final
+@dataclass(slots=True)
+class FetchCounts:
+    """The running counts of a fetcher. Counts of the loop are changed there alone."""
+
+    requests: int = 0
+    fetched_bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+    waits: int = 0
+    wait_seconds: float = 0.0
+    retries: int = 0
+    hedges: int = 0
+    refusals: int = 0
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_LATENCIES))
+
+    def report(self, *, oldest: str | None, waiting_bytes: int) -> FetchReport:
+        """Return the counts as they are now."""
+        latencies = sorted(self.latencies.copy())
+        return FetchReport(
+            requests=self.requests,
+            fetched_bytes=self.fetched_bytes,
+            hits=self.hits,
+            misses=self.misses,
+            waits=self.waits,
+            wait_seconds=self.wait_seconds,
+            retries=self.retries,
+            hedges=self.hedges,
+            refusals=self.refusals,
+            p50_seconds=_quantile(latencies, 0.5),
+            p95_seconds=_quantile(latencies, 0.95),
+            oldest=oldest,
+            waiting_bytes=waiting_bytes,
+        )
+
+
+def _quantile(ascending: list[float], share: float) -> float | None:
+    if not ascending:
+        return None
+    return ascending[min(len(ascending) - 1, int(share * len(ascending)))]
+
+
+@final
+@dataclass(slots=True)
+class Pace:
+    """The rate of requests to one store.
+
+    Until the first refusal the rate doubles each second in which it held requests back. A refusal cuts it,
+    at most once in 100 ms, since refusals come in crowds; each answer then lets it grow a little. Where a
+    refusal says how long to wait, no request is sent before.
+
+    Example:
+        >>> pace = Pace(rate=10.0, burst=1.0)
+        >>> pace.reserve(0.0), pace.reserve(0.0), pace.reserve(0.0), pace.reserve(0.3)
+        (0.0, 0.1, 0.2, 0.0)
+        >>> pace.refused(0.5, retry_after=3.0)
+        >>> pace.rate, pace.reserve(1.5)
+        (7.0, 2.0)
+    """
+
+    rate: float
+    """The requests a second."""
+    burst: float
+    """The requests that may be sent at once after a pause."""
+    _tokens: float = field(init=False)
+    _filled_at: float | None = field(default=None, init=False)
+    _doubled_at: float | None = field(default=None, init=False)
+    _held_back: bool = field(default=False, init=False)
+    _stopped_until: float = field(default=float("-inf"), init=False)
+    _refused_at: float | None = field(default=None, init=False)
+    _cut_at: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._tokens = self.burst
+
+    def reserve(self, now: float) -> float:
+        """Count one request as sent, and return the seconds after which it may be; 0.0 for now."""
+        if self._filled_at is not None:
+            self._tokens = min(self.burst, self._tokens + max(0.0, now - self._filled_at) * self.rate)
+        self._filled_at = now
+        self._tokens -= 1.0
+        wait = max(0.0, -self._tokens / self.rate)
+        self._held_back = self._held_back or wait > 0.0
+        return max(wait, self.stop_left(now))
+
+    def stop_left(self, now: float) -> float:
+        """Return the seconds for which no request may be sent, because the store asked for that."""
+        return max(0.0, self._stopped_until - now)
+
+    def answered(self, now: float) -> None:
+        """Take note of an answer that was no refusal."""
+        if self._refused_at is not None:
+            self.rate = min(_MOST_RATE, self.rate + _GROWTH)
+        elif self._doubled_at is None:
+            self._doubled_at = now
+        elif now - self._doubled_at >= _DOUBLING_SECONDS:
+            if self._held_back:
+                self.rate = min(_MOST_RATE, 2 * self.rate)
+            self._doubled_at, self._held_back = now, False
+
+    def refused(self, now: float, *, retry_after: float | None) -> None:
+        """Take note of an answer that refused a request because there are too many.
+
+        Args:
+            now: the time of the answer.
+            retry_after: the seconds to wait that the answer asks for; None if it asks for nothing.
+        """
+        self._refused_at = now
+        if self._cut_at is None or now - self._cut_at >= _CUT_SECONDS:
+            self.rate = max(_LEAST_RATE, _CUT * self.rate)
+            self._cut_at = now
+            self._tokens = min(self._tokens, 0.0)
+        if retry_after is not None:
+            self._stopped_until = max(self._stopped_until, now + min(retry_after, _LONGEST_STOP))
+
+    def seconds_since_refusal(self, now: float) -> float:
+        """Return the seconds since the last refusal; infinite if there was none."""
+        return float("inf") if self._refused_at is None else now - self._refused_at
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """The bounds of the tries of one request."""
+
+    tries: int = 8
+    """The most times that the request is sent."""
+    total_seconds: float = 300.0
+    """No try begins later than this after the first one."""
+    first_wait: float = 0.1
+    """The most seconds before the second try; the most doubles with each further one."""
+    longest_wait: float = 15.0
+    """The most seconds before any try, but for what the store asks for itself."""
+
+
+@final
+@dataclass(slots=True)
+class Retrying:
+    """The tries of one request.
+
+    Example:
+        >>> retrying = Retrying(Patience(tries=3), began=0.0)
+        >>> retrying.wait_after_failure(1.0, share=1.0, retry_after=None)
+        0.1
+        >>> retrying.wait_after_failure(2.0, share=1.0, retry_after=5.0)
+        5.0
+        >>> retrying.wait_after_failure(8.0, share=1.0, retry_after=None) is None
+        True
+    """
+
+    patience: Patience
+    began: float
+    """The time of the first try, in seconds of any clock."""
+    tries: int = field(default=0, init=False)
+    """The number of tries that failed."""
+
+    def wait_after_failure(self, now: float, *, share: float, retry_after: float | None) -> float | None:
+        """Return the seconds to wait before the next try; None if the request has failed for good.
+
+        Args:
+            now: the time of the failure.
+            share: a random number from 0 to 1; the wait is this share of the most (full jitter).
+            retry_after: the least seconds that the store asks to wait; None if it asks for nothing.
+        """
+        self.tries += 1
+        most = self.patience
+        if self.tries >= most.tries:
+            return None
+        wait = share * min(most.longest_wait, most.first_wait * 2 ** min(self.tries - 1, 62))
+        wait = max(wait, retry_after or 0.0)
+        return wait if now + wait - self.began <= most.total_seconds else None
+
+
+def answer_seconds(size: int, *, expected: float | None) -> float:
+    """Return how long one try may take, in seconds.
+
+    Args:
+        size: the bytes that are sent or received.
+        expected: the median time of requests of about this size; None if it is not known.
+
+    Example:
+        >>> answer_seconds(4096, expected=0.03), answer_seconds(64 << 20, expected=None)
+        (30.0, 268.435456)
+    """
+    return max(_LEAST_SECONDS, 4 * (expected or 0.0), size / _SLOWEST_LINK)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRequest:
     """One request to a store, with what its sender needs."""
 
     store: Store
@@ -90,10 +339,10 @@ class Sender:
         self._last_store: Store | None = None
         self._last = _Manner(Pace(self._rate, _BURST))
         self._mean_bytes = 0.0
-        self._open: dict[int, tuple[Request, float]] = {}
+        self._open: dict[int, tuple[StoreRequest, float]] = {}
         self._number = 0
 
-    async def send(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
+    async def send(self, request: StoreRequest, once: Callable[[], Awaitable[T]]) -> T:
         """Send a request until it is answered, and return the answer.
 
         Args:
@@ -112,7 +361,7 @@ class Sender:
                 raise
             raise type(error)(f"{error}; {lacks}") from error.__cause__
 
-    async def _repeated(self, request: Request, once: Callable[[], Awaitable[T]]) -> T:
+    async def _repeated(self, request: StoreRequest, once: Callable[[], Awaitable[T]]) -> T:
         manner = self._manner(request.store)
         retrying = Retrying(request.patience, time.monotonic())
         while True:
@@ -153,7 +402,7 @@ class Sender:
             self._last, self._last_store = found, store
         return self._last
 
-    async def _in_turn(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
+    async def _in_turn(self, request: StoreRequest, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
         """Send a request when there is a place and the pace permits it."""
         await self._places.take(demanded=request.demanded())
         has_place = True
@@ -173,7 +422,7 @@ class Sender:
             if has_place:
                 self._places.give_back()
 
-    async def _hedged(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
+    async def _hedged(self, request: StoreRequest, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
         """Send a request once, and a second time if it is late; the first answer wins."""
         size = request.size
         expected, p95 = manner.measured.quantiles(size) or (None, None)
@@ -216,7 +465,7 @@ class Sender:
             is_place_free=self._places.is_free,
         )
 
-    async def _once(self, request: Request, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
+    async def _once(self, request: StoreRequest, manner: _Manner, once: Callable[[], Awaitable[T]]) -> T:
         self._number += 1
         number, began = self._number, time.monotonic()
         self._open[number] = request, began

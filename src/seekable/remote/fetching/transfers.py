@@ -1,19 +1,21 @@
-"""Ranges on their way from stores to memory and to the cache on disk; all of it runs in one event loop."""
+"""Ranges on their way from stores to memory and to the cache on disk; all of it runs in one event loop.
+
+Two readers that need the same bytes wait for the same request, which is a `Flight`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import operator
 import time
-import weakref
+from bisect import bisect_left, insort
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, final
 
 from seekable.errors import IndexStale, Unreachable
-from seekable.remote.fetching.flights import Flights
 from seekable.remote.fetching.kept_units import UnitWriter, blocks_here, claimed, kept_units
-from seekable.remote.fetching.sending import Request
+from seekable.remote.fetching.sending import StoreRequest
 from seekable.remote.stores.store import Passing, Store
 from seekable.storage.object_key import UNIT_BYTES
 
@@ -24,22 +26,125 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from seekable.remote.cache.disk_cache import DiskCache
-    from seekable.remote.cache.held_ranges import Block, HeldRanges
-    from seekable.remote.fetching.flights import Flight
-    from seekable.remote.fetching.look_ahead import LookAhead
-    from seekable.remote.fetching.pace import Patience
-    from seekable.remote.fetching.sending import Places, Sender
-    from seekable.remote.fetching.units import PlannedRange
+    from seekable.remote.cache.held_ranges import HeldBlock, HeldRanges
+    from seekable.remote.fetching.coalescing import PlannedRange
+    from seekable.remote.fetching.sending import Patience, Sender
     from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
     from seekable.storage.access import CacheChoice
 
-__all__ = ["Transfers"]
+    Fly = Callable[["Flight"], Coroutine[Any, Any, list[HeldBlock]]]
+
+__all__ = ["Flight", "Flights", "Transfers"]
 
 T = TypeVar("T")
 
 _FIRST_POLL, _LONGEST_POLL = 0.001, 0.02
 _OTHERS_SECONDS = 10.0
 """The most time to wait for a unit that another process fetches, which may have been stopped."""
+
+
+@final
+class Flight:
+    """A range of an object that is being fetched, for some readers. Ends with the blocks that contain it."""
+
+    __slots__ = ("task", "waiting", "wanted", "watchers")
+
+    task: asyncio.Task[list[HeldBlock]]
+
+    def __init__(self, wanted: PlannedRange) -> None:
+        """Describe a range; `Flights` starts it."""
+        self.wanted = wanted
+        self.watchers = 0
+        """The number of readers and look-aheads that want it; it is cancelled when there are none."""
+        self.waiting = 0
+        """The number of readers that wait for it."""
+
+    @property
+    def has_failed(self) -> bool:
+        """True if it ended with an error."""
+        return self.task.done() and not self.task.cancelled() and self.task.exception() is not None
+
+
+@final
+class Flights:
+    """The flights of one event loop, by object. No byte is in two of them, but where a range joins units."""
+
+    def __init__(self, fly: Fly) -> None:
+        """Begin without flights under way.
+
+        Args:
+            fly: fetches the range of a flight.
+        """
+        self._fly = fly
+        # Of each object in the order of their first bytes.
+        self._by_key: dict[str, list[Flight]] = {}
+        self._longest = 0
+
+    def board(self, wanted: PlannedRange, *, demanded: bool) -> list[Flight]:
+        """Return flights that together bring a range: those under way, and new ones for the rest.
+
+        Each must be left later. A range by units joins flights by units alone, so that units arrive whole.
+
+        Args:
+            wanted: the range.
+            demanded: True if a reader waits for it.
+        """
+        start, stop = wanted.start, wanted.stop
+        under_way = [
+            flight
+            for flight in self._near(wanted)
+            if flight.wanted.stop > start and (flight.wanted.by_units or not wanted.by_units)
+        ]
+        found = list(under_way)
+        for flight in under_way:
+            if start < flight.wanted.start:
+                found.append(self._started(wanted.part(start, flight.wanted.start)))
+            start = max(start, flight.wanted.stop)
+        if start < stop:
+            found.append(self._started(wanted.part(start, stop)))
+        for flight in found:
+            flight.watchers += 1
+            flight.waiting += demanded
+        return found
+
+    def leave(self, flights: Iterable[Flight], *, demanded: bool) -> None:
+        """Give flights up, with the ``demanded`` of `board`; one without other readers is cancelled."""
+        for flight in flights:
+            flight.watchers -= 1
+            flight.waiting -= demanded
+            if not flight.watchers and not flight.task.done():
+                self._remove(flight)
+                flight.task.cancel()
+
+    def _near(self, wanted: PlannedRange) -> list[Flight]:
+        """Return the flights that begin before the end of a range, and not too far before it to reach it."""
+        flights = self._by_key.get(wanted.ref.key, [])
+        low = bisect_left(flights, wanted.start - self._longest, key=_start)
+        return flights[low : bisect_left(flights, wanted.stop, key=_start)]
+
+    def _started(self, wanted: PlannedRange) -> Flight:
+        flight = Flight(wanted)
+        insort(self._by_key.setdefault(wanted.ref.key, []), flight, key=_start)
+        self._longest = max(self._longest, wanted.stop - wanted.start)
+        flight.task = asyncio.get_running_loop().create_task(self._fly(flight))
+        flight.task.add_done_callback(lambda _: self._remove(flight))
+        return flight
+
+    def _remove(self, flight: Flight) -> None:
+        key = flight.wanted.ref.key
+        flights = self._by_key.get(key, [])
+        for at in range(bisect_left(flights, _start(flight), key=_start), len(flights)):
+            if flights[at] is flight:
+                del flights[at]
+                break
+        if not flights:
+            self._by_key.pop(key, None)
+        if flight.task.done() and not flight.task.cancelled():
+            flight.task.exception()  # Nobody may wait for it any more; asyncio would complain of that.
+
+
+def _start(flight: Flight) -> int:
+    return flight.wanted.start
 
 
 @final
@@ -53,7 +158,6 @@ class Transfers:
         patience_of: Callable[[str], Patience],
         *,
         memory: HeldRanges,
-        places: Places,
         sender: Sender,
     ) -> None:
         """Begin without requests; nothing is sent yet.
@@ -63,28 +167,23 @@ class Transfers:
             disk: returns the cache on disk of a choice, None where none is wanted.
             patience_of: returns how long to try for a request to the store of an address.
             memory: takes what arrives.
-            places: the requests at once.
             sender: sends requests.
         """
         self._store_of = store_of
         self._disk = disk
         self._patience_of = patience_of
         self._memory = memory
-        self._places = places
         self._sender = sender
         self._flights = Flights(self._fly)
         self._writer = UnitWriter(memory)
-        self._aheads: list[weakref.ref[LookAhead]] = []
-        self.is_pending = False
-        """True if a look-ahead had ranges to begin when `pump` was called last."""
 
-    async def bring(self, wanted: Iterable[PlannedRange]) -> list[Block]:
+    async def bring(self, wanted: Iterable[PlannedRange]) -> list[HeldBlock]:
         """Return the blocks of ranges that a reader waits for.
 
         Raises:
             Exception: the error of a request; the others, if no other reader needs them, are cancelled.
         """
-        blocks: list[Block] = []
+        blocks: list[HeldBlock] = []
         flights: list[Flight] = []
         for one in wanted:
             # What has come since the reader looked is not fetched again.
@@ -107,7 +206,7 @@ class Transfers:
         store, _ = self._store_of(path)
         return await call(_PatientStore(store, self._sender, self._patience_of(path)))
 
-    def begin(self, wanted: PlannedRange) -> tuple[list[Block], list[Flight]]:
+    def begin(self, wanted: PlannedRange) -> tuple[list[HeldBlock], list[Flight]]:
         """Return the blocks of a range that are here, and flights that bring the rest."""
         return self._boarded(wanted, self._disk_of(wanted), demanded=False)
 
@@ -115,27 +214,9 @@ class Transfers:
         """Give flights of a look-ahead up."""
         self._flights.leave(flights, demanded=False)
 
-    def pump(self) -> None:
-        """Begin further ranges of all look-aheads, in turns, where there is a place."""
-        aheads = [ahead for ref in self._aheads if (ahead := ref()) is not None]
-        self._aheads = [weakref.ref(ahead) for ahead in aheads]
-        self.is_pending = any(ahead.is_pending for ahead in aheads)
-        while aheads and sum(ahead.open_flights for ahead in aheads) < self._places.at_once:
-            aheads = [ahead for ahead in aheads if ahead.begin_next()]
-
-    def add(self, ahead: LookAhead) -> None:
-        """Begin ranges of a look-ahead from now on, as long as somebody refers to it."""
-        self._aheads.append(weakref.ref(ahead))
-
     def close(self) -> None:
         """Wait until what was fetched is written; called when the loop has ended."""
         self._writer.close()
-
-    @property
-    def waiting_bytes(self) -> int:
-        """The number of bytes that look-aheads wait for."""
-        aheads = (ref() for ref in self._aheads)
-        return sum(ahead.waiting_bytes for ahead in aheads if ahead is not None)
 
     def _disk_of(self, wanted: PlannedRange) -> DiskCache | None:
         """Return the cache that keeps a range, None if it is not to be kept."""
@@ -143,19 +224,19 @@ class Transfers:
 
     def _boarded(
         self, wanted: PlannedRange, disk: DiskCache | None, *, demanded: bool
-    ) -> tuple[list[Block], list[Flight]]:
+    ) -> tuple[list[HeldBlock], list[Flight]]:
         """Return the blocks of a range in memory, or on a disk, and flights that bring the rest."""
         blocks, gaps = blocks_here(disk, self._memory, wanted.ref, wanted.start, wanted.stop)
         return blocks, [
             flight for part in wanted.parts(gaps) for flight in self._flights.board(part, demanded=demanded)
         ]
 
-    async def _fly(self, flight: Flight) -> list[Block]:
+    async def _fly(self, flight: Flight) -> list[HeldBlock]:
         wanted = flight.wanted
         disk = self._disk_of(wanted)
         if disk is None:
             return [await self._fetch(flight, wanted.start, wanted.stop)]
-        blocks: list[Block] = []
+        blocks: list[HeldBlock] = []
         missing = [wanted.units]
         poll, until = _FIRST_POLL, time.monotonic() + _OTHERS_SECONDS
         while True:
@@ -179,7 +260,7 @@ class Transfers:
 
     async def _fetched(
         self, disk: DiskCache, flight: Flight, missing: list[range], claims: ExitStack
-    ) -> list[Block]:
+    ) -> list[HeldBlock]:
         """Fetch claimed units, consecutive ones in one request, and keep them on disk if there is room."""
         ref = flight.wanted.ref
         fetched = await _all(
@@ -188,10 +269,10 @@ class Transfers:
         )
         return await self._writer.keep(disk, ref, fetched, claims, demanded=flight.waiting > 0)
 
-    async def _fetch(self, flight: Flight, start: int, stop: int) -> Block:
+    async def _fetch(self, flight: Flight, start: int, stop: int) -> HeldBlock:
         ref = flight.wanted.ref
         store, key = self._store_of(ref.path)
-        request = Request(
+        request = StoreRequest(
             store=store,
             shown=lambda: f"{store.shown(key)}, bytes {start} to {stop}",
             size=stop - start,
@@ -268,7 +349,7 @@ class _PatientStore(Store):
         )
 
     async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
-        """Yield the objects below a folder in pages; one that fails is listed again behind the last key."""
+        """Yield the objects below a folder in pages; one that fails is listed again after the last key."""
         shown = f"the listing of {self.shown(prefix)}"
         pages = self._store.list(prefix, after=after, before=before)
         is_ordered = True
@@ -312,7 +393,7 @@ class _PatientStore(Store):
         size: int = 0,
         may_hedge: bool = False,
     ) -> T:
-        request = Request(
+        request = StoreRequest(
             store=self._store,
             shown=shown,
             size=size,

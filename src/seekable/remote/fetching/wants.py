@@ -70,7 +70,7 @@ class Wants:
     starts: Int64s
     """The first byte of each range."""
     stops: Int64s
-    """The byte behind the last of each range."""
+    """The byte after the last of each range."""
 
     @classmethod
     def of(cls, ref: ObjectRef, start: int, stop: int) -> Wants:

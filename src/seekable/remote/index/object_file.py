@@ -104,7 +104,7 @@ class ObjectFile(MappedFile):
 
         Args:
             start: the first byte of the content.
-            end: the byte behind its last.
+            end: the byte after its last.
         """
         if self._content is None or start >= end:
             return start, end
@@ -118,7 +118,7 @@ def wants_of(files: FilesByNumber, which: Int64s, starts: Numbers, ends: Numbers
         files: the files.
         which: the number of each range's file, int64.
         starts: its first byte in the content, int64 or uint64.
-        ends: the byte behind its last.
+        ends: the byte after its last.
     """
     numbers, inverse = np.unique(which, return_inverse=True)
     opened = [files.mapped(file) for file in numbers.tolist()]

@@ -125,7 +125,7 @@ class FetchedPieces:
     __slots__ = ("_answers", "_object")
 
     def __init__(self, source: PinnedObject, pieces: Iterable[tuple[int, int]]) -> None:
-        """Begin to fetch pieces, each given by its first byte and the byte behind its last."""
+        """Begin to fetch pieces, each given by its first byte and the byte after its last."""
         self._object = source
         self._answers = {(start, stop): source.begin(start, stop) for start, stop in pieces if start < stop}
 
@@ -148,7 +148,7 @@ def begin_early(address: str, start: int, stop: int, *, size: int, identity: int
     Args:
         address: the address of the object.
         start: the first byte.
-        stop: the byte behind the last.
+        stop: the byte after the last.
         size: the number of bytes of the object.
         identity: the number of its version.
     """

@@ -61,7 +61,7 @@ class StoredFile:
 
         Args:
             start: the first byte of the part.
-            stop: the byte behind its last.
+            stop: the byte after its last.
             headers: True for a scanner that goes from header to header.
         """
         first = self._all() if self._size <= STREAMED_BYTES else memoryview(b"")

@@ -1,6 +1,6 @@
 """Requests for the names in stores: one folder, many folders at once, all keys below a folder, one object.
 
-A request that fails in passing is sent again by the fetcher; a long listing goes on behind the last key that
+A request that fails in passing is sent again by the fetcher; a long listing goes on after the last key that
 came, and of many requests only those that failed are sent again.
 """
 

@@ -45,7 +45,7 @@ class Reads:
     starts: Int64s
     """Its first byte."""
     stops: Int64s
-    """The byte behind its last."""
+    """The byte after its last."""
 
     def between(self, first: int, stop: int) -> Reads:
         """Return the ranges of the records ``first`` to ``stop``."""
@@ -76,7 +76,7 @@ class UnitAxis:
     firsts: Int64s
     """The number of the first unit of each file."""
     count: int
-    """The number behind the last unit."""
+    """The number after the last unit."""
 
     @classmethod
     def of(cls, file_sizes: Int64s) -> UnitAxis:

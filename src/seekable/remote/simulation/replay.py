@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.remote.cache.eviction import LEFT
+from seekable.remote.cache.disk_room import LEFT
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
+from seekable.remote.fetching.coalescing import NEAR_BYTES, SCATTERED, SPARSE
 from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
-from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS
-from seekable.remote.fetching.retention import Needs
-from seekable.remote.fetching.units import NEAR_BYTES, SCATTERED, SPARSE
+from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS, Needs
 from seekable.storage.object_key import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:
@@ -148,8 +147,8 @@ def _gaps(start: int, stop: int, spans: list[list[int]]) -> list[list[int]]:
 
     Args:
         start: the first byte.
-        stop: the byte behind the last.
-        spans: the first byte of each span, ascending, and the byte behind its last.
+        stop: the byte after the last.
+        spans: the first byte of each span, ascending, and the byte after its last.
     """
     gaps: list[list[int]] = []
     reach = start

@@ -22,8 +22,7 @@ from seekable.index.catalog import CATALOG
 from seekable.index.digest import digest_number, digest_text, unread_content_digest
 from seekable.index.location import shown_path
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.remote.cache.contents import is_chosen
-from seekable.remote.cache.disk_cache import disk_caches, remote_folder
+from seekable.remote.cache.disk_cache import disk_caches, is_chosen, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.object_bytes import wants
 from seekable.remote.published import PublishedFolder

@@ -1,27 +1,58 @@
-"""The eviction of whole extents from a full cache on disk: first those that were unused for the longest time.
+"""The room of a cache on disk: its ledger, which its processes share, and the eviction of whole extents.
 
-Extents with units that a running plan still needs go last, those that it needs latest first.
+The file ``ledger`` holds the bytes that the cache takes, and the limit that was chosen when the folder was
+made. It is locked while units are written and while extents are removed, and what is going to be written
+counts before, so the number is never too low. A killed process may leave it too high by what it was writing
+or removing, until the next sweep counts again.
+
+First those extents go that were unused for the longest time. Extents with units that a running plan still
+needs go last, those that it needs latest first.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
+import struct
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, final
 
+import xxhash
+
 from seekable.remote.cache.extents import ENTRY, EXTENT_SUFFIX, HEADER, SIDE, read_entries
-from seekable.remote.cache.ledger import free_bytes
+from seekable.storage.files import make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.remote.cache.extents import CacheCounts
-    from seekable.remote.cache.ledger import Lines
 
-__all__ = ["LEFT", "ObjectFolder", "Removed", "Room", "extents_by_need", "object_folders", "remove_until"]
+__all__ = [
+    "LEFT",
+    "DiskRoom",
+    "Ledger",
+    "LedgerLines",
+    "ObjectFolder",
+    "Removed",
+    "free_bytes",
+    "object_folders",
+    "remove_until",
+]
+
+_LINES = struct.Struct("=8sQQ")
+_MAGIC = b"seekRL1\n"
+_DIGEST_BYTES = 8
+
+_PATIENCE_SECONDS = 2.0
+"""A stopped process may hold the lock: after this time the others go on without keeping their bytes."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 20e-6, 2e-3
+_FREE_SHARE = 20
+"""One part in so many of the disk stays free."""
 
 LEFT = 0.9
 """The share of the limit that is left by a sweep, so that the next one is not due at once."""
@@ -33,6 +64,156 @@ _RETRY_SECONDS = 10.0
 
 _SPARED_SECONDS, _SWEEP_SHARE = 0.5, 20
 """That time if a plan needs what is kept: the least seconds, and so many times the time of the sweep."""
+
+
+class LedgerLines:
+    """The content of a ledger, while its lock is held.
+
+    Attributes:
+        used: the bytes that the cache takes; None if they must be counted.
+        chosen_bytes: the limit that was chosen when the folder was made.
+        noted: the bytes that the file says; None if it says nothing.
+    """
+
+    __slots__ = ("chosen_bytes", "noted", "used")
+
+    def __init__(self, used: int | None, chosen_bytes: int) -> None:
+        self.used = self.noted = used
+        self.chosen_bytes = chosen_bytes
+
+
+class Ledger:
+    """The ledger of one folder. Safe from threads and other processes; a forked child calls `forget`."""
+
+    def __init__(self, folder: str) -> None:
+        """Name the file, which is not opened yet.
+
+        Args:
+            folder: the folder of the cache; it is made when it is needed.
+        """
+        self._folder = folder
+        self._path = os.path.join(folder, "ledger")
+        self._descriptor = -1
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the file, and take a new lock. The lock of a parent process stays."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+        self._mutex = threading.Lock()
+
+    def __del__(self) -> None:
+        """Close the file of the ledger."""
+        # When the interpreter ends, names of modules become None before the last objects go.
+        if os is not None and getattr(self, "_descriptor", -1) >= 0:
+            os.close(self._descriptor)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[LedgerLines]:
+        """Hold the lock; what the block has changed in the lines is written at its end.
+
+        Raises:
+            OSError: the folder cannot be written, or another process holds the lock for two seconds.
+        """
+        with self._mutex:
+            descriptor = self._locked_descriptor()
+            try:
+                lines = self._read(descriptor)
+                try:
+                    yield lines
+                finally:
+                    _write(descriptor, lines)
+            finally:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def note(self, lines: LedgerLines) -> None:
+        """Write lines now, before the block that holds the lock ends.
+
+        Args:
+            lines: the lines of that block.
+
+        Raises:
+            OSError: the disk is full, or cannot be written.
+        """
+        _write(self._descriptor, lines)
+
+    def peek(self) -> LedgerLines | None:
+        """Return the lines without the lock, None if there is no valid ledger."""
+        try:
+            with open(self._path, "rb") as file:
+                return _parsed(file.read())
+        except OSError:
+            return None
+
+    def _locked_descriptor(self) -> int:
+        """Return the locked file, which is the one on disk.
+
+        Raises:
+            OSError: the folder cannot be written, or another process holds the lock for two seconds.
+        """
+        stop = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            if self._descriptor < 0:
+                make_private_folder(self._folder)
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            _wait_for(self._descriptor, stop)
+            # The folder may be deleted at any time.
+            if os.fstat(self._descriptor).st_nlink:
+                return self._descriptor
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _read(self, descriptor: int) -> LedgerLines:
+        lines = _parsed(os.pread(descriptor, _LINES.size + _DIGEST_BYTES, 0))
+        if lines is not None:
+            return lines
+        # The folder was made now, or its ledger is damaged: the next sweep counts.
+        status = os.statvfs(self._folder)
+        return LedgerLines(None, status.f_bavail * status.f_frsize // 2)
+
+
+def free_bytes(folder: str) -> int:
+    """Return the bytes that may still be written to the disk of a folder, so that 5 % of it stay free.
+
+    The number is negative if less is free.
+
+    Raises:
+        OSError: there is no such folder.
+    """
+    status = os.statvfs(folder)
+    return (status.f_bavail - status.f_blocks // _FREE_SHARE) * status.f_frsize
+
+
+def _wait_for(descriptor: int, stop: float) -> None:
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > stop:
+                raise
+        else:
+            return
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _parsed(text: bytes) -> LedgerLines | None:
+    if len(text) < _LINES.size + _DIGEST_BYTES:
+        return None
+    head, digest = text[: _LINES.size], text[_LINES.size : _LINES.size + _DIGEST_BYTES]
+    magic, used, chosen = _LINES.unpack(head)
+    if magic != _MAGIC or xxhash.xxh3_64_digest(head) != digest:
+        return None
+    return LedgerLines(used, chosen)
+
+
+def _write(descriptor: int, lines: LedgerLines) -> None:
+    if lines.used is not None and lines.used != lines.noted:
+        head = _LINES.pack(_MAGIC, lines.used, lines.chosen_bytes)
+        os.pwrite(descriptor, head + xxhash.xxh3_64_digest(head), 0)
+        lines.noted = lines.used
 
 
 class _OnDisk(NamedTuple):
@@ -61,7 +242,7 @@ class Removed(NamedTuple):
 
 
 @final
-class Room:
+class DiskRoom:
     """The room of a cache for further bytes, made by sweeps. Callers hold the lock of the ledger."""
 
     def __init__(self, folder: str, objects: str, *, most_bytes: int | None, counts: CacheCounts) -> None:
@@ -88,11 +269,11 @@ class Room:
         """Keep nothing for some time."""
         self._full_until = time.monotonic() + _RETRY_SECONDS
 
-    def limit(self, lines: Lines) -> int:
+    def limit(self, lines: LedgerLines) -> int:
         """Return the most bytes that the cache takes on disk."""
         return lines.chosen_bytes if self._most_bytes is None else self._most_bytes
 
-    def has_room(self, lines: Lines, size: int) -> bool:
+    def has_room(self, lines: LedgerLines, size: int) -> bool:
         """Return True if so many bytes may be written, after a sweep if there is no room.
 
         The sweep removes nothing that a plan needs.
@@ -117,7 +298,7 @@ class Room:
         self._full_until = ended + (soon if removed.spared else _RETRY_SECONDS)
         return False
 
-    def sweep(self, lines: Lines, most_bytes: int, *, spares: bool) -> Removed:
+    def sweep(self, lines: LedgerLines, most_bytes: int, *, spares: bool) -> Removed:
         """Remove extents until no more than some bytes are left, and write in the ledger how many are.
 
         Args:
@@ -130,7 +311,7 @@ class Room:
         self._counts.evicted_bytes += removed.size
         return removed
 
-    def _fits(self, lines: Lines, size: int, free: int) -> bool:
+    def _fits(self, lines: LedgerLines, size: int, free: int) -> bool:
         return (lines.used or 0) + size <= self.limit(lines) and size <= free
 
 
@@ -161,7 +342,7 @@ def object_folders(objects: str) -> Iterator[ObjectFolder]:
                 yield _object_folder(path)
 
 
-def extents_by_need(folder: ObjectFolder, now: int) -> list[_OnDisk]:
+def _extents_by_need(folder: ObjectFolder, now: int) -> list[_OnDisk]:
     """Return the extents of an object, each with the place that it has in the order of removal.
 
     Args:
@@ -197,7 +378,7 @@ def remove_until(objects: str, most_bytes: int, *, now: int, spares: bool) -> Re
     left = sum(folder.other + sum(folder.extents.values()) for folder in folders.values())
     before, spared = left, False
     if left > most_bytes:
-        extents = sorted(each for folder in folders.values() for each in extents_by_need(folder, now))
+        extents = sorted(each for folder in folders.values() for each in _extents_by_need(folder, now))
         remaining = {path: len(folder.extents) for path, folder in folders.items()}
         for path in [path for path, number in remaining.items() if not number]:
             shutil.rmtree(path, ignore_errors=True)
