@@ -29,7 +29,7 @@ from seekable.index.file_table import Entry
 from seekable.index.index_location import find_index
 from seekable.loader import checkpoint_files
 from seekable.nodes.saved_rows import keep_unnamed
-from seekable.remote.simulation import planned_reads, simulated_run
+from seekable.remote.simulation import simulated_run
 from seekable.storage.paths import LOCAL
 
 if TYPE_CHECKING:
@@ -283,10 +283,11 @@ def test_kept_rows_are_checked_without_staying_in_memory() -> None:
 
 def test_a_simulation_resolves_a_sample_of_a_long_run(many: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     resolved: list[int] = []
+    reads_of = simulated_run.reads_of
 
     def counted(node: Any, positions: Any, numbers: Any) -> Any:
         resolved.append(len(positions))
-        return planned_reads.reads_of(node, positions, numbers)
+        return reads_of(node, positions, numbers)
 
     monkeypatch.setattr(simulated_run, "reads_of", counted)
     monkeypatch.setattr(simulated_run, "_MOST_RECORDS", 20_000)

@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     from seekable.loader.positioned import state_from_sample_index, state_sources
     from seekable.nodes.graph import HOLE
     from seekable.packing.order.fill_in_middle import Fim
-    from seekable.remote.simulation.figures import Simulation
     from seekable.remote.simulation.simulate import simulate
+    from seekable.remote.simulation.simulation_figures import Simulation
     from seekable.storage.access import Storage
     from seekable.stream.iterable import from_iterable
     from seekable.stream.stream import Stream
@@ -179,7 +179,7 @@ _HOMES = {
     "LossMask": "formats.tokens.tokenizing.parts",
     "Part": "formats.tokens.tokenizing.parts",
     "Position": "dataset.position",
-    "Simulation": "remote.simulation.figures",
+    "Simulation": "remote.simulation.simulation_figures",
     "SharWriter": "formats.shar.shar_writer",
     "Storage": "storage.access",
     "Stream": "stream.stream",

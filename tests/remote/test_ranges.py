@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.remote.object_ranges import places_ahead
+from seekable.remote.index.object_file import places_ahead
 from seekable.storage import ranges as storage_ranges
 from seekable.storage.ranges import RangeFile
 

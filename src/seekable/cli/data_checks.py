@@ -13,8 +13,8 @@ from seekable.errors import SeekableError
 from seekable.formats.classify import classify
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.index_location import Place, find_index
-from seekable.remote.open_addresses import mounted
-from seekable.remote.published import PublishedFolder
+from seekable.remote.index.publishing import PublishedFolder
+from seekable.remote.mounts import mounted
 from seekable.storage.access import Storage
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.listing import FoundFiles

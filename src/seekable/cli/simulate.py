@@ -19,7 +19,7 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from seekable.cli.data_argument import Opening
     from seekable.dataset.dataset import Dataset
-    from seekable.remote.simulation.figures import Simulation
+    from seekable.remote.simulation.simulation_figures import Simulation
 
 EPILOG = examples(
     "simulate 'corpus/*.jsonl' --shuffle --nodes 8 --ranks 8 -G 1024 --records-per-second 20000",

@@ -19,9 +19,9 @@ from seekable.errors import (
     Unreachable,
     UnsupportedFormat,
 )
-from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import PARQUET, shards_of
+from seekable.remote.stores.hub_store import hub, hub_error
 from seekable.storage.file_names import INDEX_FOLDER, INDEX_SUFFIX
 from seekable.storage.files import make_private_folder, regular_only, write_atomically
 

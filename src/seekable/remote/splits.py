@@ -57,6 +57,8 @@ _KNOWN = {
 _MOST_SHOWN = 20
 _MOST_SHOWN_CHARACTERS = 60
 
+_MEANINGS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
 
 def shards_of(
     names: Iterable[str],
@@ -285,6 +287,3 @@ def _expression(pattern: str) -> str:
     """Return a regular expression for a pattern: ``*`` matches within a name, ``**`` over folders too."""
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern)
     return "".join(_MEANINGS.get(part) or (part if part[:1] == "[" else re.escape(part)) for part in parts)
-
-
-_MEANINGS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}

@@ -32,25 +32,12 @@ if TYPE_CHECKING:
         hub_files,
         mounts,
         object_bytes,
-        object_ranges,
-        open_addresses,
         placeholder,
-        store_reads,
     )
     from seekable.remote.cache import disk_cache
     from seekable.remote.fetching import fetcher
-    from seekable.remote.index import (
-        adopt_published,
-        early_fetch,
-        object_file,
-        object_versions,
-        pinned_object,
-        publishing,
-        remote_file,
-        stored_file,
-        transfer,
-    )
-    from seekable.remote.listing import find, folder
+    from seekable.remote.index import adopt_published, object_file, object_scan, placeholder_file, publishing
+    from seekable.remote.listing import find, key_listing
     from seekable.remote.mounts import Mounts
     from seekable.storage.access import CacheChoice, Storage
     from seekable.storage.compression import Compression
@@ -76,25 +63,18 @@ if TYPE_CHECKING:
     from seekable.storage.seek_points import SeekPoints
 else:
     adopt_published = lazy("seekable.remote.index.adopt_published")
-    early_fetch = lazy("seekable.remote.index.early_fetch")
     hub_files = lazy("seekable.remote.hub_files")
-    object_versions = lazy("seekable.remote.index.object_versions")
-    pinned_object = lazy("seekable.remote.index.pinned_object")
     placeholder = lazy("seekable.remote.placeholder")
     publishing = lazy("seekable.remote.index.publishing")
-    remote_file = lazy("seekable.remote.index.remote_file")
-    stored_file = lazy("seekable.remote.index.stored_file")
-    transfer = lazy("seekable.remote.index.transfer")
+    placeholder_file = lazy("seekable.remote.index.placeholder_file")
+    object_scan = lazy("seekable.remote.index.object_scan")
     disk_cache = lazy("seekable.remote.cache.disk_cache")
     fetcher = lazy("seekable.remote.fetching.fetcher")
     find = lazy("seekable.remote.listing.find")
-    folder = lazy("seekable.remote.listing.folder")
+    key_listing = lazy("seekable.remote.listing.key_listing")
     mounts = lazy("seekable.remote.mounts")
     object_bytes = lazy("seekable.remote.object_bytes")
     object_file = lazy("seekable.remote.index.object_file")
-    object_ranges = lazy("seekable.remote.object_ranges")
-    open_addresses = lazy("seekable.remote.open_addresses")
-    store_reads = lazy("seekable.remote.store_reads")
 
 __all__ = ["SYSTEM"]
 
@@ -118,7 +98,7 @@ class _Reads:
         digests: Digests | None = None,
     ) -> MappedFile:
         size, identity = look
-        ref = object_ranges.object_ref(
+        ref = object_file.object_ref(
             path, size=size, identity=identity, version=version, cache=cache, digests=digests
         )
         return object_file.ObjectFile(ref, kind=kind, points=points)
@@ -136,7 +116,7 @@ class _Reads:
         return object_bytes.PlansAhead(planned)
 
     def facts(self, node: Any) -> Iterator[str]:
-        return store_reads.store_reads(node)
+        return object_bytes.store_reads(node)
 
     def report(self) -> FarReport:
         return fetcher.fetcher().report()
@@ -147,30 +127,30 @@ class _Builds:
     """`FarBuilds` over the modules of ``remote/index``."""
 
     def file(self, path: str, look: Look, on_wait: Callable[[int], None] | None) -> DataFile:
-        return stored_file.StoredFile(path, look, on_wait)
+        return object_scan.StoredFile(path, look, on_wait)
 
     def file_of_placeholder(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
-        return remote_file.PlaceholderFile(placeholder, descriptor, path)
+        return placeholder_file.PlaceholderFile(placeholder, descriptor, path)
 
     def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:
         size, identity = look
-        source = pinned_object.PinnedObject(path, size=size, identity=identity)
-        return pinned_object.FetchedPieces(source, pieces)
+        source = object_scan.PinnedObject(path, size=size, identity=identity)
+        return object_scan.FetchedPieces(source, pieces)
 
     def before(
         self, tasks: Sequence[FileToIndex], finder: Finder, *, most_bytes: int | None
     ) -> tuple[Sequence[FileToIndex], Sequence[str]]:
         left, notices = adopt_published.adopt_published(tasks, finder, most_bytes=most_bytes)
-        announced = transfer.check_transfer(transfer.transfer_of(left, finder), most_bytes=most_bytes)
+        announced = object_scan.check_transfer(object_scan.transfer_of(left, finder), most_bytes=most_bytes)
         return left, [*notices, *filter(None, [announced])]
 
     def submit(
         self, executor: Executor, batch: ScanBatch, read: Callable[[ScanJob, int], None]
     ) -> Future[Answer]:
-        return early_fetch.submit(executor, batch, read)
+        return object_scan.submit(executor, batch, read)
 
     def newest(self, path: str) -> Look:
-        return pinned_object.newest_version(path)
+        return object_scan.newest_version(path)
 
     def check_publishable(self, roots: Iterable[str]) -> None:
         publishing.check_roots(roots)
@@ -179,10 +159,10 @@ class _Builds:
         return [published.in_words() for published in publishing.publish(files)]
 
     def by_version(self, files: FileSet) -> FileSet:
-        return object_versions.pinned(files)
+        return object_file.pinned(files)
 
     def version_of(self, folder: str, name: str, identity: int) -> str:
-        return object_versions.version_of(folder, name, identity)
+        return object_file.version_of(folder, name, identity)
 
 
 @final
@@ -199,16 +179,16 @@ class _Placeholders:
         return placeholder.path_of_display(roots, name)
 
     def size(self, path: str) -> int | None:
-        return remote_file.read_remote_size(path)
+        return placeholder_file.read_remote_size(path)
 
     def are_elsewhere(self, paths: Iterable[str]) -> bool:
-        return remote_file.are_on_hub(paths)
+        return placeholder_file.are_on_hub(paths)
 
     def open(
         self, path: str, look: Look, *, kind: Compression | None, points: SeekPoints | None
     ) -> MappedFile:
         size, mtime_ns = look
-        return remote_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+        return placeholder_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
 
     def original(self, path: str) -> tuple[str, str, int, str]:
         with open(path, "rb", opener=regular_only) as file:
@@ -233,7 +213,7 @@ class _System:
     def opened(
         self, source: Source, storage: Storage, *, index_dir: str | os.PathLike[str] | None
     ) -> AbstractContextManager[Source]:
-        return open_addresses.mounted(source, storage, index_dir=index_dir)
+        return mounts.mounted(source, storage, index_dir=index_dir)
 
     def mount(self, address: str, options: Mapping[str, Any] | None = None, storage: object = None) -> str:
         return mounts.mount(address, options, storage)
@@ -279,7 +259,7 @@ class _System:
 
     def is_folder(self, address: str) -> bool:
         try:
-            return folder.can_list(address) and not folder.listed(address).is_empty
+            return key_listing.can_list(address) and not key_listing.listed(address).is_empty
         except AccessDenied:
             # Credentials may permit to read objects, and not to list them.
             if not addresses.parse(address).key or not self._is_file(address):
@@ -287,13 +267,13 @@ class _System:
             return False
 
     def list_folder(self, address: str) -> list[str]:
-        if not folder.can_list(address):
-            message = f"{folder.shown(address)!r} is on a web server, which lists no files: name each file"
+        if not key_listing.can_list(address):
+            message = f"{addresses.shown(address)!r} is on a web server, which lists no files: name each file"
             raise UnsupportedFormat(message)
-        found = folder.listed(address)
+        found = key_listing.listed(address)
         if found.is_empty:
             raise DataNotFound(
-                f"there is no folder {folder.shown(address)!r}: no key begins with it and a '/'"
+                f"there is no folder {addresses.shown(address)!r}: no key begins with it and a '/'"
             )
         return [*found.folders, *found.files]
 
@@ -302,15 +282,15 @@ class _System:
         if known is None:
             above, _, name = address.rpartition("/")
             if (listed := known_listings().folder(above)) is not None and name not in listed.files:
-                message = f"there is no object {folder.shown(address)!r}: the folder was listed without it"
+                message = f"there is no object {addresses.shown(address)!r}: the folder was listed without it"
                 raise DataNotFound(message)
-            stat = folder.stat(address)
+            stat = key_listing.stat(address)
             known = stat.size, stat.identity
             known_listings().add_status(address, *known)
         return known
 
     def look_each(self, paths: Sequence[str]) -> list[Look | None]:
-        found = folder.stat_each(paths)
+        found = key_listing.stat_each(paths)
         return [None if (stat := found[path]) is None else (stat.size, stat.identity) for path in paths]
 
     def looks(self, root: str, names: Sequence[str]) -> tuple[Int64s, Int64s]:
@@ -324,8 +304,8 @@ class _System:
 
     def ranges(self, address: str, look: Look) -> RangeSource:
         size, identity = look
-        ref = object_ranges.object_ref(address, size=size, identity=identity, cache=chosen_cache())
-        return object_ranges.ObjectRanges(ref)
+        ref = object_file.object_ref(address, size=size, identity=identity, cache=chosen_cache())
+        return object_file.ObjectRanges(ref)
 
     def _is_file(self, address: str) -> bool:
         try:

@@ -27,8 +27,8 @@ from seekable.index.build.kept_parts import KeptParts
 from seekable.index.digest import END_BYTES
 from seekable.remote import mounts
 from seekable.remote.fetching.fetcher import fetcher
-from seekable.remote.index import object_reader, stored_file
-from seekable.remote.index.pinned_object import PinnedObject
+from seekable.remote.index import object_scan
+from seekable.remote.index.object_scan import PinnedObject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,8 +77,7 @@ def archive(sizes: list[int]) -> bytes:
 @pytest.fixture
 def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make requests and parts small, so that small objects have many."""
-    monkeypatch.setattr(object_reader, "STREAMED_BYTES", _REQUEST)
-    monkeypatch.setattr(stored_file, "STREAMED_BYTES", _REQUEST)
+    monkeypatch.setattr(object_scan, "STREAMED_BYTES", _REQUEST)
 
 
 SMALL = {
@@ -158,7 +157,7 @@ def test_compressed_objects_are_fetched_once(store: CountingStore, tmp_path: Pat
 def test_archives_are_walked_or_streamed(
     store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_reader, "_FAR_BYTES", 1 << 19)
+    monkeypatch.setattr(object_scan, "_FAR_BYTES", 1 << 19)
     store.objects |= {"large.tar": archive([3 << 20] * 3), "small.tar": archive([1000] * 1500)}
     found = index_store(store, tmp_path / "index", form="tar")
     assert same(found, index_copies(store, tmp_path / "local", form="tar"))
@@ -278,7 +277,7 @@ def test_an_object_that_was_replaced_is_scanned_as_it_is_now(store: CountingStor
 def test_what_is_transferred_is_said_and_refused(
     store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.remote.index.transfer._WORTH_SAYING", 1000)
+    monkeypatch.setattr("seekable.remote.index.object_scan._WORTH_SAYING", 1000)
     store.objects["a.jsonl"] = lines(100)
     size = len(store.objects["a.jsonl"])
     with pytest.raises(

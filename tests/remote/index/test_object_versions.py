@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable.remote.index.object_versions import keep_versions, version_of
-from seekable.remote.listing import folder as folder_requests
+from seekable.remote.index.object_file import keep_versions, version_of
+from seekable.remote.listing import key_listing
 from seekable.remote.stores.store import Stat
 
 if TYPE_CHECKING:
@@ -28,6 +28,6 @@ def test_versions_that_another_call_keeps_meanwhile_stay(
             keep_versions(folder, ROOT, ["b"], [identity["b"]])
         return {path: stats[path] for path in paths}
 
-    monkeypatch.setattr(folder_requests, "stat_each", stat_each)
+    monkeypatch.setattr(key_listing, "stat_each", stat_each)
     keep_versions(folder, ROOT, ["a"], [identity["a"]])
     assert [version_of(folder, name, identity[name]) for name in "ab"] == ["version of a", "version of b"]

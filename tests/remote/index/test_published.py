@@ -16,8 +16,7 @@ from tests.remote.index.builds import entries_in, file_set, index_store, same
 from seekable.errors import InvalidArgument
 from seekable.index.file_table import table_name
 from seekable.remote.index import publishing
-from seekable.remote.index.publishing import publish, unread_tables
-from seekable.remote.published import PublishedFolder
+from seekable.remote.index.publishing import PublishedFolder, publish, unread_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

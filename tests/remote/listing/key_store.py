@@ -8,7 +8,7 @@ from unittest import mock
 
 from seekable.errors import DataNotFound
 from seekable.remote.fetching.fetcher import Fetcher
-from seekable.remote.listing import folder
+from seekable.remote.listing import key_listing
 from seekable.remote.stores.store import Stat, Store
 from seekable.storage.addresses import parse
 
@@ -72,5 +72,5 @@ def mounted_keys(keys: set[str], *, empty: AbstractSet[str] = frozenset()) -> It
     """Let all addresses lead to a store of these keys, and of empty objects."""
     store = KeyStore(dict.fromkeys(keys, b"x\n") | dict.fromkeys(empty, b""))
     fetcher = Fetcher(lambda path: (store, parse(path).key))
-    with mock.patch.object(folder, "fetcher", return_value=fetcher), contextlib.closing(fetcher):
+    with mock.patch.object(key_listing, "fetcher", return_value=fetcher), contextlib.closing(fetcher):
         yield store

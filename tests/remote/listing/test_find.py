@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.remote.listing.key_store import BUCKET, mounted_keys
 
 from seekable.errors import DataNotFound, SeekableError
-from seekable.remote.listing import find, folder, glob_keys, known
+from seekable.remote.listing import find, key_listing, known
 from seekable.storage import listing, paths
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def test_a_listing_in_parts_by_an_earlier_one_has_every_file_once(
     root, kept = tmp_path_factory.mktemp("tree"), str(tmp_path_factory.mktemp("kept"))
     _local(root, keys)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(glob_keys, "_FEWEST_SPANS", 4)
-        patch.setattr(glob_keys, "_FEWEST_IN_SPAN", 1)
-        patch.setattr(glob_keys, "_SAMPLED_OF_SPAN", 1)
+        patch.setattr(key_listing, "_FEWEST_SPANS", 4)
+        patch.setattr(key_listing, "_FEWEST_IN_SPAN", 1)
+        patch.setattr(key_listing, "_SAMPLED_OF_SPAN", 1)
         with mounted_keys(earlier | {"d/.seekable/catalog.json", "a.jsonl"}) as store:
             store.lists_in_order = True
             with known.listing_once(kept=kept):
@@ -108,8 +108,8 @@ def test_a_listing_in_parts_by_an_earlier_one_has_every_file_once(
 def test_the_parts_of_a_large_folder_are_listed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(glob_keys, "_FEWEST_IN_SPAN", 10)
-    monkeypatch.setattr(glob_keys, "_SAMPLED_OF_SPAN", 4)
+    monkeypatch.setattr(key_listing, "_FEWEST_IN_SPAN", 10)
+    monkeypatch.setattr(key_listing, "_SAMPLED_OF_SPAN", 4)
     names = [f"{number:04}.jsonl" for number in range(500)]
     with mounted_keys(set(names)) as store:
         for is_ordered, parts in ((False, 1), (True, 16)):
@@ -212,13 +212,13 @@ def test_a_list_of_many_objects_is_asked_for_together() -> None:
 def test_objects_of_many_folders_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{number}/x.jsonl" for number in range(50)]
     asked: list[int] = []
-    stat_each = folder.stat_each
+    stat_each = key_listing.stat_each
 
     def counted(paths: Sequence[str]) -> dict[str, Stat | None]:
         asked.append(len(paths))
         return stat_each(paths)
 
-    monkeypatch.setattr(folder, "stat_each", counted)
+    monkeypatch.setattr(key_listing, "stat_each", counted)
     with mounted_keys(set(names)) as store, known.listing_once():
         found = find.find_files([f"{BUCKET}/{name}" for name in names], suffixes=SUFFIXES)
         assert [run.names for run in found] == [("x.jsonl",)] * 50

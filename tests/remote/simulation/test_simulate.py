@@ -17,11 +17,17 @@ from seekable.remote.fetching import look_ahead
 from seekable.remote.fetching.coalescing import merged
 from seekable.remote.fetching.fetcher import Fetcher, fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.simulation import replay, simulated_run
-from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
-from seekable.remote.simulation.reads import Reads, UnitAxis
-from seekable.remote.simulation.replay import Knobs, RankMemory, Requests, range_requests
-from seekable.remote.simulation.simulated_run import stretches
+from seekable.remote.simulation import node_cache as replay
+from seekable.remote.simulation import simulated_run
+from seekable.remote.simulation.node_cache import (
+    Knobs,
+    RankMemory,
+    RankReads,
+    RankRequests,
+    UnitAxis,
+    range_requests,
+)
+from seekable.remote.simulation.simulated_run import FileNumbers, reads_of, stretches
 from seekable.remote.stores.store import Pin
 
 if TYPE_CHECKING:
@@ -102,7 +108,7 @@ def real_run(
     return store, max(0.0, 1 - sum(store.sizes) / wanted)
 
 
-def _wants(objects: tuple[ObjectRef, ...], reads: Reads) -> Wants:
+def _wants(objects: tuple[ObjectRef, ...], reads: RankReads) -> Wants:
     return Wants(objects, reads.files, reads.starts, reads.stops)
 
 
@@ -320,7 +326,7 @@ def test_requests_of_ranges_bring_each_byte_once() -> None:
     for _ in range(30):
         count = int(rng.integers(1, 60))
         starts = rng.integers(0, 5000, count)
-        reads = Reads(
+        reads = RankReads(
             np.arange(count), rng.integers(0, 3, count), starts, starts + rng.integers(0, 900, count)
         )
         knobs = Knobs(most_bytes=1000, gap_bytes=int(rng.integers(0, 50)), cache_bytes=0, data_bytes=0)
@@ -334,8 +340,8 @@ def test_requests_of_ranges_bring_each_byte_once() -> None:
 
 def test_the_memory_of_a_rank_tells_very_many_files_apart() -> None:
     memory, last = RankMemory(), 9_000_000
-    memory.keep_spans(Requests(*np.array([[0, 0], [100, 50], [last, 3], [0, 1000]])))
-    asked = Requests(*np.array([[0, 1, 2, 3], [10, 50, 10, 99], [last, 3, 3, 4], [10, 1000, 990, 0]]))
+    memory.keep_spans(RankRequests(*np.array([[0, 0], [100, 50], [last, 3], [0, 1000]])))
+    asked = RankRequests(*np.array([[0, 1, 2, 3], [10, 50, 10, 99], [last, 3, 3, 4], [10, 1000, 990, 0]]))
     left = memory.missing(asked)
     assert left.rows.tolist() == [2, 3]
     assert (left.files.tolist(), left.starts.tolist(), left.sizes.tolist()) == ([3, 4], [990, 0], [10, 99])
@@ -343,9 +349,9 @@ def test_the_memory_of_a_rank_tells_very_many_files_apart() -> None:
 
 def test_what_is_in_memory_is_cut_out_of_requests() -> None:
     memory, kib = RankMemory(), 1 << 10
-    memory.keep_spans(Requests(*np.array([[0, 0], [8 * kib, 100 * kib], [0, 0], [20 * kib, 100 * kib]])))
+    memory.keep_spans(RankRequests(*np.array([[0, 0], [8 * kib, 100 * kib], [0, 0], [20 * kib, 100 * kib]])))
     # 8 KiB are fetched again with what is before and behind them, 100 KiB are not.
-    left = memory.missing(Requests(*np.array([[7], [300 * kib], [0], [0]])))
+    left = memory.missing(RankRequests(*np.array([[7], [300 * kib], [0], [0]])))
     assert left.starts.tolist() == [0, 200 * kib]
     assert left.sizes.tolist() == [100 * kib, 100 * kib]
     assert left.rows.tolist() == [7, 7]
@@ -354,7 +360,7 @@ def test_what_is_in_memory_is_cut_out_of_requests() -> None:
 def test_ranges_near_each_other_are_one_in_each_chunk_of_records() -> None:
     rows = np.arange(200)
     # Each record lies 1,000 bytes behind the one before it; chunks have 64 records at the least.
-    huge = Reads(rows, np.zeros(200, np.int64), 1000 * rows, 1000 * rows + (1 << 20))
+    huge = RankReads(rows, np.zeros(200, np.int64), 1000 * rows, 1000 * rows + (1 << 20))
     found = simulated_run._fewer_ranges(huge, np.array([1 << 21]))
     assert found.rows.tolist() == [0, 64, 128, 192]
     assert found.starts.tolist() == [0, 64_000, 128_000, 192_000]

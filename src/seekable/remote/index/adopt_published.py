@@ -23,8 +23,7 @@ from seekable.index.file_table import OFFSET_BYTES
 from seekable.index.integrity import Indexed, check_offsets
 from seekable.index.sidecar_files import schema_digest, schema_name
 from seekable.index.surveyor import is_surveyor
-from seekable.remote.index.publishing import TooLarge, published_table
-from seekable.remote.published import PublishedFolder
+from seekable.remote.index.publishing import PublishedFolder, TooLarge, published_table
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place, write_atomically

@@ -20,7 +20,7 @@ import numpy as np
 import xxhash
 
 from seekable.errors import DataNotFound, UnsupportedFormat
-from seekable.remote.listing import folder, glob_keys
+from seekable.remote.listing import key_listing
 from seekable.remote.listing.known import ListedFiles, known_listings, listing_once
 from seekable.storage import addresses, listing
 from seekable.storage.file_names import expanded, has_braces
@@ -130,7 +130,7 @@ def _ask_together(items: Sequence[str]) -> None:
             store = str(addresses.parse(root)._replace(key=""))
             of_stores.setdefault(store, []).extend(f"{root}/{name}" for name in names)
     for paths in of_stores.values():
-        for path, stat in folder.stat_each(paths).items():
+        for path, stat in key_listing.stat_each(paths).items():
             if stat is not None:
                 known.add_status(path, stat.size, stat.identity)
 
@@ -169,7 +169,7 @@ def statuses(root: str, names: Sequence[str]) -> list[tuple[int, int]]:
     for name, status in zip(names, found, strict=True):
         if status is None:
             path = f"{root}/{name}"
-            raise DataNotFound(f"there is no {folder.shown(path)!r}; {_nearest(path)}")
+            raise DataNotFound(f"there is no {addresses.shown(path)!r}; {_nearest(path)}")
     return [status for status in found if status is not None]
 
 
@@ -201,12 +201,12 @@ def _statuses(root: str, names: Sequence[str]) -> list[tuple[int, int] | None]:
     asked: dict[str, tuple[int, int] | None] = {}
     alone: list[str] = []
     for inner, some in by_folder.items():
-        if len(some) > _WORTH_LISTING and folder.can_list(root):
-            files = folder.listed(f"{root}/{inner}" if inner else root).files
+        if len(some) > _WORTH_LISTING and key_listing.can_list(root):
+            files = key_listing.listed(f"{root}/{inner}" if inner else root).files
             asked |= {name: files.get(name.rpartition("/")[2]) for name in some}
         else:
             alone += some
-    stats = folder.stat_each([f"{root}/{name}" for name in alone])
+    stats = key_listing.stat_each([f"{root}/{name}" for name in alone])
     for name in alone:
         stat = stats[f"{root}/{name}"]
         asked[name] = None if stat is None else (stat.size, stat.identity)
@@ -242,8 +242,8 @@ def _find_each(text: str, paths: Sequence[str]) -> list[FoundFiles]:
         found.append(FoundFiles(root, tuple(names)))
     if lost:
         message = (
-            f"of the {len(paths):,} objects that {folder.shown(text)!r} stands for, {len(lost):,} do not "
-            f"exist; the first of these is {folder.shown(lost[0])!r}: {_nearest(lost[0])}"
+            f"of the {len(paths):,} objects that {addresses.shown(text)!r} stands for, {len(lost):,} do not "
+            f"exist; the first of these is {addresses.shown(lost[0])!r}: {_nearest(lost[0])}"
         )
         raise DataNotFound(message)
     return found
@@ -251,23 +251,23 @@ def _find_each(text: str, paths: Sequence[str]) -> list[FoundFiles]:
 
 def _find_one(path: str, rules: Rules) -> FoundFiles:
     whole = path.rstrip("/")
-    if not folder.can_list(whole):
+    if not key_listing.can_list(whole):
         return _find_on_web(path)
     if not _is_glob(whole):
         return _find_literal(whole, rules, is_folder=path != whole or _is_bucket(whole))
-    root, parts = glob_keys.split_glob(whole)
+    root, parts = key_listing.split_glob(whole)
     if not parts:
         return _find_literal(whole, rules, is_folder=path != whole)
     passed: list[str] = []
-    found = glob_keys.matches(root, parts, rules.suffixes, passed)
+    found = key_listing.matches(root, parts, rules.suffixes, passed)
     names = rules.of_glob(root, parts[-1], found, passed)
     if not names:
-        if folder.listed(root).is_empty:
+        if key_listing.listed(root).is_empty:
             raise DataNotFound(
-                f"nothing matches {folder.shown(whole)!r}: there is no folder {folder.shown(root)!r}; "
+                f"nothing matches {addresses.shown(whole)!r}: there is no folder {addresses.shown(root)!r}; "
                 f"{_nearest(root)}"
             )
-        raise DataNotFound(f"no file matches {folder.shown(whole)!r}; {_nearest(f'{root}/{parts[0]}')}")
+        raise DataNotFound(f"no file matches {addresses.shown(whole)!r}; {_nearest(f'{root}/{parts[0]}')}")
     return FoundFiles(root, names)
 
 
@@ -275,10 +275,10 @@ def _find_literal(path: str, rules: Rules, *, is_folder: bool) -> FoundFiles:
     root, _, name = path.rpartition("/")
     if not is_folder and _statuses(root, [name])[0] is not None:
         return FoundFiles(root, (name,))
-    files = glob_keys.files_below(path)
+    files = key_listing.files_below(path)
     if not files:
         what = "folder" if is_folder else "object or folder"
-        raise DataNotFound(f"there is no {what} {folder.shown(path)!r}; {_nearest(path)}")
+        raise DataNotFound(f"there is no {what} {addresses.shown(path)!r}; {_nearest(path)}")
     hidden: dict[str, None] = {}
     names = list(files.names)
     if _HIDDEN_PART.search("\0".join(names)):
@@ -320,7 +320,7 @@ def _find_on_web(path: str) -> FoundFiles:
     is_folder = path.endswith("/") or _is_bucket(path)
     if is_folder or _is_glob(path):
         message = (
-            f"{folder.shown(path)!r} is a {'folder' if is_folder else 'glob'} on a web server, "
+            f"{addresses.shown(path)!r} is a {'folder' if is_folder else 'glob'} on a web server, "
             f"which lists no files: name them, in a list or with braces such as part-{{000..099}}.jsonl"
         )
         raise UnsupportedFormat(message)
@@ -331,19 +331,19 @@ def _find_on_web(path: str) -> FoundFiles:
 
 def _nearest(path: str) -> str:
     """Return a hint for an address that does not exist: names near it."""
-    if not folder.can_list(path):
+    if not key_listing.can_list(path):
         return "check the address: the server has no file of this name"
     if _is_bucket(path):
         return "the bucket is empty"
     parent, _, name = path.rpartition("/")
-    while not _is_bucket(parent) and folder.listed(parent).is_empty:
+    while not _is_bucket(parent) and key_listing.listed(parent).is_empty:
         parent, _, name = parent.rpartition("/")
-    found = folder.listed(parent)
+    found = key_listing.listed(parent)
     names = [*found.folders, *found.files]
     close = difflib.get_close_matches(name, names, n=3)
     if close:
-        return f"in {folder.shown(parent)!r} there is {', '.join(map(repr, close))}: was that meant?"
-    return f"the nearest folder that exists is {folder.shown(parent)!r}, with {len(names):,} entries"
+        return f"in {addresses.shown(parent)!r} there is {', '.join(map(repr, close))}: was that meant?"
+    return f"the nearest folder that exists is {addresses.shown(parent)!r}, with {len(names):,} entries"
 
 
 class _KeptHead(msgspec.Struct):

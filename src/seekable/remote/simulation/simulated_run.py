@@ -1,8 +1,14 @@
-"""The computation of a simulated run: the reads of each rank, replayed against the cache of its node."""
+"""The computation of a simulated run: the reads of each rank, the cache of its node, and the clock.
+
+Reads are resolved from the order alone. The clock says when requests begin and end, and when their reader
+waits: a simulation of events.
+"""
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,19 +26,44 @@ from seekable.remote.fetching.budget import (
 )
 from seekable.remote.fetching.fetcher import MOST_BYTES
 from seekable.remote.object_bytes import BUDGETS, FIRST_ROWS, MOST_RANGES, chunk_rows, near_ranges
-from seekable.remote.simulation.clock import Network, Times, run_clock
-from seekable.remote.simulation.figures import EpochTransfer, Simulation
-from seekable.remote.simulation.planned_reads import FileNumbers, reads_of
-from seekable.remote.simulation.reads import Reads, UnitAxis, joined_reads, touched_units
-from seekable.remote.simulation.replay import Knobs, NodeCache, RankMemory, Requests, joined_requests
+from seekable.remote.simulation.node_cache import (
+    Knobs,
+    NodeCache,
+    RankMemory,
+    RankReads,
+    RankRequests,
+    UnitAxis,
+    joined_reads,
+    joined_requests,
+    touched_units,
+)
+from seekable.remote.simulation.simulation_figures import EpochTransfer, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
     from seekable.nodes.node import Node
+    from seekable.nodes.graph import DataFiles, FileRanges
+    from seekable.remote.simulation.node_cache import RankRequests
 
-__all__ = ["SimulatedRun", "simulated", "stretches"]
+__all__ = [
+    "FileNumbers",
+    "Network",
+    "SimulatedRun",
+    "Times",
+    "reads_of",
+    "run_clock",
+    "simulated",
+    "stretches",
+]
+
+_MOST_REQUESTS = 200_000
+"""The requests whose events are simulated; the rest of a longer run goes on at their pace."""
+
+_PLANNED = 1 << 16
+_CHUNK = 512
+"""The records that share a place in the order of need, where a record has not one range of its own."""
 
 _MOST_RECORDS = 2_000_000
 """The records whose reads are resolved; a run with more of them on a node is sampled."""
@@ -48,6 +79,171 @@ _BATCHES = 48
 _BLOCK_ROWS = 1024
 _LISTED = 1000
 """The objects of one page of a listing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The way from a store to a node.
+
+    Attributes:
+        link: the bytes a second of all requests together.
+        latency: the seconds from sending a request to its first byte.
+        connection: the bytes a second of one request.
+        at_once: the most requests at a time.
+        ahead_bytes: the most bytes that are requested ahead of the reader.
+    """
+
+    link: float
+    latency: float
+    connection: float
+    at_once: int
+    ahead_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of one node.
+
+    Attributes:
+        seconds: the time of all records.
+        first_batch_seconds: the time until the last request of the first batch has ended.
+        stalls: the number of times that the reader waits, the first batch not counted.
+        stall_seconds: the time for which it waits, that of the first batch not counted.
+    """
+
+    seconds: float
+    first_batch_seconds: float
+    stalls: int
+    stall_seconds: float
+
+
+def run_clock(
+    requests: RankRequests, network: Network, *, rows: int, batch_rows: int, rows_a_second: float
+) -> Times:
+    """Return the times of a reader that needs its records in their order.
+
+    Args:
+        requests: the requests, by the first record that needs each.
+        network: the way to the store.
+        rows: the number of records.
+        batch_rows: the number of records of the first batch.
+        rows_a_second: the records that the reader takes in a second while it need not wait.
+
+    Example:
+        >>> from seekable.remote.simulation.node_cache import RankRequests
+        >>> one = RankRequests(*np.array([[0], [1_000_000], [0], [0]]))
+        >>> network = Network(link=1e6, latency=0.5, connection=1e6, at_once=1, ahead_bytes=1 << 20)
+        >>> run_clock(one, network, rows=100, batch_rows=10, rows_a_second=100)
+        Times(seconds=2.5, first_batch_seconds=1.5, stalls=0, stall_seconds=0.0)
+    """
+    some = min(requests.rows.size, _MOST_REQUESTS)
+    sizes = requests.sizes[:some]
+    before = np.cumsum(sizes) - sizes
+    needed: list[float] = []
+    places = [0.0] * network.at_once
+    begun_by = 0
+    now, at_row, link_free, first, stalls, waited = 0.0, 0, 0.0, 0.0, 0, 0.0
+    columns = (requests.rows[:some].tolist(), sizes.tolist(), before.tolist())
+    ends = (before + sizes).tolist()
+    for row, size, start_bytes in zip(*columns, strict=True):
+        while (
+            begun_by < len(needed)
+            and start_bytes + size - (ends[begun_by - 1] if begun_by else 0) > network.ahead_bytes
+        ):
+            begun_by += 1
+        start = max(heapq.heappop(places), needed[begun_by - 1] if begun_by else 0.0)
+        link_free = max(start + network.latency, link_free) + size / network.link
+        end = max(link_free, start + network.latency + size / network.connection)
+        heapq.heappush(places, end)
+        due = now + (row - at_row) / rows_a_second
+        if row < batch_rows:
+            first = max(first, end)
+        elif end > due:
+            stalls += 1
+            waited += end - due
+        now, at_row = max(due, end), row
+        needed.append(now)
+    share = 1.0 if some == requests.rows.size or not at_row else rows / at_row
+    seconds = now * share + (rows - at_row * share) / rows_a_second
+    return Times(seconds, first, round(stalls * share), waited * share)
+
+
+class FileNumbers:
+    """One numbering of the files of all sources."""
+
+    def __init__(self) -> None:
+        """Begin a numbering without files."""
+        self._sets: dict[int, tuple[DataFiles, int]] = {}
+        self._others: dict[str, int] = {}
+        self._sizes: list[Int64s] = []
+        self._folders: list[list[str] | None] = []
+        self._count = 0
+
+    @property
+    def sizes(self) -> Int64s:
+        """The number of bytes of each file."""
+        return np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
+
+    def of(self, ranges: FileRanges) -> Int64s:
+        """Return the number of the file of each range."""
+        files = ranges.files
+        sizes = getattr(files, "data_sizes", None)
+        if sizes is None:
+            present, at = np.unique(ranges.which, return_inverse=True)
+            numbers = [self._other(files, file) for file in present.tolist()]
+            return np.array(numbers, np.int64)[at] if numbers else ranges.which
+        if id(files) not in self._sets:
+            self._sets[id(files)] = files, self._add(np.asarray(sizes, np.int64))
+        return ranges.which + self._sets[id(files)][1]
+
+    def folders(self) -> tuple[Int64s, list[str]]:
+        """Return the number of each file's folder, and the folders: a store bounds the requests to each."""
+        paths: dict[int, str] = {number: path for path, number in self._others.items()}
+        for files, first in self._sets.values():
+            count = len(files)  # type: ignore[arg-type]  # a FileSet
+            paths |= {first + file: files.path(file) for file in range(count)}
+        numbers: dict[str, int] = {}
+        found = [
+            numbers.setdefault(os.path.dirname(paths[file]), len(numbers)) for file in range(self._count)
+        ]
+        return np.array(found, np.int64), list(numbers)
+
+    def _other(self, files: DataFiles, file: int) -> int:
+        path = files.path(file)
+        if path not in self._others:
+            self._others[path] = self._add(np.array([files.mapped(file).size], np.int64))
+        return self._others[path]
+
+    def _add(self, sizes: Int64s) -> int:
+        first = self._count
+        self._sizes.append(sizes)
+        self._count += sizes.size
+        return first
+
+
+def reads_of(node: Node, positions: Int64s, numbers: FileNumbers) -> RankReads:
+    """Return the ranges of bytes of some records; nothing of the records is read.
+
+    Args:
+        node: the dataset.
+        positions: the positions of the records, in the order of reading.
+        numbers: the numbering of files, which grows.
+    """
+    parts = []
+    for first in range(0, positions.size, _PLANNED):
+        plan = node.plan(positions[first : first + _PLANNED])
+        for start in range(0, len(plan), _CHUNK):
+            part = plan.slice(start, min(start + _CHUNK, len(plan)))
+            found = list(part.ranges())
+            has_one_each = len(found) == 1 and found[0].which.size == len(part)
+            rows = np.arange(len(part)) if has_one_each else np.zeros(1, np.int64)
+            parts += [_reads(ranges, first + start + rows, numbers) for ranges in found]
+    return joined_reads(parts)
+
+
+def _reads(ranges: FileRanges, rows: Int64s, numbers: FileNumbers) -> RankReads:
+    starts, stops = (column.astype(np.int64) for column in (ranges.starts, ranges.ends))
+    return RankReads(np.broadcast_to(rows, starts.shape), numbers.of(ranges), starts, stops)
 
 
 @dataclass(frozen=True)
@@ -89,7 +285,7 @@ class SimulatedRun:
 class _Transfer:
     """The bytes and the requests of one node, by epoch."""
 
-    requests: Requests
+    requests: RankRequests
     """The requests that were resolved, in the order of need."""
     bytes: list[float]
     counts: list[float]
@@ -100,7 +296,7 @@ class _Transfer:
     """The records of a rank for which the requests were resolved."""
 
 
-class _Files:
+class _RunFiles:
     """The files of a run, and the bounds of its requests."""
 
     def __init__(self, run: SimulatedRun, numbers: FileNumbers) -> None:
@@ -122,7 +318,7 @@ class _Files:
         rate = run.rate / run.world * self.data_bytes / max(1, run.size)
         self.ahead_bytes = min(max(round(AHEAD_SECONDS * rate), LEAST_AHEAD_BYTES), MOST_AHEAD_BYTES)
 
-    def unit_bytes(self, reads: Reads) -> int:
+    def unit_bytes(self, reads: RankReads) -> int:
         """Return the bytes of the units of some reads, each unit once."""
         return int(self.axis.sizes(np.unique(self.axis.units(reads)[0])).sum())
 
@@ -139,13 +335,13 @@ def simulated(run: SimulatedRun) -> Simulation:
         reads = [
             [_rank_reads(run, numbers, node, rank) for rank in range(run.ranks)] for node in range(count)
         ]
-        samples: list[Reads] = []
+        samples: list[RankReads] = []
     else:
         rows = -(-_REPLAYED // run.ranks)
         reads = [[_rank_reads(run, numbers, 0, rank, rows) for rank in range(run.ranks)]]
         samples = [_sample(run, numbers, epoch) for epoch in range(run.epochs)]
     near = _nearness(run, numbers)
-    files = _Files(run, numbers)
+    files = _RunFiles(run, numbers)
     if is_exact:
         transfers = [_replayed(run, files, of_node, files.cache_bytes) for of_node in reads]
     else:
@@ -155,7 +351,7 @@ def simulated(run: SimulatedRun) -> Simulation:
 
 def _rank_reads(
     run: SimulatedRun, numbers: FileNumbers, node: int, rank: int, rows: int | None = None
-) -> list[Reads]:
+) -> list[RankReads]:
     """Return the reads of a rank in each epoch; with ``rows``, of so many records of the first epoch."""
     found = []
     number = node * run.ranks + rank
@@ -166,7 +362,7 @@ def _rank_reads(
     return found
 
 
-def _sample(run: SimulatedRun, numbers: FileNumbers, epoch: int) -> Reads:
+def _sample(run: SimulatedRun, numbers: FileNumbers, epoch: int) -> RankReads:
     """Return the reads of some of the records of the first node in an epoch, spread evenly."""
     stride = _stride(run)
     count = run.size // (run.nodes * stride)
@@ -181,12 +377,14 @@ def _stride(run: SimulatedRun) -> int:
     return -(-run.node_records // _MOST_RECORDS)
 
 
-def _replayed(run: SimulatedRun, files: _Files, reads: list[list[Reads]], cache_bytes: int) -> _Transfer:
+def _replayed(
+    run: SimulatedRun, files: _RunFiles, reads: list[list[RankReads]], cache_bytes: int
+) -> _Transfer:
     """Return what the ranks of a node fetch, in turns of stretches, with one cache."""
     cache = NodeCache(files.axis, files.knobs(cache_bytes))
     memories = [RankMemory() for _ in reads]
     sizes, counts, wanted = ([0.0] * run.epochs for _ in range(3))
-    requests: list[Requests] = []
+    requests: list[RankRequests] = []
     records = 0
     for epoch in range(len(reads[0])):
         wanted[epoch] = sum(files.unit_bytes(of_rank[epoch]) for of_rank in reads)
@@ -208,7 +406,7 @@ def _replayed(run: SimulatedRun, files: _Files, reads: list[list[Reads]], cache_
     return _Transfer(joined_requests(requests), sizes, counts, wanted, float(cache.peak_bytes), records)
 
 
-def _fewer_ranges(reads: Reads, sizes: Int64s) -> Reads:
+def _fewer_ranges(reads: RankReads, sizes: Int64s) -> RankReads:
     """Return the ranges that a look-ahead gets: in each chunk of records, near ones are one."""
     if not reads.rows.size:
         return reads
@@ -218,7 +416,7 @@ def _fewer_ranges(reads: Reads, sizes: Int64s) -> Reads:
     places, which = np.unique(rows // chunk * sizes.size + reads.files, return_inverse=True)
     files = places % sizes.size
     needs, found, starts, stops = near_ranges(which, reads.starts, reads.stops, sizes[files])
-    return Reads(reads.rows[needs], files[found], starts, stops)
+    return RankReads(reads.rows[needs], files[found], starts, stops)
 
 
 def stretches(rows: int, batch: int) -> Iterator[tuple[int, int]]:
@@ -232,7 +430,7 @@ def stretches(rows: int, batch: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _horizon(run: SimulatedRun, files: _Files) -> int:
+def _horizon(run: SimulatedRun, files: _RunFiles) -> int:
     """Return the number of records whose requests are planned together, by the rule of `PlansAhead`."""
     most_bytes = BUDGETS * files.ahead_bytes
     if isinstance(run.node, WindowedShuffle):
@@ -241,7 +439,7 @@ def _horizon(run: SimulatedRun, files: _Files) -> int:
 
 
 def _extrapolated(
-    run: SimulatedRun, files: _Files, reads: list[list[Reads]], samples: list[Reads]
+    run: SimulatedRun, files: _RunFiles, reads: list[list[RankReads]], samples: list[RankReads]
 ) -> _Transfer:
     """Return what a node fetches in a run that is too long to be replayed."""
     first = _replayed(run, files, reads, files.cache_bytes)
@@ -269,7 +467,7 @@ def _extrapolated(
     return _Transfer(first.requests, sizes, counts, wanted, peak, first.records)
 
 
-def _touched(run: SimulatedRun, files: _Files, seen: Int64s, touches: int) -> float:
+def _touched(run: SimulatedRun, files: _RunFiles, seen: Int64s, touches: int) -> float:
     most = files.axis.count - files.sizes.size
     return touched_units(int(seen.size), touches, share=1 / _stride(run), most=most)
 
@@ -307,7 +505,7 @@ def _nearness(run: SimulatedRun, numbers: FileNumbers) -> _Nearness:
 
 
 def _figures(
-    run: SimulatedRun, files: _Files, transfers: list[_Transfer], near: _Nearness, *, is_exact: bool
+    run: SimulatedRun, files: _RunFiles, transfers: list[_Transfer], near: _Nearness, *, is_exact: bool
 ) -> Simulation:
     """Return the figures of all nodes, from those of the nodes that were simulated."""
     epochs = tuple(_epoch(run, files, transfers, number) for number in range(run.epochs))
@@ -348,7 +546,7 @@ def _hits(fetched: float, wanted: float) -> float:
     return max(0.0, 1 - fetched / wanted) if wanted else 0.0
 
 
-def _epoch(run: SimulatedRun, files: _Files, transfers: list[_Transfer], number: int) -> EpochTransfer:
+def _epoch(run: SimulatedRun, files: _RunFiles, transfers: list[_Transfer], number: int) -> EpochTransfer:
     sizes = [each.bytes[number] for each in transfers]
     wanted = sum(each.wanted[number] for each in transfers) / len(transfers)
     mean = sum(sizes) / len(sizes)
@@ -362,7 +560,7 @@ def _epoch(run: SimulatedRun, files: _Files, transfers: list[_Transfer], number:
     )
 
 
-def _times(run: SimulatedRun, files: _Files, transfer: _Transfer, node_bytes: float) -> Times:
+def _times(run: SimulatedRun, files: _RunFiles, transfer: _Transfer, node_bytes: float) -> Times:
     """Return the times of a node; the part of a long run that was not replayed goes on at its rate."""
     at_once, ahead = min(AT_ONCE * run.ranks, _MOST_AT_ONCE), files.ahead_bytes * run.ranks
     network = Network(run.link, run.latency, run.connection, at_once, ahead)
@@ -388,7 +586,7 @@ def _times(run: SimulatedRun, files: _Files, transfer: _Transfer, node_bytes: fl
 
 
 def _request_rate(
-    run: SimulatedRun, files: _Files, transfer: _Transfer, node_requests: float, node_bytes: float
+    run: SimulatedRun, files: _RunFiles, transfer: _Transfer, node_requests: float, node_bytes: float
 ) -> float:
     """Return the requests a second of all nodes to the folder with most of them, while there are many."""
     requests = transfer.requests

@@ -1,24 +1,36 @@
-"""The files of datasets on the Hugging Face Hub, at a commit, by the sessions of ``huggingface_hub``."""
+"""Datasets on the Hub as a store, read by ``huggingface_hub``, and the errors of that package."""
 
 from __future__ import annotations
 
+import os
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, final
 
-from seekable.errors import DataNotFound, IndexStale, InvalidArgument, SeekableError
-from seekable.remote.hub import hub, hub_error
+from seekable.errors import (
+    AccessDenied,
+    DataNotFound,
+    IndexStale,
+    InvalidArgument,
+    MissingDependency,
+    SeekableError,
+    Unreachable,
+)
 from seekable.remote.stores.store import Passing, Stat, Store, identity_of, in_thread, plain_etag
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
+    from types import ModuleType
 
     from typing_extensions import Buffer
 
     from seekable.remote.stores.store import FolderListing, Page, Pin
     from seekable.storage.addresses import Address
 
-__all__ = ["HubStore", "is_on_hub"]
+__all__ = ["HubStore", "hub", "hub_error", "is_on_hub"]
+
+_DENIED = (401, 403)
+_NOT_FOUND = (404, 410)
 
 _KEY: Final = re.compile(
     r"(?P<repo>[^/@]+(?:/[^/@]+)?)@(?P<commit>[0-9a-f]{40})(?:/(?P<path>.*))?", re.DOTALL
@@ -32,7 +44,57 @@ _NO_ANSWER: Final = frozenset({"TransportError", "RequestException", "TimeoutErr
 """Classes of errors of packages for HTTP where no answer came, or not all of it."""
 
 
-class _File(NamedTuple):
+def hub() -> ModuleType:
+    """Return the module ``huggingface_hub``, with its ``errors``, ``utils`` and ``constants`` loaded.
+
+    Raises:
+        MissingDependency: it is not installed.
+    """
+    try:
+        import huggingface_hub.errors
+        import huggingface_hub.utils  # Loads the package and its constants too.
+    except ImportError:
+        message = "reading from the Hugging Face Hub needs huggingface_hub: pip install 'seekable[hub]'"
+        raise MissingDependency(message) from None
+    return huggingface_hub
+
+
+def hub_error(error: Exception, what: str) -> SeekableError:
+    """Return the error of this library for an error of ``huggingface_hub``; its message says what to do.
+
+    Args:
+        error: the error.
+        what: the subject of the request, the first words of the message.
+    """
+    errors = hub().errors
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    is_gated = isinstance(error, errors.GatedRepoError)
+    if status in _DENIED or is_gated or isinstance(error, errors.DisabledRepoError):
+        gated = " and ask for access on the page of the repository" if is_gated else ""
+        return AccessDenied(
+            f"{what} may not be read, or is not there: the Hub answers {status}. Log in with `hf auth login` "
+            f"or set HF_TOKEN to a token that may read it{gated}"
+        )
+    missing = errors.RepositoryNotFoundError, errors.EntryNotFoundError
+    if status in _NOT_FOUND or isinstance(error, missing):
+        return DataNotFound(
+            f"{what} is not there: the Hub answers {status or first}. Look at the name; a private repository "
+            f"needs `hf auth login` or HF_TOKEN"
+        )
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        return Unreachable(
+            f"{what} is not on this machine, and HF_HUB_OFFLINE is set. Unset it, or download the repository "
+            f"where there is a network: hf download --repo-type dataset REPO"
+        )
+    return Unreachable(
+        f"{what} could not be fetched: {type(error).__name__}: {first}. Is there a network, and is "
+        f"{os.environ.get('HF_ENDPOINT', 'https://huggingface.co')} up? Bytes that were read before are on "
+        f"this machine"
+    )
+
+
+class _HubEntry(NamedTuple):
     repo: str
     commit: str
     path: str
@@ -161,25 +223,25 @@ class HubStore(Store):
         return InvalidArgument(message)
 
 
-def _file(key: str) -> _File:
+def _file(key: str) -> _HubEntry:
     found = _KEY.fullmatch(key.rstrip("/"))
     if found is None:
         message = f"hf://datasets/{key} names no commit: expected hf://datasets/REPO@COMMIT/PATH"
         raise InvalidArgument(message)
-    return _File(found["repo"], found["commit"], found["path"] or "")
+    return _HubEntry(found["repo"], found["commit"], found["path"] or "")
 
 
-def _url(file: _File) -> str:
+def _url(file: _HubEntry) -> str:
     url: str = hub().hf_hub_url(file.repo, file.path, repo_type="dataset", revision=file.commit)
     return url
 
 
-def _metadata(file: _File) -> Any:
+def _metadata(file: _HubEntry) -> Any:
     package = hub()
     return package.get_hf_file_metadata(_url(file), timeout=package.constants.HF_HUB_ETAG_TIMEOUT)
 
 
-def _range(file: _File, start: int, stop: int) -> Any:
+def _range(file: _HubEntry, start: int, stop: int) -> Any:
     """Return the answer to one request for a range; errors are those of ``huggingface_hub``."""
     package = hub()
     utils, constants = package.utils, package.constants
@@ -198,7 +260,7 @@ def _range(file: _File, start: int, stop: int) -> Any:
     return response
 
 
-def _files(file: _File) -> list[Stat]:
+def _files(file: _HubEntry) -> list[Stat]:
     api = hub().HfApi(library_name="seekable")
     tree: Iterable[Any] = api.list_repo_tree(
         file.repo, file.path or None, recursive=True, revision=file.commit, repo_type="dataset"

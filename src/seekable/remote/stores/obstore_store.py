@@ -15,9 +15,9 @@ from seekable.errors import (
     SeekableError,
     Unreachable,
 )
+from seekable.remote.stores.obstore_clients import key_of_path, path_of_key
 from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
 from seekable.remote.stores.store import Passing, Stat, Store, changed, in_thread, plain_etag
-from seekable.remote.url_keys import key_of_path, path_of_key
 from seekable.storage.addresses import Address, shown
 
 if TYPE_CHECKING:

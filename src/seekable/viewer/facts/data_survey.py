@@ -24,8 +24,8 @@ from seekable.index.location import shown_path
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.remote.cache.disk_cache import disk_caches, is_chosen, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
+from seekable.remote.index.publishing import PublishedFolder
 from seekable.remote.object_bytes import wants
-from seekable.remote.published import PublishedFolder
 from seekable.storage.addresses import is_address
 from seekable.storage.compression import compression_of
 from seekable.storage.memory import bytes_in_words

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from seekable.errors import MissingDependency
 from seekable.index.build.data_file import Data
 from seekable.index.digest import END_BYTES
-from seekable.remote.file_on_hub import hub_object, hub_ranges, local_copy
-from seekable.remote.index.object_file import ObjectFile
-from seekable.remote.object_ranges import ObjectRanges
+from seekable.remote.index.object_file import ObjectFile, ObjectRanges, object_ref
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
+from seekable.remote.stores.hub_store import hub
+from seekable.remote.stores.store import identity_of
 from seekable.storage.file_names import INDEX_SUFFIX
-from seekable.storage.mapped import MappedFile
+from seekable.storage.mapped import MappedFile, MappedRanges
 from seekable.storage.ranges import HashedRanges, RangeFile
 from seekable.storage.seek_points import CompressedFile
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from seekable.index.build.data_file import DataFile
     from seekable.remote.cache.held_ranges import Held
+    from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.placeholder import HubFile
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import RangeSource
@@ -39,6 +41,9 @@ __all__ = [
     "PlaceholderFile",
     "are_on_hub",
     "forward_file",
+    "hub_object",
+    "hub_ranges",
+    "local_copy",
     "open_placeholder",
     "read_remote_size",
     "remote_ranges_of",
@@ -53,6 +58,40 @@ _APART_BYTES = 1 << 20
 """Samples of this size in the mean: the units of their headers are a quarter of the file or less."""
 
 _HEADERS_AHEAD = 16
+
+
+def hub_ranges(file: HubFile) -> RangeSource:
+    """Return the byte ranges of a file; of its copy on this machine, if ``huggingface_hub`` has one."""
+    copy = local_copy(file)
+    if copy is None:
+        return ObjectRanges(hub_object(file))
+    status = os.stat(copy)
+    return MappedRanges(MappedFile(copy, size=status.st_size, mtime_ns=status.st_mtime_ns), path=file.uri)
+
+
+def hub_object(file: HubFile) -> ObjectRef:
+    """Return the reference to a file as an object of a store."""
+    identity = identity_of(file.etag, modified_ns=0, size=file.size)
+    ref = object_ref(file.uri, size=file.size, identity=identity)
+    ref.pin.etag = file.etag
+    return ref
+
+
+def local_copy(file: HubFile) -> str | None:
+    """Return the path of a file in the cache of ``huggingface_hub``, None if it was not downloaded."""
+    try:
+        found = hub().try_to_load_from_cache(
+            file.repo, file.path, revision=file.revision, repo_type="dataset"
+        )
+    except (MissingDependency, OSError, ValueError):
+        return None
+    if not isinstance(found, str):
+        return None
+    path = os.path.realpath(found)
+    # The cache keeps a file under its digest, and links to it; where links are impossible, it has a copy.
+    if os.path.islink(found) and os.path.basename(path) != file.etag:
+        return None
+    return path if os.path.getsize(path) == file.size else None
 
 
 def _remote_file_of(descriptor: int, path: str) -> HubFile | None:

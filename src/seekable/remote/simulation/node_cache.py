@@ -1,12 +1,19 @@
-"""The requests of one node: what its ranks find in the cache, what they fetch, and what the cache evicts.
+"""What the ranks of one node read, find in its cache and fetch, and what the cache evicts.
 
 The rules are those of the fetcher. Each rank plans the records of its next stretches together. Units of which
 the neighbours will be read before the cache is full are fetched whole and kept; else the ranges alone are
 fetched. All steps are operations on whole arrays.
+
+The number of units that a whole epoch touches follows from the touches of a sample of its records: in a
+full shuffle one of M nodes has touched ``1 - exp(-x r / M)`` of the units of ``r`` records each, after a
+share ``x`` of an epoch. The number of times that a sample touches a unit follows Poisson's law; units that
+it does not touch are not seen. From those that are seen the rate follows, and the number of all that can
+be.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +27,165 @@ from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS, Needs
 from seekable.storage.object_key import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.remote.simulation.reads import Reads, UnitAxis
 
-__all__ = ["Knobs", "NodeCache", "RankMemory", "Requests", "joined_requests", "range_requests"]
+__all__ = [
+    "Knobs",
+    "NodeCache",
+    "RankMemory",
+    "RankReads",
+    "RankRequests",
+    "UnitAxis",
+    "joined_reads",
+    "joined_requests",
+    "range_requests",
+    "touched_units",
+]
+
+_ROUNDS = 60
+"""Rounds after which the rate of touches does not change any more."""
 
 _CHUNK_UNITS = CHUNK_BYTES // UNIT_BYTES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankReads:
+    """Ranges of bytes in the order of need.
+
+    Example:
+        >>> first = RankReads(*np.array([[0], [0], [0], [5]]))
+        >>> joined_reads([first, RankReads(*np.array([[1], [0], [5], [9]]))]).between(1, 2).starts.tolist()
+        [5]
+    """
+
+    rows: Int64s
+    """The number of the record that needs each range, counted in the order of reading; ascending."""
+    files: Int64s
+    """The number of each range's file."""
+    starts: Int64s
+    """Its first byte."""
+    stops: Int64s
+    """The byte after its last."""
+
+    def between(self, first: int, stop: int) -> RankReads:
+        """Return the ranges of the records ``first`` to ``stop``."""
+        here = slice(*np.searchsorted(self.rows, (first, stop)).tolist())
+        return RankReads(self.rows[here], self.files[here], self.starts[here], self.stops[here])
+
+
+def joined_reads(parts: Sequence[RankReads]) -> RankReads:
+    """Return the ranges of several reads, one after the other."""
+    if not parts:
+        return RankReads(*np.zeros((4, 0), np.int64))
+    columns = zip(*((part.rows, part.files, part.starts, part.stops) for part in parts), strict=True)
+    return RankReads(*(np.concatenate(column) for column in columns))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitAxis:
+    """The units of all files behind each other, with a gap of one between files.
+
+    Example:
+        >>> axis = UnitAxis.of(np.array([600_000, 0, 10]))
+        >>> axis.firsts.tolist(), axis.sizes(np.array([0, 2, 5])).tolist()
+        ([0, 4, 5], [262144, 75712, 10])
+    """
+
+    file_sizes: Int64s
+    """The number of bytes of each file."""
+    firsts: Int64s
+    """The number of the first unit of each file."""
+    count: int
+    """The number after the last unit."""
+
+    @classmethod
+    def of(cls, file_sizes: Int64s) -> UnitAxis:
+        """Return the axis of files of these sizes."""
+        # The gap keeps units of two files from being neighbours.
+        counts = -(-file_sizes // UNIT_BYTES) + 1
+        return cls(file_sizes, np.cumsum(counts) - counts, int(counts.sum()))
+
+    def units(self, reads: RankReads) -> tuple[Int64s, Int64s]:
+        """Return the units of some ranges in the order of need, and the number of the range of each unit."""
+        first, last = reads.starts // UNIT_BYTES, (reads.stops - 1) // UNIT_BYTES
+        counts = np.where(reads.stops > reads.starts, last - first + 1, 0)
+        owner = np.repeat(np.arange(counts.size), counts)
+        within = np.arange(owner.size) - (np.cumsum(counts) - counts)[owner]
+        return (self.firsts[reads.files] + first)[owner] + within, owner
+
+    def chunks(self, units: Int64s, rows: Int64s, width: int) -> tuple[Int64s, Int64s]:
+        """Return all units of the chunks that some units are in, and the first record that needs each chunk.
+
+        Args:
+            units: numbers of units, ascending.
+            rows: the first record that needs each of them.
+            width: the units of a chunk, which begins at a multiple of them in its file.
+        """
+        files = self.files(units)
+        first = self.firsts[files] + (units - self.firsts[files]) // width * width
+        chunks, at = np.unique(first, return_inverse=True)
+        needs = np.full(chunks.size, np.iinfo(np.int64).max)
+        np.minimum.at(needs, at, rows)
+        files = self.files(chunks)
+        ends = self.firsts[files] - (-self.file_sizes[files] // UNIT_BYTES)
+        counts = np.minimum(width, ends - chunks)
+        owner = np.repeat(np.arange(chunks.size), counts)
+        within = np.arange(owner.size) - (np.cumsum(counts) - counts)[owner]
+        return chunks[owner] + within, needs[owner]
+
+    def files(self, units: Int64s) -> Int64s:
+        """Return the number of the file of each unit."""
+        return np.searchsorted(self.firsts, units, side="right") - 1
+
+    def sizes(self, units: Int64s) -> Int64s:
+        """Return the number of bytes of each unit."""
+        files = self.files(units)
+        within = units - self.firsts[files]
+        return np.minimum(UNIT_BYTES, self.file_sizes[files] - within * UNIT_BYTES)
+
+    def cells(self, units: Int64s, width: int) -> Int64s:
+        """Return numbers that are equal for units of one file in one cell of so many units.
+
+        Args:
+            units: numbers of units.
+            width: the units of a cell, whose edges are at its multiples in each file.
+        """
+        files = self.files(units)
+        # A file starts anew: its cells are numbered from its first unit on, which no other file reaches.
+        return self.firsts[files] + (units - self.firsts[files]) // width
+
+
+def touched_units(seen: int, touches: int, *, share: float, most: int) -> float:
+    """Return the expected number of units that all records touch.
+
+    Args:
+        seen: the number of units that a sample of the records touches.
+        touches: how often it touches them.
+        share: the share of the records that are in the sample.
+        most: the number of all units.
+
+    Example:
+        >>> round(touched_units(1000, 50_000, share=0.1, most=5000))
+        1000
+        >>> units, mean = 10_000, 0.5  # a tenth of a full shuffle on one node: 5 touches of each unit in all
+        >>> seen = round(units * (1 - math.exp(-mean)))
+        >>> round(touched_units(seen, round(units * mean), share=0.1, most=units) / units, 2)
+        0.99
+    """
+    if not seen:
+        return 0.0
+    if touches <= seen:  # No unit was touched twice: each further record touches another one.
+        return float(min(seen / share, most))
+    mean = touches / seen
+    rate = mean
+    for _ in range(_ROUNDS):
+        rate = mean * -math.expm1(-rate)
+    units = min(seen / -math.expm1(-rate), most)
+    return min(units * -math.expm1(-rate / share), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +205,8 @@ class Knobs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Requests:
-    """Requests in the order in which a rank needs them."""
+class RankRequests:
+    """RankRequests in the order in which a rank needs them."""
 
     rows: Int64s
     """The first record that needs bytes of each request."""
@@ -61,17 +217,17 @@ class Requests:
     starts: Int64s
     """The first byte of each."""
 
-    def taken(self, chosen: NDArray[Any]) -> Requests:
+    def taken(self, chosen: NDArray[Any]) -> RankRequests:
         """Return some of the requests, by their numbers or by a flag of each."""
-        return Requests(self.rows[chosen], self.sizes[chosen], self.files[chosen], self.starts[chosen])
+        return RankRequests(self.rows[chosen], self.sizes[chosen], self.files[chosen], self.starts[chosen])
 
 
-def joined_requests(parts: list[Requests]) -> Requests:
+def joined_requests(parts: list[RankRequests]) -> RankRequests:
     """Return several requests in the order of need."""
     if not parts:
-        return Requests(*np.zeros((4, 0), np.int64))
+        return RankRequests(*np.zeros((4, 0), np.int64))
     columns = zip(*((part.rows, part.sizes, part.files, part.starts) for part in parts), strict=True)
-    found = Requests(*(np.concatenate(column) for column in columns))
+    found = RankRequests(*(np.concatenate(column) for column in columns))
     return found.taken(np.argsort(found.rows, kind="stable"))
 
 
@@ -90,7 +246,7 @@ class RankMemory:
         self._sparse_bytes = 0
         self.needed: Int64s = np.zeros(0, np.int64)
 
-    def want(self, reads: Reads, units: Int64s, *, sparse_bytes: int) -> None:
+    def want(self, reads: RankReads, units: Int64s, *, sparse_bytes: int) -> None:
         """Drop what is not needed any more, but for what came last.
 
         Args:
@@ -114,7 +270,7 @@ class RankMemory:
         is_recent = np.arange(found.size) >= found.size - RECENT_BYTES // UNIT_BYTES
         self._units = found[is_recent | np.isin(found, self.needed)]
 
-    def missing(self, requests: Requests) -> Requests:
+    def missing(self, requests: RankRequests) -> RankRequests:
         """Return requests for those parts of some requests that are not in memory, in the same order.
 
         Parts with few bytes between them are one request, as of `PlannedRange.parts`.
@@ -128,9 +284,9 @@ class RankMemory:
         ):
             gaps = _gaps(start, stop, spans[1:, low:high].T.tolist())
             found += [(row, end - begin, file, begin) for begin, end in gaps]
-        return Requests(*np.array(found, np.int64).reshape(-1, 4).T.copy())
+        return RankRequests(*np.array(found, np.int64).reshape(-1, 4).T.copy())
 
-    def keep_spans(self, requests: Requests) -> None:
+    def keep_spans(self, requests: RankRequests) -> None:
         """Keep what requests have brought, at least until the rank wants other ranges."""
         spans = np.stack([requests.files, requests.starts, requests.starts + requests.sizes])
         self._spans = np.concatenate([self._spans, spans], axis=1)
@@ -184,7 +340,7 @@ class NodeCache:
             self._ahead_bytes = min(self._ahead_bytes, max(knobs.cache_bytes // 2, LEAST_CAPPED_BYTES))
         self.peak_bytes = 0
 
-    def fetch(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
+    def fetch(self, reads: RankReads, stop: int, memory: RankMemory) -> RankRequests:
         """Return the requests that a rank sends for the records before ``stop``, and keep what they bring.
 
         Args:
@@ -207,7 +363,7 @@ class NodeCache:
             requests.append(self._fetch_ranges(_taken(reads, ~whole), stop, memory))
         return joined_requests(requests)
 
-    def _fetch_ranges(self, reads: Reads, stop: int, memory: RankMemory) -> Requests:
+    def _fetch_ranges(self, reads: RankReads, stop: int, memory: RankMemory) -> RankRequests:
         touched, owner = self._axis.units(reads)
         is_kept = np.ones(reads.rows.size, np.bool_)
         is_kept[owner[~self._here[touched]]] = False
@@ -216,7 +372,7 @@ class NodeCache:
         memory.keep_spans(sent)
         return sent
 
-    def _files_by_units(self, reads: Reads) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _files_by_units(self, reads: RankReads) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return for each file True if whole units are fetched, by the rule of `are_units_better`.
 
         The second array has True for each file of which little of each unit is wanted, of scattered units.
@@ -237,7 +393,7 @@ class NodeCache:
             by_units &= 2 * of_ranges >= of_units
         return by_units, is_scattered
 
-    def _fetch_units(self, reads: Reads, stop: int, memory: RankMemory, width: int) -> Requests:
+    def _fetch_units(self, reads: RankReads, stop: int, memory: RankMemory, width: int) -> RankRequests:
         axis = self._axis
         touched, owner = axis.units(reads)
         units, first = np.unique(touched, return_index=True)
@@ -262,7 +418,7 @@ class NodeCache:
         memory.keep_units(units[sent[run]])
         self._keep(units[sent[run]])
         starts = (first_units - axis.firsts[files]) * UNIT_BYTES
-        found = Requests(first_rows, sizes, files, starts).taken(sent)
+        found = RankRequests(first_rows, sizes, files, starts).taken(sent)
         memory.keep_spans(found)
         return found.taken(np.argsort(found.rows, kind="stable"))
 
@@ -307,7 +463,7 @@ class NodeCache:
         self._kept_bytes -= int(sizes[dropped].sum())
 
 
-def range_requests(reads: Reads, knobs: Knobs) -> Requests:
+def range_requests(reads: RankReads, knobs: Knobs) -> RankRequests:
     """Return the requests for ranges alone: merged where they are near, cut where they are long.
 
     Args:
@@ -323,7 +479,9 @@ def range_requests(reads: Reads, knobs: Knobs) -> Requests:
     return joined_requests(parts)
 
 
-def _spans(files: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs) -> Iterator[Requests]:
+def _spans(
+    files: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs
+) -> Iterator[RankRequests]:
     """Yield the requests of sorted ranges: first of groups that are short enough, then of the long ones."""
     if not files.size:
         return
@@ -337,13 +495,13 @@ def _spans(files: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Kn
     start, stop = starts[firsts], np.maximum.reduceat(stops, firsts)
     long = stop - start > knobs.most_bytes
     need = np.minimum.reduceat(rows, firsts)
-    yield Requests(need, stop - start, files[firsts], start).taken(~long)
+    yield RankRequests(need, stop - start, files[firsts], start).taken(~long)
     for number in np.flatnonzero(long).tolist():
         here = slice(*np.searchsorted(group, (number, number + 1)).tolist())
         yield _cut(int(files[firsts[number]]), starts[here], stops[here], rows[here], knobs)
 
 
-def _cut(file: int, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs) -> Requests:
+def _cut(file: int, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs) -> RankRequests:
     """Return the requests of ranges that follow each other closely and are too many for one request."""
     found: list[list[int]] = []
     reach = -1
@@ -360,9 +518,9 @@ def _cut(file: int, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs) -
         reach = max(reach, stop)
     table = np.array(found, np.int64)
     files = np.full(len(table), file, np.int64)
-    return Requests(table[:, 2], table[:, 1] - table[:, 0], files, table[:, 0])
+    return RankRequests(table[:, 2], table[:, 1] - table[:, 0], files, table[:, 0])
 
 
-def _taken(reads: Reads, chosen: NDArray[np.bool_]) -> Reads:
+def _taken(reads: RankReads, chosen: NDArray[np.bool_]) -> RankReads:
     kind = type(reads)
     return kind(reads.rows[chosen], reads.files[chosen], reads.starts[chosen], reads.stops[chosen])
