@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.integrations.ray import sk_source
-from seekable.integrations.ray.reads import DatasetReads, parts_of
+from seekable.integrations.ray.datasource import DatasetReads, parts_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,8 @@ from tests.processes import ends
 
 import seekable as sk
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
-from seekable.integrations.slurm import SlurmExecutor, executor
+from seekable.integrations.slurm import SlurmExecutor
+from seekable.integrations.slurm import slurm_executor as executor
 from seekable.testing import ExecutorTests
 
 if TYPE_CHECKING:
@@ -68,14 +69,14 @@ def two(cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def what_others_can_see() -> str:
     """Return the command line and the environment of an element, and its key, each on a line."""
-    from seekable.integrations.slurm.connections import _driver
+    from seekable.integrations.slurm.elements import _driver
 
     command = Path("/proc/self/cmdline").read_text(encoding="utf-8")
     return "\n".join((command, str(dict(os.environ)), _driver[0][2].hex()))
 
 
 def port_of_the_executor() -> int:
-    from seekable.integrations.slurm.connections import _driver
+    from seekable.integrations.slurm.elements import _driver
 
     return _driver[0][1]
 

@@ -9,7 +9,7 @@ import pytest
 
 import seekable as sk
 from seekable.errors import WorkerDied
-from seekable.parallel.finished_ranges import FinishedRanges
+from seekable.parallel.map_ranges import FinishedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable

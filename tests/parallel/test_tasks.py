@@ -8,7 +8,7 @@ import pytest
 from tests.parallel.executors import Backwards, Cancelling, Inline
 
 from seekable.errors import WorkerDied
-from seekable.parallel.tasks import Tasks, run_tasks
+from seekable.parallel.function_calls import Tasks, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

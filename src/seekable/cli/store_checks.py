@@ -16,15 +16,15 @@ from seekable.errors import SeekableError
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.mounts import options_of, store_of
 from seekable.remote.stores.fsspec_store import FsspecStore
+from seekable.remote.stores.object_store import Passing, Pin
 from seekable.remote.stores.obstore_store import ObstoreStore, WholeUrls
-from seekable.remote.stores.store import Passing, Pin
 from seekable.storage.addresses import parse, shown
 from seekable.storage.memory import bytes_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.remote.stores.store import Stat, Store
+    from seekable.remote.stores.object_store import Stat, Store
 
 __all__ = ["range_findings", "store_findings"]
 

@@ -21,11 +21,11 @@ from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_splittable, is_surveyor, is_table_indexer
 from seekable.parallel.cluster import most_requests
+from seekable.parallel.function_calls import Tasks, run_tasks
 from seekable.parallel.map_ranges import FOREIGN_REQUESTS
 from seekable.parallel.pickling import deserialized, serialized
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.progress import Progress, Throttle
-from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.abandoned import abandoned_at_errors, check_not_abandoned
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far

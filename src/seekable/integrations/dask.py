@@ -10,8 +10,15 @@ from urllib.parse import urlsplit
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
-from seekable.parallel.remote_call import answer_call, handed_on, outcome_of, packed_call
-from seekable.parallel.remote_executor import RemoteExecutor, broken, shared_here
+from seekable.parallel.remote_executor import (
+    RemoteExecutor,
+    answer_call,
+    broken,
+    handed_on,
+    outcome_of,
+    packed_call,
+    shared_here,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -54,7 +54,7 @@ _AT_ONCE = 64
 
 
 class _Node(IteratorNode):  # type: ignore[misc]  # Lhotse has no types
-    """A base of both nodes: shares, the rule of one pass at a time, and the checks of a state."""
+    """Base class for both nodes: shares, one pass at a time, checks of a state."""
 
     is_checkpointable = True
 

@@ -52,7 +52,7 @@ class Passes:
         self._run: Iterator[Any] | None = None
 
     def __len__(self) -> int:
-        """Return the number of records, not of batches; a trainer reports it as the number of examples.
+        """Return how many records there are, not batches; a trainer reports it as the number of examples.
 
         Raises:
             EndlessDataset: the dataset has no end.

@@ -18,7 +18,7 @@ from seekable.nodes.bases import UnaryNode, leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size, must_be_steady, nodes_of
 from seekable.nodes.saved_rows import KeptRows, RowsOrigin, keep_unnamed, saved_rows
-from seekable.parallel.finished_ranges import FinishedRanges
+from seekable.parallel.map_ranges import FinishedRanges
 from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
 

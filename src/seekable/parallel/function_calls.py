@@ -1,9 +1,9 @@
-"""Calls of one function in an executor, whose processes are sent the function once, when they lack it.
+"""Requests answered by an executor and by this process, and calls of one function in an executor.
 
-An executor of a cluster shares the function with all its workers: each fetches it at its first call.
-
-The function travels by cloudpickle, through a pipe. So functions of a script, lambdas and closures work there
-too, and a dataset over a long list is not sent again and again.
+The processes of an executor are sent the function once, when they lack it. An executor of a cluster shares it
+with all its workers: each fetches it at its first call. It travels by cloudpickle, through a pipe. So
+functions of a script, lambdas and closures work there too, and a dataset over a long list is not sent again
+and again.
 """
 
 from __future__ import annotations
@@ -12,26 +12,115 @@ import contextlib
 import secrets
 import time
 from collections import deque
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from seekable.errors import SeekableError, WorkerDied
 from seekable.parallel.cluster import ClusterExecutor
 from seekable.parallel.pickling import deserialized, portable_error, serialized
-from seekable.parallel.tasks import Tasks, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from concurrent.futures import Executor
 
-__all__ = ["WAY_OUT", "Answer", "FunctionCalls", "answered", "greeting", "offered"]
+__all__ = ["WAY_OUT", "Answer", "FunctionCalls", "Tasks", "answered", "greeting", "offered", "run_tasks"]
 
-Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
+RequestT = TypeVar("RequestT")
+AnswerT = TypeVar("AnswerT")
+
+_IDLE_SECONDS = 0.1
 
 WAY_OUT = "jobs=1 does everything in this process"
 
 _MOST_COPIES = 4
 """The most requests under way that carry the function, which may be large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks(Generic[RequestT, AnswerT]):
+    """The requests of one piece of work, and the functions that answer them."""
+
+    take: Callable[[], RequestT | None]
+    """Returns the next request, or None if there is none now. It is called again after each answer."""
+
+    submit: Callable[[Executor, RequestT], Future[AnswerT]]
+    """Submits a request to an executor."""
+
+    here: Callable[[RequestT], AnswerT] | None
+    """Answers a request in this process; None if this process is not to work."""
+
+    idle: Callable[[], object]
+    """Is called about ten times a second while this process only waits."""
+
+    name: Callable[[RequestT], str]
+    """Returns the subject of a request, for error messages."""
+
+
+def run_tasks(
+    tasks: Tasks[RequestT, AnswerT], *, executor: Executor | None, ahead: int
+) -> Generator[tuple[RequestT, AnswerT]]:
+    """Yield each request with its answer, as the answers come.
+
+    This process answers a request itself only while no answer waits. Closing the generator cancels the
+    requests that no worker has begun.
+
+    Args:
+        tasks: the requests.
+        executor: answers requests, if there is one.
+        ahead: the most requests under way in the executor.
+
+    Raises:
+        WorkerDied: the executor broke, or cancelled a request.
+        Exception: the error that a request raised, with the name of the request among its notes.
+    """
+    running: dict[Future[AnswerT], RequestT] = {}
+    try:
+        while True:
+            if done := [future for future in running if future.done()]:
+                for future in done:
+                    answer = _answer_of(future, tasks.name(running[future]), executor)
+                    yield running.pop(future), answer
+            elif executor and len(running) < ahead and (for_executor := tasks.take()) is not None:
+                try:
+                    future = tasks.submit(executor, for_executor)
+                except BrokenExecutor as error:
+                    raise _died(error, tasks.name(for_executor), executor) from error
+                running[future] = for_executor
+            elif tasks.here and (for_us := tasks.take()) is not None:
+                yield for_us, tasks.here(for_us)
+            elif running:
+                wait(running, timeout=_IDLE_SECONDS, return_when=FIRST_COMPLETED)
+                tasks.idle()
+            else:
+                return
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _answer_of(future: Future[AnswerT], name: str, executor: Executor | None) -> AnswerT:
+    try:
+        return future.result()
+    except SeekableError:
+        raise
+    except (BrokenExecutor, CancelledError) as error:
+        raise _died(error, name, executor) from error
+    except Exception as error:
+        error.add_note(f"raised by the executor {executor!r} while it worked on {name}")
+        raise
+
+
+def _died(error: BrokenExecutor | CancelledError, name: str, executor: Executor | None) -> WorkerDied:
+    event = "cancelled the work on" if isinstance(error, CancelledError) else "broke while it worked on"
+    return WorkerDied(
+        f"the executor {executor!r} {event} {name}{f': {error}' if str(error) else ''}. "
+        f"Finished work is kept; call again to continue, with another executor or with jobs=1"
+    )
+
+
+Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +185,7 @@ def answered(
     Raises:
         WorkerDied: a worker process or an executor ended too early.
     """
-    line = _Line(calls, executor)
+    line = _CallLine(calls, executor)
     tasks: Tasks[_Request[Arguments], Answer | None] = Tasks(
         take=line.take,
         submit=lambda _, request: calls.executor_of(request.arguments).submit(
@@ -122,7 +211,7 @@ class _Request(Generic[Arguments]):
     """The function, or a function that fetches it."""
 
 
-class _Line(Generic[Arguments]):
+class _CallLine(Generic[Arguments]):
     """The calls that are sent, and those that are sent again because their worker lacked the function."""
 
     def __init__(self, calls: FunctionCalls[Arguments], executor: Executor) -> None:

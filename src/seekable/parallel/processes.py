@@ -107,7 +107,7 @@ def head_of(message: bytes) -> bytes:
 
 
 def length_in(head: bytes) -> int:
-    """Return the number of bytes of the message after a head of ``HEAD_BYTES`` bytes."""
+    """Return the length of the message that follows a head of ``HEAD_BYTES`` bytes."""
     return int.from_bytes(head, "little")
 
 

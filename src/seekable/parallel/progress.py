@@ -33,10 +33,21 @@ __all__ = [
     "watched",
 ]
 
+_AFTER_SECONDS = 1.0
+"""A build that is done sooner is not worth a bar."""
+
+_AFTER_VARIABLE = "SEEKABLE_BAR_AFTER_SECONDS"
+"""Overrides ``_AFTER_SECONDS`` and ``_SECONDS``, so that tests need no long builds; not public."""
+
+_ERASE_LINE = "\r\x1b[2K"
+
+_SECONDS = 0.1
+"""The least time between two reports."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of an index build, or of work on all records of a dataset.
+    """The progress of an index build, or of other work on all records.
 
     Example:
         >>> Progress(files_done=1, files=4, bytes_done=10, bytes=40, records=3).is_done
@@ -78,14 +89,6 @@ class Progress:
 
 ProgressHook = Callable[[Progress], None]
 """Is called in the thread that builds, at most some ten times a second and once at the end."""
-
-_AFTER_SECONDS = 1.0
-"""A build that is done sooner is not worth a bar."""
-
-_AFTER_VARIABLE = "SEEKABLE_BAR_AFTER_SECONDS"
-"""Overrides ``_AFTER_SECONDS`` and ``_SECONDS``, so that tests need no long builds; not public."""
-
-_ERASE_LINE = "\r\x1b[2K"
 
 
 def terminal_progress() -> TerminalProgress | None:
@@ -181,10 +184,6 @@ def _new_bar(shown: Progress) -> RichProgress:
     )
     bar.add_task(shown.task, total=None, records=0, tokens="")
     return bar
-
-
-_SECONDS = 0.1
-"""The least time between two reports."""
 
 
 @final

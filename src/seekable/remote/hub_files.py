@@ -1,14 +1,13 @@
-"""Specs of the Hub, and their files, ready to be indexed: files of a local folder, or placeholders."""
+"""Files of the Hub, ready to be indexed: files of a local folder, or placeholders."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import AccessDenied, InvalidArgument, UnsupportedFormat
@@ -21,7 +20,7 @@ from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.index_location import find_index, hub_folder, index_in
 from seekable.index.surveyor import is_surveyor, is_table_indexer
 from seekable.parallel.progress import Progress
-from seekable.remote.hub_listing import list_folder, list_hub
+from seekable.remote.hub_listing import HubSpec, hub_spec, list_folder, list_hub
 from seekable.remote.index.placeholder_file import hub_ranges
 from seekable.remote.placeholder import is_placeholder_folder, read_placeholder, write_placeholders
 from seekable.storage.files import TEMPORARY_SUFFIX
@@ -36,51 +35,11 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder, TableIndexer
     from seekable.parallel.progress import ProgressHook
 
-_HUB = "hf:"
-_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
-
-_LOCAL = ("/", "./", "../", "~")
-
-_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
-
-_REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
-
-_ADDRESS = re.compile(rf"hf://datasets/({_NAME}/{_NAME}(?:@[^/]+)?)(?:/.*)?")
-
 _TEXT_COLUMN = "text"
 """The column of lines of text, as the package ``datasets`` names it."""
 
 _AT_ONCE = 16
 """The footers that are fetched at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class HubSpec:
-    """A split of a repository on the Hub, or of a folder that holds the files of one."""
-
-    text: str
-    """The text of the spec, as the user wrote it."""
-
-    repo: str
-    """The repository: ``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
-
-    revision: str | None
-    """A branch, a tag or a commit, if one was named."""
-
-    config: str | None
-    """The dataset of the repository, if it has several; else None."""
-
-    split: str
-    column: str | None
-    """The only column to read; None for all columns."""
-
-    format: str | None = None
-    """The format that the user named; None for the format that the files have."""
-
-    @property
-    def is_local(self) -> bool:
-        """True if the repository is a folder of this machine."""
-        return self.repo.startswith("/")
 
 
 def hub_claim(look: Look) -> Claim:
@@ -166,54 +125,6 @@ def prepare_index(
             _fetch_footers(_not_indexed(run, finder.name, index_dir=index_dir), finder, progress)
 
 
-def hub_spec(text: str) -> HubSpec:
-    """Return a spec ``hf:...``, parsed.
-
-    Raises:
-        InvalidArgument: it is incomplete, or names no repository and no folder.
-
-    Example:
-        >>> hub_spec("hf:me/web@v1:train:text").revision
-        'v1'
-    """
-    rest = text.removeprefix(_HUB)
-    if rest.startswith(_LOCAL):
-        repo, revision, split, column = _local_parts(text, rest)
-    else:
-        name, *others = rest.split(":", 2)
-        repo, at, found = name.partition("@")
-        split, column = [*others, "", ""][:2]
-        revision = found if at else None
-        if not _REPO.fullmatch(repo) or "--" in repo or ".." in repo or revision == "":
-            message = (
-                f"{text!r} names no repository: {name!r} is not NAMESPACE/NAME or NAMESPACE/NAME@REVISION. "
-                f"The form is {_FORM}; a folder of this machine begins with '/', './' or '~'"
-            )
-            raise InvalidArgument(message)
-    config, _, split = split.rpartition("/")
-    if not split or (column == "" and text.endswith(":")):
-        message = f"{text!r} is not complete: the form is {_FORM}"
-        raise InvalidArgument(message)
-    return HubSpec(text, repo, revision, config or None, split, column or None)
-
-
-def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
-    """Return folder, revision, split and column; the longest part that is a folder counts as the folder."""
-    parts = rest.split(":")
-    for behind in (2, 1):
-        folder = os.path.abspath(os.path.expanduser(":".join(parts[:-behind])))
-        if len(parts) > behind and os.path.isdir(folder):
-            split, column = [*parts[-behind:], ""][:2]
-            return folder, None, split, column
-    if os.path.isdir(os.path.expanduser(rest)):
-        message = f"{text!r} is not complete: name the split behind the folder, such as {f'{text}:train'!r}"
-    elif (address := _ADDRESS.match(text)) is not None:
-        message = f"{text!r} is an address; name the split of its repository: 'hf:{address.group(1)}:SPLIT'"
-    else:
-        message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_FORM}"
-    raise InvalidArgument(message)
-
-
 def hub_files(
     spec: HubSpec, *, index_dir: str | os.PathLike[str] | None
 ) -> tuple[tuple[FoundFiles, ...], str]:
@@ -289,7 +200,7 @@ def _fetch_footers(paths: Sequence[str], form: TableIndexer, progress: ProgressH
 
 
 def _adopt_entries(run: FoundFiles, *, format_name: str, index_dir: str | os.PathLike[str] | None) -> None:
-    """Add the entries of equal files from the indexes of sibling folders to the index of a folder.
+    """Add entries for equal files, from the indexes of sibling folders.
 
     Each commit of a repository has a folder of placeholders, and an index, of its own. Most commits change
     few files, and a placeholder names the content of its file: so the entry that another commit has for an

@@ -1,11 +1,12 @@
-"""The files of a split, listed on the Hub, with the list kept on disk, or in a folder of a repository."""
+"""Specs of the Hub, and the files of a split: listed on the Hub, with the list on disk, or in a folder."""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import xxhash
@@ -30,7 +31,18 @@ if TYPE_CHECKING:
 
     from seekable.remote.splits import Suffixes
 
-__all__ = ["HubSplit", "list_folder", "list_hub"]
+__all__ = ["HubSpec", "hub_spec", "list_folder", "list_hub"]
+
+_HUB = "hf:"
+_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
+
+_LOCAL = ("/", "./", "../", "~")
+
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
+
+_REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
+
+_ADDRESS = re.compile(rf"hf://datasets/({_NAME}/{_NAME}(?:@[^/]+)?)(?:/.*)?")
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAIN = "main"
@@ -40,35 +52,36 @@ _TAR = ".tar"
 _PARQUET_ENDS = tuple(end for some in PARQUET.values() for end in some)
 
 
-class HubSplit(Protocol):
-    """The split of a repository on the Hub, or of a folder that holds the files of one."""
+@dataclass(frozen=True, slots=True)
+class HubSpec:
+    """A split of a repository on the Hub, or of a folder with such files."""
+
+    text: str
+    """The text of the spec, as the user wrote it."""
+
+    repo: str
+    """The repository: ``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
+
+    revision: str | None
+    """A branch, a tag or a commit, if one was named."""
+
+    config: str | None
+    """The dataset of the repository, if it has several; else None."""
+
+    split: str
+    column: str | None
+    """The only column to read; None for all columns."""
+
+    format: str | None = None
+    """The format that the user named; None for the format that the files have."""
 
     @property
-    def text(self) -> str:
-        """The name of the split in error messages."""
-
-    @property
-    def repo(self) -> str:
-        """``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
-
-    @property
-    def revision(self) -> str | None:
-        """A branch, a tag or a commit; None for the main branch."""
-
-    @property
-    def config(self) -> str | None:
-        """The dataset of the repository, where it holds several."""
-
-    @property
-    def split(self) -> str:
-        """The name of the split."""
-
-    @property
-    def format(self) -> str | None:
-        """The format that the user named; None for the format that the files have."""
+    def is_local(self) -> bool:
+        """True if the repository is a folder of this machine."""
+        return self.repo.startswith("/")
 
 
-class _Shard(msgspec.Struct, frozen=True, omit_defaults=True):
+class _ListedShard(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     size: int
     etag: str
@@ -86,10 +99,58 @@ class _Listing(msgspec.Struct, frozen=True):
     split: str
     revision: str
     """The commit of the list."""
-    shards: list[_Shard]
+    shards: list[_ListedShard]
 
 
-def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> tuple[list[HubFile], list[HubFile]]:
+def hub_spec(text: str) -> HubSpec:
+    """Return a spec ``hf:...``, parsed.
+
+    Raises:
+        InvalidArgument: it is incomplete, or names no repository and no folder.
+
+    Example:
+        >>> hub_spec("hf:me/web@v1:train:text").revision
+        'v1'
+    """
+    rest = text.removeprefix(_HUB)
+    if rest.startswith(_LOCAL):
+        repo, revision, split, column = _local_parts(text, rest)
+    else:
+        name, *others = rest.split(":", 2)
+        repo, at, found = name.partition("@")
+        split, column = [*others, "", ""][:2]
+        revision = found if at else None
+        if not _REPO.fullmatch(repo) or "--" in repo or ".." in repo or revision == "":
+            message = (
+                f"{text!r} names no repository: {name!r} is not NAMESPACE/NAME or NAMESPACE/NAME@REVISION. "
+                f"The form is {_FORM}; a folder of this machine begins with '/', './' or '~'"
+            )
+            raise InvalidArgument(message)
+    config, _, split = split.rpartition("/")
+    if not split or (column == "" and text.endswith(":")):
+        message = f"{text!r} is not complete: the form is {_FORM}"
+        raise InvalidArgument(message)
+    return HubSpec(text, repo, revision, config or None, split, column or None)
+
+
+def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
+    """Return folder, revision, split and column; the longest part that is a folder counts as the folder."""
+    parts = rest.split(":")
+    for after in (2, 1):
+        folder = os.path.abspath(os.path.expanduser(":".join(parts[:-after])))
+        if len(parts) > after and os.path.isdir(folder):
+            split, column = [*parts[-after:], ""][:2]
+            return folder, None, split, column
+    if os.path.isdir(os.path.expanduser(rest)):
+        message = f"{text!r} is not complete: name the split after the folder, such as {f'{text}:train'!r}"
+    elif (address := _ADDRESS.match(text)) is not None:
+        message = f"{text!r} is an address; name the split of its repository: 'hf:{address.group(1)}:SPLIT'"
+    else:
+        message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_FORM}"
+    raise InvalidArgument(message)
+
+
+def list_hub(spec: HubSpec, folder: str, suffixes: Suffixes) -> tuple[list[HubFile], list[HubFile]]:
     """Return the files of a split, in natural order, and the indexes of tar files beside them.
 
     The commit of a branch or a tag is requested each time; the list of a commit is kept on disk. If the Hub
@@ -122,7 +183,7 @@ def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> tuple[list[HubF
     return files, [made(shard.path + INDEX_SUFFIX, *shard.index) for shard in kept.shards if shard.index]
 
 
-def list_folder(spec: HubSplit, suffixes: Suffixes) -> list[str]:
+def list_folder(spec: HubSpec, suffixes: Suffixes) -> list[str]:
     """Return the paths of a split's files, relative to the folder that holds the files of the repository.
 
     Args:
@@ -149,7 +210,7 @@ def list_folder(spec: HubSplit, suffixes: Suffixes) -> list[str]:
 
 
 def _shards_of(
-    spec: HubSplit, names: Iterable[str], configs: object, *, where: str, suffixes: Suffixes
+    spec: HubSpec, names: Iterable[str], configs: object, *, where: str, suffixes: Suffixes
 ) -> list[str]:
     return shards_of(names, configs, split=spec.split, config=spec.config, where=where, suffixes=suffixes)
 
@@ -159,7 +220,7 @@ def _without_data(where: str, suffixes: Suffixes) -> str:
     return f"{where} has no data file of this split (their names end with {ends})"
 
 
-def _requested(spec: HubSplit, folder: str, asked: str, suffixes: Suffixes) -> _Listing:
+def _requested(spec: HubSpec, folder: str, asked: str, suffixes: Suffixes) -> _Listing:
     """Request the list from the Hub, and write it to disk."""
     info = _call(spec, lambda api: api.dataset_info(spec.repo, revision=asked, timeout=_timeout()))
     at_commit = _path(spec, folder, info.sha)
@@ -175,7 +236,7 @@ def _requested(spec: HubSplit, folder: str, asked: str, suffixes: Suffixes) -> _
     return listing
 
 
-def _listed(spec: HubSplit, info: Any, suffixes: Suffixes) -> _Listing:
+def _listed(spec: HubSpec, info: Any, suffixes: Suffixes) -> _Listing:
     files, revision = _tree(spec, info.sha), info.sha
     where = f"{spec.repo!r} (commit {revision[:8]})"
     try:
@@ -199,13 +260,15 @@ def _listed(spec: HubSplit, info: Any, suffixes: Suffixes) -> _Listing:
         message = f"{spec.text!r}: {_without_data(where, suffixes)}"
         raise DataNotFound(message if own else f"{message}, and no branch {_CONVERTED!r} with Parquet of it")
     shards = [
-        _Shard(name, *files[name], files.get(name + INDEX_SUFFIX) if name.lower().endswith(_TAR) else None)
+        _ListedShard(
+            name, *files[name], files.get(name + INDEX_SUFFIX) if name.lower().endswith(_TAR) else None
+        )
         for name in chosen
     ]
     return _Listing(1, spec.repo, revision, _split_text(spec), revision, shards)
 
 
-def _converted(spec: HubSplit, *, required: bool) -> tuple[str, dict[str, tuple[int, str]], list[str]] | None:
+def _converted(spec: HubSpec, *, required: bool) -> tuple[str, dict[str, tuple[int, str]], list[str]] | None:
     """Return the commit, the files and the shards of the branch that the Hub fills with Parquet itself.
 
     Args:
@@ -231,7 +294,7 @@ def _converted(spec: HubSplit, *, required: bool) -> tuple[str, dict[str, tuple[
     return (info.sha, files, chosen) if chosen else None
 
 
-def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
+def _tree(spec: HubSpec, revision: str) -> dict[str, tuple[int, str]]:
     """Return the size and the etag of each file at a commit."""
 
     def ask(api: Any) -> dict[str, tuple[int, str]]:
@@ -250,8 +313,8 @@ def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
     return files
 
 
-def _call(spec: HubSplit, ask: Callable[[Any], Any]) -> Any:
-    """Call a function of the API of the Hub; its errors become those of this library."""
+def _call(spec: HubSpec, ask: Callable[[Any], Any]) -> Any:
+    """Call the API of the Hub; its errors become those of this library."""
     package = hub()
     try:
         return ask(package.HfApi(library_name="seekable"))
@@ -298,19 +361,19 @@ def _configs_in(folder: str) -> object:
     return card.get("configs")
 
 
-def _is_own(spec: HubSplit) -> bool:
+def _is_own(spec: HubSpec) -> bool:
     """Return True if only files of the repository itself are meant, and none that the Hub has converted."""
     return spec.revision is not None or spec.format not in (None, *PARQUET)
 
 
-def _path(spec: HubSplit, folder: str, asked: str, *, own: bool = False) -> str:
-    """Return the path of the list of a split; ``own`` for that of a spec with ``@REVISION``."""
+def _path(spec: HubSpec, folder: str, asked: str, *, own: bool = False) -> str:
+    """Return where the list of a split lies; ``own`` for a spec with ``@REVISION``."""
     form = f"#{spec.format or ''}" if spec.format or not (own or _is_own(spec)) else ""
     digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}{form}".encode())
     return os.path.join(repo_folder(folder, spec.repo), "listings", f"{digest}.json")
 
 
-def _split_text(spec: HubSplit) -> str:
+def _split_text(spec: HubSpec) -> str:
     return f"{spec.config}/{spec.split}" if spec.config else spec.split
 
 

@@ -26,7 +26,7 @@ from seekable.remote.stores.hub_store import HubStore, is_on_hub
 from seekable.remote.stores.obstore_clients import client_of, is_sent_as_written
 from seekable.remote.stores.obstore_errors import redacted
 from seekable.remote.stores.obstore_store import ObstoreStore, WholeUrls
-from seekable.remote.stores.options import StorageOptions, checked_options
+from seekable.remote.stores.storage_options import StorageOptions, checked_options
 from seekable.storage.access import choosing_cache
 from seekable.storage.addresses import (
     ADDRESS_INSIDE,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seekable.remote.listing import known
-    from seekable.remote.stores.store import Store
+    from seekable.remote.stores.object_store import Store
     from seekable.storage.access import Storage
     from seekable.storage.far import Source
     from seekable.storage.listing import Asked
@@ -282,7 +282,7 @@ def _received(sent: list[_Public]) -> Mounts:
 
 
 def _serves(known: _Mount, public: _Public) -> bool:
-    """Return True if a mount of this process leads to the store of a pickled one, and says as much of it."""
+    """Return True if a mount of this process leads to the same store as a pickled one, and says as much."""
     own, scheme = _public(known), known.address.scheme
     if own.options.place(scheme) != public.options.place(scheme):
         return False
@@ -423,7 +423,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 def mounted(
     source: Source, storage: Storage, *, index_dir: str | os.PathLike[str] | None
 ) -> Iterator[Source]:
-    """Set up the stores of a source; inside of the block a folder of a store is listed once.
+    """Mount the stores of a source; inside the block each folder is listed once.
 
     Args:
         source: the source of the user.

@@ -31,7 +31,7 @@ __all__ = [
     "FIRST_ROWS",
     "MOST_RANGES",
     "Holding",
-    "PlansAhead",
+    "ObjectPlansAhead",
     "chunk_rows",
     "fetched",
     "fewer_ranges",
@@ -70,7 +70,7 @@ _MOST_REQUEST = 8 << 20
 
 
 def wants(ranges: Iterable[Ranges]) -> Wants:
-    """Return those of some ranges that are of objects of stores and are not in memory, as one."""
+    """Join the ranges that lie in stores and are not in memory."""
     return Wants.joined([wants_of(each.files, each.which, each.starts, each.ends) for each in ranges])
 
 
@@ -89,7 +89,7 @@ def fetched(ranges: Iterable[Ranges]) -> Held | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
+class _RangeChunk:
     """The ranges of some records that follow each other."""
 
     stop: int
@@ -100,7 +100,7 @@ class _Chunk:
 
 
 @final
-class PlansAhead(Generic[Item, Planned]):
+class ObjectPlansAhead(Generic[Item, Planned]):
     """Plans that are made ahead of their reading, so that their bytes are fetched meanwhile.
 
     Args:
@@ -110,7 +110,7 @@ class PlansAhead(Generic[Item, Planned]):
     def __init__(self, planned: Iterator[tuple[Item, Planned]]) -> None:
         self._planned = planned
         self._plans: deque[tuple[Item, Planned]] = deque()
-        self._chunks: deque[_Chunk] = deque()
+        self._chunks: deque[_RangeChunk] = deque()
         self._fetcher = fetcher()
         self._look = self._fetcher.ahead()
         self._before = 0
@@ -135,7 +135,7 @@ class PlansAhead(Generic[Item, Planned]):
     def read_to(self, stop: int) -> None:
         """Note that the records of the present plan before ``stop`` are read next.
 
-        The ranges behind them are given to the look-ahead, and further plans are made if few are left.
+        The ranges after them are given to the look-ahead, and further plans are made if few are left.
         """
         self._drop_read()
         rows = self._before + stop - self._reading
@@ -194,7 +194,7 @@ class PlansAhead(Generic[Item, Planned]):
         for first in range(0, len(plan), rows):
             last = min(first + rows, len(plan))
             found = self._fetcher.not_kept(wants(plan.slice(first, last).ranges()))
-            chunk = _Chunk(self._planned_rows + last, fewer_ranges(found), found.total_bytes)
+            chunk = _RangeChunk(self._planned_rows + last, fewer_ranges(found), found.total_bytes)
             self._chunks.append(chunk)
             self._wanted_bytes += chunk.bytes
             self._wanted_ranges += len(chunk.wants)

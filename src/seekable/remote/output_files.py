@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from seekable.remote import mounts
     from seekable.remote.fetching import fetcher
-    from seekable.remote.stores import store
-    from seekable.remote.stores.store import FolderListing, Pin, Stat, Store
+    from seekable.remote.stores import object_store
+    from seekable.remote.stores.object_store import FolderListing, Pin, Stat, Store
 else:
     fetcher = lazy("seekable.remote.fetching.fetcher")
-    store = lazy("seekable.remote.stores.store")
+    object_store = lazy("seekable.remote.stores.object_store")
     filelock = lazy("filelock")
     mounts = lazy("seekable.remote.mounts")
 
@@ -88,7 +88,7 @@ class StoredFiles:
 
         async def read(of: Store) -> bytes:
             stat = await of.stat(key)
-            pin = store.Pin(stat.size, stat.identity, stat.etag)
+            pin = object_store.Pin(stat.size, stat.identity, stat.etag)
             return bytes(memoryview(await of.read(key, 0, stat.size, pin=pin)))
 
         found: bytes = fetcher.fetcher().run(read, path=path)
@@ -125,7 +125,7 @@ class StoredFiles:
             except (FileExistsError, IndexStale):
                 # A try that failed may have written the object nevertheless.
                 stat = await of.stat(key)
-                pin = store.Pin(stat.size, stat.identity, stat.etag)
+                pin = object_store.Pin(stat.size, stat.identity, stat.etag)
                 if (
                     stat.size != len(data)
                     or bytes(memoryview(await of.read(key, 0, stat.size, pin=pin))) != data
@@ -180,7 +180,7 @@ class StoredFiles:
 def _download(path: str, local: str) -> None:
     key = parse(path).key
     stat: Stat = fetcher.fetcher().run(lambda of: of.stat(key), path=path)
-    pin = store.Pin(stat.size, stat.identity, stat.etag)
+    pin = object_store.Pin(stat.size, stat.identity, stat.etag)
     with create_new(local) as file:
         for start in range(0, stat.size, _COPY_BYTES):
             bounds = start, min(start + _COPY_BYTES, stat.size)

@@ -117,7 +117,7 @@ def display_path(path: str) -> str:
 
 
 def path_of_display(roots: Iterable[str], name: str) -> str:
-    """Return the local path of a file with a name of `display_path`, if it is below one of some roots.
+    """Return the local path for a name from `display_path`, if it is below one of some roots.
 
     Any other name is returned as it is.
 
@@ -240,7 +240,7 @@ def _write_aside(file: HubFile) -> str:
     """Write a placeholder under a temporary name, and return the name; the caller holds the lock."""
     temporary = f"{file.placeholder}{TEMPORARY_SUFFIX}"
     if os.path.lexists(temporary):
-        os.unlink(temporary)  # Left behind by a process that was killed.
+        os.unlink(temporary)  # Left by a process that was killed.
     with create_new(temporary) as made:
         made.write(_text(file))
         made.flush()

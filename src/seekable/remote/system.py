@@ -113,7 +113,7 @@ class _Reads:
         return object_bytes.Holding(ranges)
 
     def ahead(self, planned: Iterator[tuple[Item, Planned]]) -> PlansAhead[Item, Planned]:
-        return object_bytes.PlansAhead(planned)
+        return object_bytes.ObjectPlansAhead(planned)
 
     def facts(self, node: Any) -> Iterator[str]:
         return object_bytes.store_reads(node)

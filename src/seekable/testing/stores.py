@@ -7,13 +7,13 @@ import contextlib
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from seekable.errors import DataNotFound, IndexStale, SeekableError, WrongType
-from seekable.remote.stores.store import Passing, Pin
+from seekable.remote.stores.object_store import Passing, Pin
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from seekable.remote.stores.store import Stat, Store
+    from seekable.remote.stores.object_store import Stat, Store
 
 __all__ = ["StoreTests"]
 

@@ -18,7 +18,7 @@ from seekable.remote import mounts
 from seekable.remote.cache.disk_cache import UNIT_BYTES
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

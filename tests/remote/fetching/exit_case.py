@@ -12,7 +12,7 @@ import numpy as np
 
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 
 REQUESTS = 64
 

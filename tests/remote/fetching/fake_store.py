@@ -12,7 +12,7 @@ import numpy as np
 from seekable.errors import DataNotFound
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.wants import ObjectRef
-from seekable.remote.stores.store import FolderListing, Page, Pin, Stat, Store
+from seekable.remote.stores.object_store import FolderListing, Page, Pin, Stat, Store
 
 Fault = Callable[[], Awaitable[None]]
 """Awaited before a request is answered: it may wait, or raise."""

@@ -16,7 +16,7 @@ from tests.remote.fetching.range_server import ETAG, content
 from seekable.remote.fetching import sending
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef
-from seekable.remote.stores.store import Pin, identity_of
+from seekable.remote.stores.object_store import Pin, identity_of
 
 CACHED, MISSING = 1_000, 3_000_000
 

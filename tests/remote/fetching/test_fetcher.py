@@ -14,13 +14,13 @@ import seekable as sk
 from seekable.remote.fetching import loop_thread
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.stores.store import Passing, Pin
+from seekable.remote.stores.object_store import Passing, Pin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.remote.fetching.fetcher import Fetcher
-    from seekable.remote.stores.store import Store
+    from seekable.remote.stores.object_store import Store
 
 SECONDS = 30
 

@@ -22,7 +22,7 @@ import seekable as sk
 from seekable.remote.fetching import forks
 from seekable.remote.fetching.forks import Helper, RelayedStore
 from seekable.remote.mounts import mount, store_of
-from seekable.remote.stores.store import Passing, Pin, identity_of
+from seekable.remote.stores.object_store import Passing, Pin, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seekable.remote.fetching.coalescing import MergedRanges, covered, gap_within, merged
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 
 SIZES = [0, 1, 50, 64, 200]
 OBJECTS = tuple(ObjectRef(f"s3://bucket/{number}", Pin(size, 1)) for number, size in enumerate(SIZES))

@@ -12,7 +12,7 @@ from seekable.remote.fetching.coalescing import planned
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.kept_units import NO_ROOM, CacheRoom
 from seekable.remote.fetching.wants import ObjectRef, Wants
-from seekable.remote.stores.store import Passing, Pin
+from seekable.remote.stores.object_store import Passing, Pin
 from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:

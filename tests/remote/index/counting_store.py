@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Literal
 import xxhash
 
 from seekable.errors import DataNotFound, IndexStale
-from seekable.remote.stores.store import Stat
+from seekable.remote.stores.object_store import Stat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from typing_extensions import Buffer
 
-    from seekable.remote.stores.store import FolderListing, Page, Pin
+    from seekable.remote.stores.object_store import FolderListing, Page, Pin
 
     Read = tuple[str, int, int]
     """The key of an object, the first byte, and the byte behind the last."""

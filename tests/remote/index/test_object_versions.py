@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seekable.remote.index.object_file import keep_versions, version_of
 from seekable.remote.listing import key_listing
-from seekable.remote.stores.store import Stat
+from seekable.remote.stores.object_store import Stat
 
 if TYPE_CHECKING:
     from pathlib import Path

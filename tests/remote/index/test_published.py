@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from seekable.parallel.progress import Progress
-    from seekable.remote.stores.store import Stat
+    from seekable.remote.stores.object_store import Stat
 
 
 def fill(store: CountingStore, files: int = 20) -> list[str]:

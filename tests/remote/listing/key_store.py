@@ -9,14 +9,14 @@ from unittest import mock
 from seekable.errors import DataNotFound
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.listing import key_listing
-from seekable.remote.stores.store import Stat, Store
+from seekable.remote.stores.object_store import Stat, Store
 from seekable.storage.addresses import parse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from collections.abc import Set as AbstractSet
 
-    from seekable.remote.stores.store import FolderListing, Page, Pin
+    from seekable.remote.stores.object_store import FolderListing, Page, Pin
 
 BUCKET = "s3://keys"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seekable.remote.stores.store import Stat
+    from seekable.remote.stores.object_store import Stat
 
 SUFFIXES = (".jsonl", ".txt")
 NAMES = (

@@ -17,13 +17,13 @@ from seekable.nodes.node import Node
 from seekable.remote import mounts
 from seekable.remote.fetching import fetcher as fetchers
 from seekable.remote.fetching import sending
-from seekable.remote.stores.store import Stat
+from seekable.remote.stores.object_store import Stat
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from seekable.remote.stores.store import FolderListing, Pin
+    from seekable.remote.stores.object_store import FolderListing, Pin
 
 _NUMBERS = itertools.count()
 

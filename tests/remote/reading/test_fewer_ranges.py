@@ -6,7 +6,7 @@ import numpy as np
 
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.object_bytes import fewer_ranges
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 
 
 def wants_of(sizes: list[int], ranges: list[tuple[int, int, int]]) -> Wants:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.remote.reading.folder_store import FolderStore
 
-    from seekable.remote.stores.store import Pin
+    from seekable.remote.stores.object_store import Pin
 
 FLIPPED = 2 * UNIT_BYTES + 77
 """The byte of each object of which a bit flips."""

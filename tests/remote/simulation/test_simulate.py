@@ -28,7 +28,7 @@ from seekable.remote.simulation.node_cache import (
     range_requests,
 )
 from seekable.remote.simulation.simulated_run import FileNumbers, reads_of, stretches
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,14 +13,14 @@ from seekable.remote.mounts import mount, store_of
 from seekable.remote.stores.fsspec_store import FsspecStore
 from seekable.remote.stores.obstore_clients import Client
 from seekable.remote.stores.obstore_store import ObstoreStore
-from seekable.remote.stores.options import StorageOptions
+from seekable.remote.stores.storage_options import StorageOptions
 from seekable.storage.addresses import Address, parse
 from seekable.testing import StoreTests
 
 if TYPE_CHECKING:
     from tests.remote.servers.bucket import Bucket
 
-    from seekable.remote.stores.store import Store
+    from seekable.remote.stores.object_store import Store
 
 _numbers = itertools.count()
 

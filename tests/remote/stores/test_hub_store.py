@@ -13,7 +13,7 @@ from seekable.errors import AccessDenied, IndexStale, InvalidArgument, Unreachab
 from seekable.remote.mounts import store_of
 from seekable.remote.stores.fsspec_store import FsspecStore
 from seekable.remote.stores.hub_store import HubStore
-from seekable.remote.stores.store import Passing, Pin
+from seekable.remote.stores.object_store import Passing, Pin
 from seekable.testing import StoreTests
 from seekable.testing.stores import assert_fails, run
 

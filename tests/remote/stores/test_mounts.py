@@ -24,8 +24,8 @@ from seekable.errors import (
 from seekable.parallel.processes import WorkerProcesses
 from seekable.remote import mounts as mounts_module
 from seekable.remote.mounts import Mounts, handed_down, mount, mounts_of, options_of, store_of, take_over
+from seekable.remote.stores.object_store import Pin
 from seekable.remote.stores.obstore_store import ObstoreStore
-from seekable.remote.stores.store import Pin
 from seekable.storage.addresses import parse, shown
 from seekable.storage.far import far
 from seekable.storage.paths import output_of

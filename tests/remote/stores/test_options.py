@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.remote.stores.options import StorageOptions, checked_options
+from seekable.remote.stores.storage_options import StorageOptions, checked_options
 
 if TYPE_CHECKING:
     from pathlib import Path

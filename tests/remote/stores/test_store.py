@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seekable.remote.stores.store import Stat, identity_of
+from seekable.remote.stores.object_store import Stat, identity_of
 
 
 def test_the_identity_is_golden() -> None:

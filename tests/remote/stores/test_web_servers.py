@@ -14,9 +14,9 @@ from tests.remote.stores.test_mounts import read
 import seekable as sk
 from seekable.errors import AccessDenied, InvalidArgument, Unreachable
 from seekable.remote.mounts import mount, store_of
+from seekable.remote.stores.object_store import Pin
 from seekable.remote.stores.obstore_clients import client_of
-from seekable.remote.stores.options import checked_options
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.storage_options import checked_options
 from seekable.storage.addresses import UrlSecrets, parse
 
 if TYPE_CHECKING:

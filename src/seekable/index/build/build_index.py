@@ -25,8 +25,8 @@ from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
 from seekable.index.surveyor import is_splittable, is_table_indexer
 from seekable.parallel.cluster import most_requests
+from seekable.parallel.function_calls import Tasks, run_tasks
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
-from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage import addresses
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seekable.integrations.ray.data import from_ray, sk_sink, sk_source
-from seekable.integrations.ray.executor import RayExecutor
+from seekable.integrations.ray.ray_executor import RayExecutor
 from seekable.integrations.ray.train import check_world_sizes, loader, report, restore
 
 __all__ = [

@@ -22,20 +22,18 @@ if TYPE_CHECKING:
     from ray import data as ray_data
     from ray.data import Datasource
 
-    import seekable.integrations.ray.blocks as ray_blocks
     import seekable.integrations.ray.datasink as ray_datasink
     import seekable.integrations.ray.datasource as ray_datasource
-    import seekable.integrations.ray.reads as ray_reads
     from seekable.formats.file_format import FileFormat
     from seekable.formats.lines import jsonl_writer
     from seekable.formats.tables import parquet_writer
+    from seekable.integrations.ray import ray_blocks
     from seekable.integrations.ray.datasink import FileSink
 else:
-    ray_blocks = lazy("seekable.integrations.ray.blocks")
+    ray_blocks = lazy("seekable.integrations.ray.ray_blocks")
     ray_data = optional("ray.data", extra="ray")
     ray_datasink = lazy("seekable.integrations.ray.datasink")
     ray_datasource = lazy("seekable.integrations.ray.datasource")
-    ray_reads = lazy("seekable.integrations.ray.reads")
     jsonl_writer = lazy("seekable.formats.lines.jsonl_writer")
     parquet_writer = lazy("seekable.formats.tables.parquet_writer")
 
@@ -80,15 +78,15 @@ def sk_source(
     """
     _need_ray_data()
     name = _checked_position(position)
-    made: ray_reads.Reads
+    made: ray_datasource.RayReads
     if isinstance(data, Dataset):
         known_size(data.node, "sk_source()")
-        made = ray_reads.DatasetReads.of(
+        made = ray_datasource.DatasetReads.of(
             data.node, epochs=checked_count("epochs", epochs, least=1), position=name, schema=schema
         )
     elif isinstance(data, Stream):
         _check_ends(data, epochs)
-        made = ray_reads.StreamReads.of(StreamItems(data.stage), position=name, schema=schema)
+        made = ray_datasource.StreamReads.of(StreamItems(data.stage), position=name, schema=schema)
     else:
         message = f"sk_source() takes a seekable Dataset or Stream (got a {type(data).__name__})"
         raise WrongType(message)

@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _TaskFile:
     """A file that a write task has written."""
 
     task: int
@@ -44,7 +44,7 @@ class _File:
 
 
 @final
-class FileSink(Datasink[_File | None]):
+class FileSink(Datasink[_TaskFile | None]):
     """The sink that ``sk_sink`` returns; ``written`` describes the files once all are there."""
 
     def __init__(self, target: Target, form: FileFormat, *, min_rows_per_file: int | None) -> None:
@@ -79,9 +79,9 @@ class FileSink(Datasink[_File | None]):
         made_folder(self._target.folder)
         self._has_begun = True
 
-    def write(self, blocks: Iterable[Any], ctx: TaskContext) -> _File | None:
-        """Write the rows of blocks as the file of this task, which replaces that of an earlier attempt."""
-        rows = _Rows(blocks, tables=self._form.takes_tables)
+    def write(self, blocks: Iterable[Any], ctx: TaskContext) -> _TaskFile | None:
+        """Write rows into the file of this task, which replaces that of an earlier attempt."""
+        rows = _BlockRows(blocks, tables=self._form.takes_tables)
         if not rows.any:
             return None
         form = self._form
@@ -94,9 +94,9 @@ class FileSink(Datasink[_File | None]):
             form=form,
             named=lambda back: f"row {rows.count - back:,} of write task {ctx.task_idx:,} of Ray",
         )
-        return _File(ctx.task_idx, name, rows.count, size)
+        return _TaskFile(ctx.task_idx, name, rows.count, size)
 
-    def on_write_complete(self, write_result: WriteResult[_File | None]) -> None:
+    def on_write_complete(self, write_result: WriteResult[_TaskFile | None]) -> None:
         """Check that all files are there, and describe them in ``written``.
 
         Raises:
@@ -129,7 +129,7 @@ class FileSink(Datasink[_File | None]):
             self._target.output.delete(self._target.join(name))
 
 
-class _Rows:
+class _BlockRows:
     """The rows of blocks in chunks, as a format takes them."""
 
     def __init__(self, blocks: Iterable[Any], *, tables: bool) -> None:

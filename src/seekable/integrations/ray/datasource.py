@@ -1,37 +1,322 @@
-"""A source of Ray Data over a dataset or a stream, whose parts are read by the tasks of Ray."""
+"""A source of Ray Data over a dataset or a stream, whose parts the tasks of Ray read as tables."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
+import numpy as np
+import pyarrow as pa
 import ray
 from ray.data import Datasource
-from ray.data.block import BlockMetadata
+from ray.data.block import BlockAccessor, BlockMetadata
 from ray.data.datasource import ReadTask
 
-from seekable.errors import MissingColumn
+from seekable.errors import MissingColumn, WrongType
+from seekable.formats.file_format import UnwritableRecord
+from seekable.integrations.ray.ray_blocks import WAY_OUT, BlockColumns, columns_of
+from seekable.nodes.bases import leaves_of
+from seekable.nodes.columns.record_batches import is_columnar, table_of
+from seekable.nodes.display import describe_row
+from seekable.nodes.graph import HOLE
+from seekable.nodes.readahead import read_rows, reads_ahead
+from seekable.nodes.sequence_source import SequenceSource
 from seekable.parallel.pickling import deserialized, serialized
+from seekable.writing.pipeline_code import functions_of
+from seekable.writing.preview import StreamPreview, looked_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow as pa
     from ray.data import DataContext
 
-    from seekable.integrations.ray.reads import Reads
+    from seekable.nodes.node import Node
+    from seekable.nodes.graph import Plan
+    from seekable.stream.lane_items import StreamItems
 
-__all__ = ["RecordSource"]
+__all__ = ["DatasetReads", "RayReads", "RecordSource", "StreamReads", "parts_of"]
+
+_AHEAD = 4096
+"""The number of positions whose order is resolved at a time."""
+
+_TABLE_BYTES, _TABLE_RECORDS = 8 << 20, 1024
+"""About the most bytes, and the most records, that become a table at a time; Ray joins tables to blocks."""
+
+_PREVIEW_BYTES, _LEAST_PREVIEWED = 8 << 20, 16
+"""About the bytes of files that are read for a schema, and the records that are read in any case."""
+
+_ESTIMATED_FROM = 1024
+"""The number of positions that the size of all records is estimated from."""
+
+_UNPACKED = 3
+"""The size of a table in memory, as a multiple of its size in the file; a guess."""
 
 _WAY_OUT = "Ray sends it to other processes, so all of it must be possible to pickle"
+
+_MOST_KEPT = 4
+
+
+def parts_of(total: int, most: int) -> list[range]:
+    """Return consecutive ranges that cover ``total`` positions; pure.
+
+    Their lengths differ by at most one. There are ``most`` of them, or ``total`` if that is less, but at
+    least one: of 10 in 3 parts, ``0:3``, ``3:6`` and ``6:10``.
+    """
+    count = max(1, min(total, most))
+    return [range(total * number // count, total * (number + 1) // count) for number in range(count)]
+
+
+class RayReads(Protocol):
+    """The reading of records in parts. Picklable."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all tables, that of positions included."""
+        ...
+
+    def parts(self, parallelism: int) -> list[range]:
+        """Return the parts, about as many as ``parallelism``."""
+        ...
+
+    def rows_in(self, part: range) -> int | None:
+        """Return the number of rows of a part; None if only reading shows it."""
+        ...
+
+    def bytes_of(self, rows: int | None, names: Sequence[str] | None) -> int | None:
+        """Return the estimated bytes in memory of some rows and columns; None if nothing is known.
+
+        Args:
+            rows: the number of rows; None for all.
+            names: the columns; None for all.
+        """
+        ...
+
+    def tables(self, part: range, names: Sequence[str] | None, most: int | None) -> Iterator[pa.Table]:
+        """Yield the rows of a part in their order; one empty table if there is none.
+
+        Args:
+            part: one of ``parts``.
+            names: the columns to read, in their order; None for all.
+            most: the number of rows after which nothing more is read; None for all rows.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetReads:
+    """A dataset: a part is a range of positions, over all epochs."""
+
+    node: Node
+    columns: BlockColumns
+    position: str | None
+    """The column of positions; None for none."""
+    positions: int
+    """The number of positions of all epochs."""
+    row_bytes: float
+    """The estimated bytes of a row in memory; 0 if nothing is known."""
+    exact: bool
+    """True if no record can be a hole."""
+
+    @classmethod
+    def of(cls, node: Node, *, epochs: int, position: str | None, schema: Any) -> DatasetReads:
+        """Return the reading of some epochs; up to 1,024 records are read if files declare no columns."""
+        size = node.size or 0
+        columns = columns_of(_previewed(node, size), declared=node.declared(), given=schema)
+        sample = np.linspace(0, max(0, size - 1), min(size, _ESTIMATED_FROM)).astype(np.int64)
+        plan = node.plan(sample)
+        columnar = is_columnar(plan)
+        row_bytes = (_UNPACKED if columnar else 1) * plan.bytes / max(1, len(plan))
+        exact = columnar or not _may_have_holes(node)
+        return cls(node, columns, position, epochs * size, row_bytes, exact)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all tables."""
+        return _with_position(self.columns.schema, self.position)
+
+    def parts(self, parallelism: int) -> list[range]:
+        """Return ranges of positions of equal length, but for one."""
+        return parts_of(self.positions, parallelism)
+
+    def rows_in(self, part: range) -> int | None:
+        """Return the number of positions, unless a record may be a hole."""
+        return len(part) if self.exact else None
+
+    def bytes_of(self, rows: int | None, names: Sequence[str] | None) -> int | None:
+        """Return the mean bytes of the records in their files, times the number of rows."""
+        share = 1.0 if names is None else len(names) / max(1, len(self.schema))
+        size = int(self.row_bytes * share * (self.positions if rows is None else rows))
+        return size or (None if self.positions else 0)
+
+    def tables(self, part: range, names: Sequence[str] | None, most: int | None) -> Iterator[pa.Table]:
+        """Yield the records of the positions; columns of tables never become Python objects on the way."""
+        return _cut(self._tables(part, names, most), self.schema, names, most)
+
+    def _tables(self, part: range, names: Sequence[str] | None, most: int | None) -> Iterator[pa.Table]:
+        node, columns = self.node, self.columns
+        if names is not None:
+            columns = columns.only(names)
+            node = node.narrowed(frozenset(columns.names))
+        at_once = _AHEAD if most is None else max(1, min(_AHEAD, most))
+        planned = (
+            (first, node.plan(np.arange(first, min(first + at_once, part.stop), dtype=np.int64)))
+            for first in range(part.start, part.stop, at_once)
+        )
+        for start, plan, ahead in reads_ahead(planned):
+            step = _step(plan)
+            for first in range(0, len(plan), step):
+                last = min(first + step, len(plan))
+                ahead.read_to(last)
+                where = np.arange(start + first, start + last, dtype=np.int64)
+                table, where = self._table(
+                    columns, plan.slice(first, last), where, narrowed=names is not None
+                )
+                yield _placed(table, where, self.position)
+
+    def _table(
+        self, columns: BlockColumns, plan: Plan, where: Any, *, narrowed: bool
+    ) -> tuple[pa.Table, Any]:
+        """Return the records of a plan, and the positions of those that are no holes."""
+        if is_columnar(plan):
+            return columns.of_batch(table_of(plan)), where
+        records = plan.read()
+        there = [record is not HOLE for record in records]
+        if not all(there):
+            where = where[np.array(there)]
+            records = [record for record in records if record is not HOLE]
+        try:
+            return columns.of_records(records, narrowed=narrowed), where
+        except UnwritableRecord as misfit:
+            named = describe_row(self.node, int(where[-misfit.back]))
+            message = f"{named} does not fit into the columns of the blocks: {misfit.why}; {WAY_OUT}"
+            raise WrongType(message) from None
+
+
+@dataclass(frozen=True, eq=False)
+class StreamReads:
+    """A stream: a part is a lane, and the position of an item is its slot."""
+
+    items: StreamItems
+    columns: BlockColumns
+    position: str | None
+
+    @classmethod
+    def of(cls, items: StreamItems, *, position: str | None, schema: Any) -> StreamReads:
+        """Return the reading of all lanes; the first items are made for their columns."""
+        preview = StreamPreview(items)
+        columns = columns_of(preview.read(), declared=items.declared(), given=schema)
+        return cls(items, columns, position)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all tables."""
+        return _with_position(self.columns.schema, self.position)
+
+    def parts(self, parallelism: int) -> list[range]:
+        """Return one part for each lane: a lane is sequential."""
+        return [range(lane, lane + 1) for lane in range(self.items.lanes)]
+
+    def rows_in(self, part: range) -> int | None:
+        """Return None: the number of items is not known."""
+        return None
+
+    def bytes_of(self, rows: int | None, names: Sequence[str] | None) -> int | None:
+        """Return None: the items are not known."""
+        return None
+
+    def tables(self, part: range, names: Sequence[str] | None, most: int | None) -> Iterator[pa.Table]:
+        """Yield the items of a lane in their order."""
+        return _cut(self._tables(part.start, names, most), self.schema, names, most)
+
+    def _tables(self, lane: int, names: Sequence[str] | None, most: int | None) -> Iterator[pa.Table]:
+        columns = self.columns if names is None else self.columns.only(names)
+        wanted, held = 1, list[tuple[int, Any, Any]]()
+
+        def made() -> pa.Table:
+            try:
+                table = columns.of_records([item for _, _, item in held], narrowed=names is not None)
+            except UnwritableRecord as misfit:
+                named = self.items.named(lane, held[-misfit.back][1])
+                message = f"{named} does not fit into the columns of the blocks: {misfit.why}; {WAY_OUT}"
+                raise WrongType(message) from None
+            return _placed(table, np.array([slot for slot, _, _ in held], dtype=np.int64), self.position)
+
+        for number, (token, item) in enumerate(self.items.run(lane, None)):
+            if item is not HOLE:
+                held.append((lane + number * self.items.lanes, token, item))
+            if len(held) >= min(wanted, most or wanted):
+                table = made()
+                yield table
+                wanted = max(1, min(_TABLE_RECORDS, _TABLE_BYTES * len(held) // max(1, table.nbytes)))
+                held.clear()
+        if held:
+            yield made()
+
+
+def _previewed(node: Node, size: int) -> Iterator[tuple[Sequence[Any], Callable[[int], str]]]:
+    """Yield some records from the first to the last; the larger they are, the fewer."""
+    rows = looked_at(size)
+    if not rows.size:
+        return
+    most = max(_LEAST_PREVIEWED, _PREVIEW_BYTES * rows.size // max(1, node.plan(rows).bytes))
+    rows = rows[:: -(-rows.size // most)]
+    for first, records in read_rows(node, rows):
+
+        def name(place: int, first: int = first) -> str:
+            return describe_row(node, int(rows[first + place]))
+
+        yield records, name
+
+
+def _may_have_holes(node: Node) -> bool:
+    """Return True unless it is certain that no record is a hole: only functions and sequences give holes."""
+    return any(True for _ in functions_of(node)) or any(
+        isinstance(leaf, SequenceSource) or getattr(leaf, "errors", None) is not None
+        for leaf in leaves_of(node)
+    )
+
+
+def _step(plan: Plan) -> int:
+    """Return the number of records of a plan that become one table."""
+    most = len(plan) if is_columnar(plan) else _TABLE_RECORDS
+    return max(1, min(most, len(plan) * _TABLE_BYTES // max(1, plan.bytes)))
+
+
+def _with_position(schema: pa.Schema, position: str | None) -> pa.Schema:
+    return schema if position is None else schema.append(pa.field(position, pa.int64()))
+
+
+def _placed(table: pa.Table, where: Any, position: str | None) -> pa.Table:
+    return table if position is None else table.append_column(position, pa.array(where, pa.int64()))
+
+
+def _cut(
+    tables: Iterator[pa.Table], schema: pa.Schema, names: Sequence[str] | None, most: int | None
+) -> Iterator[pa.Table]:
+    """Yield the named columns of tables, up to a number of rows; at least one table, which may be empty."""
+    chosen = schema.names if names is None else [name for name in names if name in schema.names]
+    rows = 0
+    for table in tables:
+        if table.num_rows:
+            yield _chosen(table, chosen)
+            rows += table.num_rows
+        if most is not None and rows >= most:
+            return
+    if not rows:
+        yield schema.empty_table().select(chosen)
+
+
+def _chosen(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return some columns; Ray counts no rows in a table without columns, so it gets one of Ray's own."""
+    return table.select(names) if names else BlockAccessor.for_block(table).select([])
 
 
 @final
 class RecordSource(Datasource):
     """The source that ``sk_source`` returns."""
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, reads: RayReads) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Ray's has no types
         self._reads = reads
         self._projection_map: dict[str, str] | None = None
@@ -104,7 +389,7 @@ class _Sent:
     token: str
     data: Any
 
-    def reads(self) -> Reads:
+    def reads(self) -> RayReads:
         """Return the reading; tasks of one worker share it, with its open files."""
         found = _kept.pop(self.token, None)
         if found is None:
@@ -115,9 +400,7 @@ class _Sent:
         return found
 
 
-_MOST_KEPT = 4
-
-_kept: dict[str, Reads] = {}
+_kept: dict[str, RayReads] = {}
 """The readings that this process used last, by token: a union of sources uses them in turn."""
 
 

@@ -9,6 +9,6 @@ An element answers one request after the other. It ends when this process closes
 ``scancel`` takes the rest of the array off the queue: there is no daemon.
 """
 
-from seekable.integrations.slurm.executor import SlurmExecutor
+from seekable.integrations.slurm.slurm_executor import SlurmExecutor
 
 __all__ = ["SlurmExecutor"]

@@ -20,7 +20,7 @@ from seekable.storage.files import make_private_folder
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Claim", "Claims", "is_network_folder"]
+__all__ = ["Claims", "UnitClaim", "is_network_folder"]
 
 _SET = getattr(fcntl, "F_OFD_SETLK", None)
 _LOCK = struct.Struct("hhqqi4x")
@@ -30,7 +30,7 @@ _TAKEN = (errno.EAGAIN, errno.EACCES)
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre", "gpfs", "beegfs", "glusterfs"})
 
 
-class Claim:
+class UnitClaim:
     """The right of this thread to fetch some units, until `release` or the end of a ``with`` statement."""
 
     __slots__ = ("_claims", "_description", "_numbers", "_process")
@@ -96,7 +96,7 @@ class Claims:
         self._description = None
         self._has_locks: bool | None = None
 
-    def claim(self, numbers: range) -> Claim | None:
+    def claim(self, numbers: range) -> UnitClaim | None:
         """Claim consecutive numbers together, None if another thread or another process has one of them.
 
         Args:
@@ -109,7 +109,7 @@ class Claims:
             if description is not None and not description.lock(numbers):
                 return None
             self._held.update(numbers)
-        return Claim(self, numbers, description)
+        return UnitClaim(self, numbers, description)
 
     def release(self, numbers: range, description: _Description | None) -> None:
         """Release the numbers of a claim, so that others can claim them.

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.errors import InvalidArgument
-from seekable.remote.cache.claims import Claim, Claims
+from seekable.remote.cache.claims import Claims, UnitClaim
 from seekable.remote.cache.disk_room import DiskRoom, Ledger, object_folders
 from seekable.remote.cache.extents import (
     ABOUT,
@@ -56,8 +56,8 @@ __all__ = [
     "UNIT_BYTES",
     "CacheCounts",
     "CachedObject",
-    "Claim",
     "DiskCache",
+    "UnitClaim",
     "disk_cache",
     "disk_caches",
     "is_chosen",
@@ -304,7 +304,7 @@ class DiskCache:
                 self.counts.not_kept += count
             first += count
 
-    def claim(self, ref_key: str, unit: int) -> Claim | None:
+    def claim(self, ref_key: str, unit: int) -> UnitClaim | None:
         """Claim the right to fetch a unit, None if another thread or process is fetching it.
 
         The process that gets a claim calls `load` once more, because the unit may have been saved just
@@ -317,7 +317,7 @@ class DiskCache:
         """
         return self.claim_units(ref_key, range(unit, unit + 1))
 
-    def claim_units(self, ref_key: str, units: range) -> Claim | None:
+    def claim_units(self, ref_key: str, units: range) -> UnitClaim | None:
         """Claim the right to fetch some units, as `claim`; None if another is fetching one of them."""
         at = int(ref_key[:16], 16) & _CLAIMS
         return self._claims.claim(range(at + units.start, at + units.stop))

@@ -87,7 +87,7 @@ _USE_SECONDS = 30
 
 
 def read_entries(folder: str) -> tuple[int, NDArray[np.void]] | None:
-    """Return the units of an extent, and the entries of all units of an object; None without a valid file.
+    """Return how many units an extent has, and the entries for all units; None without a valid file.
 
     Args:
         folder: the folder of the object.
@@ -334,7 +334,7 @@ class KeptObject:
             status = os.stat(self._extent_path(number))
         except OSError:
             return False
-        # A map of a file that was cut would end the process at the first read behind its end.
+        # A map of a file that was cut would end the process at the first read after its end.
         return status.st_ino == extent.inode and status.st_size == extent.stop - extent.start
 
     def _drop_entry(self, unit: int, digest: int) -> None:

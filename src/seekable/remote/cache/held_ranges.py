@@ -377,7 +377,7 @@ class HeldBlock:
 
     @property
     def is_open(self) -> bool:
-        """True if a reader has taken bytes of it: what it still needs of the block is not ahead of it."""
+        """True if a reader has taken bytes from it: the rest is no longer ahead of the reader."""
         if self._cells is None or self._low < 0:
             return False
         low, high = self.start // CELL_BYTES, (self.stop - 1) // CELL_BYTES + 1

@@ -279,7 +279,7 @@ def _are_records_first(
     duplicate_cost: int,
     fetched_bytes: int,
 ) -> bool:
-    """Return True if a reader who waits should get the ranges alone, while their units come in behind.
+    """Return True if a reader who waits should get the ranges alone, while their units come later.
 
     Args:
         records: the number of requests for the ranges alone.

@@ -86,7 +86,7 @@ def merged(wants: Wants, *, gap_bytes: int, most_bytes: int, align_bytes: int) -
 
     Example:
         >>> from seekable.remote.fetching.wants import ObjectRef, Wants
-        >>> from seekable.remote.stores.store import Pin
+        >>> from seekable.remote.stores.object_store import Pin
         >>> wants = Wants((ObjectRef("s3://b/a", Pin(1000, 1)),), *np.array([[0, 0], [50, 0], [60, 45]]))
         >>> requests = merged(wants, gap_bytes=5, most_bytes=100, align_bytes=1)
         >>> requests.starts.tolist(), requests.stops.tolist(), requests.first.tolist()
@@ -112,13 +112,13 @@ def covered(wants: Wants) -> Int64s:
 
     Example:
         >>> from seekable.remote.fetching.wants import ObjectRef, Wants
-        >>> from seekable.remote.stores.store import Pin
+        >>> from seekable.remote.stores.object_store import Pin
         >>> ref = ObjectRef("s3://b/a", Pin(1000, 1))
         >>> covered(Wants((ref,), *np.array([[0, 0, 0], [50, 0, 40], [60, 45, 52]]))).tolist()
         [60]
     """
     order = by_place(wants.which, wants.starts)
-    # On one axis, on which the objects lie one behind the other.
+    # On one axis, on which the objects lie one after the other.
     base = wants.which[order] * (int(wants.stops.max(initial=0)) + 1)
     reach = np.maximum.accumulate(wants.stops[order] + base)
     begins = wants.starts[order] + base
@@ -307,7 +307,7 @@ class RangesByObject:
 
     Example:
         >>> from seekable.remote.fetching.wants import ObjectRef
-        >>> from seekable.remote.stores.store import Pin
+        >>> from seekable.remote.stores.object_store import Pin
         >>> ref = ObjectRef("s3://b/a", Pin(1000, 1))
         >>> ranges = RangesByObject([PlannedRange(ref, *at, by_units=False) for at in ((60, 90), (0, 50))])
         >>> [(each.start, each.stop) for each in ranges.sharing(ref.key, 49, 61)]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from seekable.remote.fetching.sending import FetchReport
     from seekable.remote.fetching.transfers import Flight
     from seekable.remote.fetching.wants import ObjectRef
-    from seekable.remote.stores.store import Store
+    from seekable.remote.stores.object_store import Store
     from seekable.storage.access import CacheChoice
 
 else:

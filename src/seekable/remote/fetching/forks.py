@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from seekable.errors import ForkUnsafe
 from seekable.parallel.processes import HEAD_BYTES, head_of, ignore_interrupts, length_in, start_interpreter
 from seekable.remote.mounts import handed_down, store_of, take_over
-from seekable.remote.stores.store import Passing, Store
+from seekable.remote.stores.object_store import Passing, Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from typing_extensions import Buffer
 
-    from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
+    from seekable.remote.stores.object_store import FolderListing, Page, Pin, Stat
 
 __all__ = ["GuardedStores", "Helper", "RelayedStore", "serve"]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from seekable.errors import SeekableError, Unreachable
 from seekable.remote.fetching.budget import Measured, at_once_for
-from seekable.remote.stores.store import Passing
+from seekable.remote.stores.object_store import Passing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from seekable.remote.stores.store import Store
+    from seekable.remote.stores.object_store import Store
 
 __all__ = [
     "FetchCounts",

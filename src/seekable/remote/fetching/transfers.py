@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, final
 from seekable.errors import IndexStale, Unreachable
 from seekable.remote.fetching.kept_units import UnitWriter, blocks_here, claimed, kept_units
 from seekable.remote.fetching.sending import StoreRequest
-from seekable.remote.stores.store import Passing, Store
+from seekable.remote.stores.object_store import Passing, Store
 from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.remote.cache.held_ranges import HeldBlock, HeldRanges
     from seekable.remote.fetching.coalescing import PlannedRange
     from seekable.remote.fetching.sending import Patience, Sender
-    from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
+    from seekable.remote.stores.object_store import FolderListing, Page, Pin, Stat
     from seekable.storage.access import CacheChoice
 
     Fly = Callable[["Flight"], Coroutine[Any, Any, list[HeldBlock]]]

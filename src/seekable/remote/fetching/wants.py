@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
-    from seekable.remote.stores.store import Pin
+    from seekable.remote.stores.object_store import Pin
     from seekable.storage.access import CacheChoice
     from seekable.storage.far import Digests
 

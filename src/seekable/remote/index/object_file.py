@@ -23,7 +23,7 @@ from seekable.errors import IndexStale, InvalidArgument
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.listing import key_listing
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 from seekable.storage import addresses
 from seekable.storage.files import locked, regular_only, write_atomically
 from seekable.storage.mapped import MappedFile, next_use

@@ -25,7 +25,7 @@ from seekable.index.build.scan import scan_part
 from seekable.index.digest import END_BYTES, ends_digest
 from seekable.index.surveyor import is_table_indexer
 from seekable.remote.fetching.fetcher import fetcher
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 from seekable.storage.abandoned import awaited, check_not_abandoned
 from seekable.storage.addresses import parse, shown
 from seekable.storage.compression import compression_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seekable.index.build.parts import FileToIndex
     from seekable.index.build.scan import ScanBatch, ScanJob
     from seekable.index.surveyor import Finder
-    from seekable.remote.stores.store import Store
+    from seekable.remote.stores.object_store import Store
 
 __all__ = [
     "STREAMED_BYTES",
@@ -89,7 +89,7 @@ _FAR_BYTES = 3 << 20
 """A gap that takes longer to stream than the round trip of another request: 30 ms at 100 MB/s."""
 
 _LEAST_BYTES = END_BYTES
-"""The bytes of a request where headers lie far apart, and behind the end of a part."""
+"""The bytes of a request where headers lie far apart, and after the end of a part."""
 
 _WHOLE_BYTES = 4 * END_BYTES
 """A file up to this size is fetched in one request where otherwise its two ends would be."""
@@ -193,7 +193,7 @@ class FetchedPieces:
         self._answers = {(start, stop): source.begin(start, stop) for start, stop in pieces if start < stop}
 
     def range(self, start: int, stop: int) -> memoryview:
-        """Return some bytes, of a piece or, in a request of their own, of what lies between.
+        """Return some bytes: from a piece, or in a request of their own.
 
         Raises:
             IndexStale: the object is of another version now.
@@ -221,7 +221,7 @@ def begin_early(address: str, start: int, stop: int, *, size: int, identity: int
 
 
 def newest_version(address: str) -> tuple[int, int]:
-    """Return the number of bytes of an object and the number of its version, as they are now.
+    """Return the size and the version of an object, as they are now.
 
     Raises:
         DataNotFound: there is no such object.
@@ -244,7 +244,7 @@ def _reading(address: str, start: int, stop: int, pin: Pin) -> Callable[[Store],
 _ahead_slots = threading.Semaphore(_ALL_AHEAD)
 
 
-class _Part(NamedTuple):
+class _StreamedPart(NamedTuple):
     """Some bytes that are under way."""
 
     start: int
@@ -276,7 +276,7 @@ class ObjectReader(PositionedFile):
         super().__init__(source.size)
         self._source = source
         self._limit = min(stop, source.size)
-        self._ahead: deque[_Part] = deque()
+        self._ahead: deque[_StreamedPart] = deque()
         self._start, self._window = 0, memoryview(first)
         self._read_to = start
         self._headers = headers
@@ -306,7 +306,7 @@ class ObjectReader(PositionedFile):
         return len(piece)
 
     def next_view(self, most: int) -> memoryview:
-        """Return up to so many of the next bytes, up to the end of a request; none at the end of the file.
+        """Return at most so many bytes, up to the end of a request; none at the end of the file.
 
         Raises:
             IndexStale, DataNotFound, AccessDenied, Unreachable: as `readinto`.
@@ -335,7 +335,7 @@ class ObjectReader(PositionedFile):
             self._fetch_ahead(self._read_to)
 
     def _fill(self) -> None:
-        """Have the window begin at or before the position, and end behind it."""
+        """Have the window begin at or before the position, and end after it."""
         if self._failure is not None:
             # A decoder may hide an error of its file, and go on to read.
             raise self._failure
@@ -383,7 +383,7 @@ class ObjectReader(PositionedFile):
     def _fetch_ahead(self, at: int) -> None:
         while at < self._limit and len(self._ahead) < _AHEAD and _ahead_slots.acquire(blocking=False):
             stop = self._cut(at)
-            self._ahead.append(_Part(at, stop, self._source.begin(at, stop)))
+            self._ahead.append(_StreamedPart(at, stop, self._source.begin(at, stop)))
             at = stop
 
     def _drop_ahead(self) -> None:
@@ -579,7 +579,7 @@ class Transfer:
 
 
 def transfer_of(tasks: Iterable[FileToIndex], scanner: Finder) -> Transfer:
-    """Return the most that a scan of some files fetches: of tables the ends, of other objects all bytes.
+    """Return the most that a scan fetches: the ends of tables, all bytes of other objects.
 
     Of archives whose members are large, and of objects of which a killed build has kept parts, it is less.
     """

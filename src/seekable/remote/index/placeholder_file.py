@@ -20,7 +20,7 @@ from seekable.index.digest import END_BYTES
 from seekable.remote.index.object_file import ObjectFile, ObjectRanges, object_ref
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
 from seekable.remote.stores.hub_store import hub
-from seekable.remote.stores.store import identity_of
+from seekable.remote.stores.object_store import identity_of
 from seekable.storage.file_names import INDEX_SUFFIX
 from seekable.storage.mapped import MappedFile, MappedRanges
 from seekable.storage.ranges import HashedRanges, RangeFile

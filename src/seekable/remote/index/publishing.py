@@ -28,7 +28,7 @@ from seekable.index.file_table import (
     table_name,
 )
 from seekable.remote.fetching.fetcher import fetcher
-from seekable.remote.stores.store import Pin
+from seekable.remote.stores.object_store import Pin
 from seekable.storage.abandoned import awaited
 from seekable.storage.addresses import parse, shown
 from seekable.storage.file_names import INDEX_FOLDER
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from seekable.index.file_table import Entry
     from seekable.index.fileset import FileSet
-    from seekable.remote.stores.store import Stat, Store
+    from seekable.remote.stores.object_store import Stat, Store
 
 __all__ = [
     "Publication",
@@ -69,7 +69,7 @@ _MOST_LISTED = 100_000
 
 @final
 class PublishedFolder:
-    """The folder of the published index of a root. Nothing of it is kept in a cache."""
+    """The folder of a published index. Nothing of it is kept in a cache."""
 
     __slots__ = ("_address", "_prefix")
 

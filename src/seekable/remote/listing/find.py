@@ -184,7 +184,7 @@ def status_columns(root: str, names: Sequence[str]) -> Columns:
 
 
 def sizes(root: str, names: Sequence[str]) -> list[int | None]:
-    """Return the number of bytes of each file below the address of a folder, None where there is none.
+    """Return the size of each file below an address, None where there is no file.
 
     Raises:
         AccessDenied, Unreachable: the store does not say.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, final
 from seekable.errors import DataNotFound
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.listing.known import FolderListing, ListedFiles, known_listings
-from seekable.remote.stores.store import identities_of
+from seekable.remote.stores.object_store import identities_of
 from seekable.storage import addresses
 from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.listing import MAGIC, RECURSIVE, matcher
@@ -21,7 +21,7 @@ from seekable.storage.listing import MAGIC, RECURSIVE, matcher
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
-    from seekable.remote.stores.store import Stat, Store
+    from seekable.remote.stores.object_store import Stat, Store
 
     _Columns = tuple[list[str], list[int], list[int]]
 
@@ -80,7 +80,7 @@ def stat(path: str) -> Stat:
 
 
 def stat_each(paths: Sequence[str]) -> dict[str, Stat | None]:
-    """Return the facts of many objects of one store, None of those that do not exist.
+    """Describe many objects in one store; None for those that do not exist.
 
     Raises:
         AccessDenied, Unreachable: they cannot be read.

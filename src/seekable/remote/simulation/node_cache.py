@@ -87,7 +87,7 @@ def joined_reads(parts: Sequence[RankReads]) -> RankReads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitAxis:
-    """The units of all files behind each other, with a gap of one between files.
+    """The units of all files after each other, with a gap of one between files.
 
     Example:
         >>> axis = UnitAxis.of(np.array([600_000, 0, 10]))
@@ -110,7 +110,7 @@ class UnitAxis:
         return cls(file_sizes, np.cumsum(counts) - counts, int(counts.sum()))
 
     def units(self, reads: RankReads) -> tuple[Int64s, Int64s]:
-        """Return the units of some ranges in the order of need, and the number of the range of each unit."""
+        """Return units in the order of need, and for each the index of its range."""
         first, last = reads.starts // UNIT_BYTES, (reads.stops - 1) // UNIT_BYTES
         counts = np.where(reads.stops > reads.starts, last - first + 1, 0)
         owner = np.repeat(np.arange(counts.size), counts)
@@ -206,7 +206,7 @@ class Knobs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankRequests:
-    """RankRequests in the order in which a rank needs them."""
+    """Requests in the order in which a rank needs them."""
 
     rows: Int64s
     """The first record that needs bytes of each request."""
@@ -345,7 +345,7 @@ class NodeCache:
 
         Args:
             reads: the ranges of the records that are planned together; some of them come after ``stop``.
-            stop: the number of the record behind those that are read now.
+            stop: the index of the record after those that are read now.
             memory: the memory of the rank.
         """
         self._clock += 1
@@ -482,7 +482,7 @@ def range_requests(reads: RankReads, knobs: Knobs) -> RankRequests:
 def _spans(
     files: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs
 ) -> Iterator[RankRequests]:
-    """Yield the requests of sorted ranges: first of groups that are short enough, then of the long ones."""
+    """Yield requests for sorted ranges: first for groups that are short enough, then for long ones."""
     if not files.size:
         return
     # The largest end so far, in each file: ends of one file lie below those of the next on one axis.

@@ -222,7 +222,7 @@ class FileNumbers:
 
 
 def reads_of(node: Node, positions: Int64s, numbers: FileNumbers) -> RankReads:
-    """Return the ranges of bytes of some records; nothing of the records is read.
+    """Return the byte ranges for some records, none of which is read.
 
     Args:
         node: the dataset.
@@ -352,7 +352,7 @@ def simulated(run: SimulatedRun) -> Simulation:
 def _rank_reads(
     run: SimulatedRun, numbers: FileNumbers, node: int, rank: int, rows: int | None = None
 ) -> list[RankReads]:
-    """Return the reads of a rank in each epoch; with ``rows``, of so many records of the first epoch."""
+    """Return what a rank reads in each epoch; with ``rows``, only so many records of the first one."""
     found = []
     number = node * run.ranks + rank
     for epoch in range(run.epochs if rows is None else 1):
@@ -363,7 +363,7 @@ def _rank_reads(
 
 
 def _sample(run: SimulatedRun, numbers: FileNumbers, epoch: int) -> RankReads:
-    """Return the reads of some of the records of the first node in an epoch, spread evenly."""
+    """Return what the first node reads for some records of an epoch, spread evenly."""
     stride = _stride(run)
     count = run.size // (run.nodes * stride)
     at = np.arange(count, dtype=np.int64) * stride

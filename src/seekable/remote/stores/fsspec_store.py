@@ -18,8 +18,8 @@ from seekable.errors import (
     Unreachable,
     WrongType,
 )
+from seekable.remote.stores.object_store import Passing, Stat, Store, changed, in_thread
 from seekable.remote.stores.obstore_errors import redacted
-from seekable.remote.stores.store import Passing, Stat, Store, changed, in_thread
 from seekable.storage.addresses import SUFFIX_MARK, Address, shown
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import fsspec  # type: ignore[import-untyped]
     from typing_extensions import Buffer
 
-    from seekable.remote.stores.options import StorageOptions
-    from seekable.remote.stores.store import FolderListing, Page, Pin
+    from seekable.remote.stores.object_store import FolderListing, Page, Pin
+    from seekable.remote.stores.storage_options import StorageOptions
 else:
     fsspec = optional("fsspec", extra="remote")
 

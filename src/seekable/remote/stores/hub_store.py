@@ -16,7 +16,7 @@ from seekable.errors import (
     SeekableError,
     Unreachable,
 )
-from seekable.remote.stores.store import Passing, Stat, Store, identity_of, in_thread, plain_etag
+from seekable.remote.stores.object_store import Passing, Stat, Store, identity_of, in_thread, plain_etag
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from seekable.remote.stores.store import FolderListing, Page, Pin
+    from seekable.remote.stores.object_store import FolderListing, Page, Pin
     from seekable.storage.addresses import Address
 
 __all__ = ["HubStore", "hub", "hub_error", "is_on_hub"]

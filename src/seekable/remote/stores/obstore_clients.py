@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from seekable._optional import is_installed, optional
 from seekable.errors import AccessDenied, InvalidArgument
 from seekable.remote.stores.obstore_errors import redacted
-from seekable.remote.stores.options import CLIENT_NAMES, has_aws_files
+from seekable.remote.stores.storage_options import CLIENT_NAMES, has_aws_files
 from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import obstore.exceptions as obstore_exceptions
     import obstore.store as obstore_stores
 
-    from seekable.remote.stores.options import StorageOptions
+    from seekable.remote.stores.storage_options import StorageOptions
 else:
     obstore_stores = optional("obstore.store", extra="remote")
     obstore_exceptions = optional("obstore.exceptions", extra="remote")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unreachable
-from seekable.remote.stores.store import Passing
+from seekable.remote.stores.object_store import Passing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

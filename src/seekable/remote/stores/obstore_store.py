@@ -15,9 +15,9 @@ from seekable.errors import (
     SeekableError,
     Unreachable,
 )
+from seekable.remote.stores.object_store import Passing, Stat, Store, changed, in_thread, plain_etag
 from seekable.remote.stores.obstore_clients import key_of_path, path_of_key
 from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
-from seekable.remote.stores.store import Passing, Stat, Store, changed, in_thread, plain_etag
 from seekable.storage.addresses import Address, shown
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import obstore
     from typing_extensions import Buffer
 
+    from seekable.remote.stores.object_store import FolderListing, Page, Pin
     from seekable.remote.stores.obstore_clients import Client
-    from seekable.remote.stores.store import FolderListing, Page, Pin
 else:
     obstore = optional("obstore", extra="remote")
 

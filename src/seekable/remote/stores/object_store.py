@@ -57,7 +57,7 @@ class Stat(NamedTuple):
 
     @property
     def identity(self) -> int:
-        """A number from 0 to 2^63 - 1 for this content of the object: of its etag, else of time and size."""
+        """A number from 0 to 2^63 - 1 for this content: from its etag, else from time and size."""
         return identity_of(self.etag, modified_ns=self.modified_ns, size=self.size)
 
 
@@ -212,7 +212,7 @@ def identities_of(stats: Sequence[Stat]) -> list[int]:
 
 
 def identity_of(etag: str | None, *, modified_ns: int, size: int) -> int:
-    """Return the identity of an object: a digest of its etag; where it is weak or missing, of time and size.
+    """Return a digest of the etag; where it is weak or missing, of time and size.
 
     Times count in whole seconds, because listings of some stores are finer than their other answers.
 

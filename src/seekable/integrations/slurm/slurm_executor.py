@@ -18,8 +18,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
-from seekable.integrations.slurm.connections import Shared, accepted, offered
-from seekable.integrations.slurm.requests import Element, Request, Requests
+from seekable.integrations.slurm.elements import (
+    Element,
+    Shared,
+    SlurmRequest,
+    SlurmRequests,
+    accepted,
+    offered,
+)
 from seekable.parallel.pickling import serialized
 from seekable.parallel.processes import DEAD
 
@@ -49,7 +55,7 @@ _SCRIPT = """#!/bin/sh
 exec {python} -P - <<'END_OF_PROGRAM'
 import sys
 sys.path[:] = {path!r}
-from seekable.integrations.slurm.connections import serve
+from seekable.integrations.slurm.elements import serve
 serve({host!r}, {port!r}, {key!r})
 END_OF_PROGRAM
 """
@@ -111,7 +117,7 @@ class SlurmExecutor(Executor):
         except BaseException:
             server.close()
             raise
-        self._requests = Requests(retries)
+        self._requests = SlurmRequests(retries)
         self._finalizer = weakref.finalize(self, _end, self._requests, server, self._job, os.getpid())
         _in_background(_accept, server, key, self._requests)
         self._keeper = _in_background(_keep, self._requests, self._job, self._finalizer)
@@ -130,7 +136,7 @@ class SlurmExecutor(Executor):
             InvalidArgument: the function or its arguments cannot be sent.
             RuntimeError: the executor was shut down.
         """
-        request = Request(serialized((fn, args, kwargs), way_out=_WAY_OUT))
+        request = SlurmRequest(serialized((fn, args, kwargs), way_out=_WAY_OUT))
         self._requests.put(request)
         return request.future
 
@@ -154,7 +160,7 @@ class SlurmExecutor(Executor):
             BrokenExecutor: the job array has ended.
         """
         message = serialized((function, args, {}), way_out=_WAY_OUT)
-        asked = [Request(message, node) for node in self._requests.nodes()]
+        asked = [SlurmRequest(message, node) for node in self._requests.nodes()]
         for request in asked:
             self._requests.put(request)
         wait([request.future for request in asked], timeout=_PROBE_SECONDS)
@@ -263,7 +269,7 @@ def _in_background(function: Callable[..., None], *args: object) -> threading.Th
     return thread
 
 
-def _accept(server: socket.socket, key: bytes, requests: Requests) -> None:
+def _accept(server: socket.socket, key: bytes, requests: SlurmRequests) -> None:
     """Give a thread to each element that connects, until the end."""
     while True:
         try:
@@ -275,7 +281,7 @@ def _accept(server: socket.socket, key: bytes, requests: Requests) -> None:
             _in_background(_attend, connection, key, requests)
 
 
-def _attend(connection: socket.socket, key: bytes, requests: Requests) -> None:
+def _attend(connection: socket.socket, key: bytes, requests: SlurmRequests) -> None:
     """Pass requests to one element until there are no more."""
     with connection:
         if (greeting := accepted(connection, key)) is None:
@@ -289,7 +295,7 @@ def _attend(connection: socket.socket, key: bytes, requests: Requests) -> None:
             requests.leave(element)
 
 
-def _answered(request: Request, element: Element, requests: Requests) -> bool:
+def _answered(request: SlurmRequest, element: Element, requests: SlurmRequests) -> bool:
     """Have an element answer a request; return False if the element has ended."""
     if element.has_ended():
         requests.give_back(request, element)
@@ -309,7 +315,7 @@ def _answered(request: Request, element: Element, requests: Requests) -> bool:
     return True
 
 
-def _keep(requests: Requests, job: _Job, end: Callable[[], object]) -> None:
+def _keep(requests: SlurmRequests, job: _Job, end: Callable[[], object]) -> None:
     """Wait for the end of an executor, and look from time to time whether its job is over before that."""
     seconds = _LOOK_SECONDS
     while not requests.wait_for_end(seconds):
@@ -322,7 +328,7 @@ def _keep(requests: Requests, job: _Job, end: Callable[[], object]) -> None:
     end()
 
 
-def _end(requests: Requests, server: socket.socket, job: _Job, process: int) -> None:
+def _end(requests: SlurmRequests, server: socket.socket, job: _Job, process: int) -> None:
     """End an executor and its job, in the process that started it."""
     if os.getpid() == process:
         requests.end("the executor was shut down")
