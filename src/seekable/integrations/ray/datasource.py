@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from ray.data import DataContext
 
-    from seekable.nodes.node import Node
     from seekable.nodes.graph import Plan
+    from seekable.nodes.node import Node
     from seekable.stream.lane_items import StreamItems
 
 __all__ = ["DatasetReads", "RayReads", "RecordSource", "StreamReads", "parts_of"]

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
-    from seekable.nodes.node import Node
     from seekable.nodes.graph import DataFiles, FileRanges
+    from seekable.nodes.node import Node
     from seekable.remote.simulation.node_cache import RankRequests
 
 __all__ = [
