@@ -30,8 +30,7 @@ from seekable.nodes.graph import HOLE, SearchRange, known_size, must_be_steady
 from seekable.nodes.key import KeyIn, Keys, entry_key, is_key, itself, key_in, source_of_keys
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
-from seekable.parallel.map_ranges import FinishedRanges
-from seekable.parallel.map_ranges import map_ranges
+from seekable.parallel.map_ranges import FinishedRanges, map_ranges
 from seekable.parallel.progress import watched
 from seekable.state.functions import code_digest, describe_function, python_version
 from seekable.storage.files import locked

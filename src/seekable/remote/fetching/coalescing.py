@@ -138,7 +138,7 @@ def gap_within(wants: Wants, *, gap_bytes: int, most_bytes: int) -> int:
 
     Example:
         >>> from seekable.remote.fetching.wants import ObjectRef, Wants
-        >>> from seekable.remote.stores.store import Pin
+        >>> from seekable.remote.stores.object_store import Pin
         >>> ref = ObjectRef("s3://b/a", Pin(1000, 1))
         >>> wants = Wants((ref,), *np.array([[0, 0, 0], [0, 30, 90], [10, 40, 95]]))
         >>> [gap_within(wants, gap_bytes=60, most_bytes=most) for most in (20, 45, 95)]
