@@ -16,9 +16,7 @@ from tests.stream import functions
 
 import seekable as sk
 from seekable.formats.lines.line_stream import FromLines
-from seekable.stream.batch import BatchItems
-from seekable.stream.bucket import Bucket
-from seekable.stream.chain import Chain
+from seekable.stream.batch import BatchItems, Bucket
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
 from seekable.stream.iterable import FromIterable
@@ -26,11 +24,9 @@ from seekable.stream.map import MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat
-from seekable.stream.repeat import RepeatItems
-from seekable.stream.shuffle import ShuffleItems
 from seekable.stream.source import FromDataset
-from seekable.stream.take import SkipSlots, TakeSlots
-from seekable.stream.zip import ZipItems
+from seekable.stream.take import RepeatItems, ShuffleItems, SkipSlots, TakeSlots
+from seekable.stream.zip import Chain, ZipItems
 
 EPOCHS = 3
 

@@ -22,9 +22,7 @@ from seekable.formats.lines.line_stream import FromLines
 from seekable.nodes.graph import HOLE
 from seekable.nodes.map import ItemRandomness
 from seekable.order.keys import derive, kind_key
-from seekable.stream.batch import BatchItems
-from seekable.stream.bucket import Bucket, CostLimit
-from seekable.stream.chain import Chain
+from seekable.stream.batch import BatchItems, Bucket, CostLimit
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
 from seekable.stream.iterable import FromIterable
@@ -32,11 +30,9 @@ from seekable.stream.map import MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat
-from seekable.stream.repeat import RepeatItems
-from seekable.stream.shuffle import ShuffleItems
 from seekable.stream.source import FromDataset
-from seekable.stream.take import SkipSlots, TakeSlots
-from seekable.stream.zip import ZipItems
+from seekable.stream.take import RepeatItems, ShuffleItems, SkipSlots, TakeSlots
+from seekable.stream.zip import Chain, ZipItems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

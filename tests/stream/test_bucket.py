@@ -12,7 +12,7 @@ from tests.stream import model
 from tests.stream.common import delivered
 
 import seekable as sk
-from seekable.stream.bucket import Bucket, CostLimit
+from seekable.stream.batch import Bucket, CostLimit
 
 
 def itself(number: float) -> float:

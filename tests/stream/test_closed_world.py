@@ -22,8 +22,8 @@ from tests.thrift import ALL, one_of_each, sample
 
 import seekable as sk
 import seekable.stream
-from seekable.stream.shuffle import ShuffleItems
 from seekable.stream.stage import Stage
+from seekable.stream.take import ShuffleItems
 
 LANES = [1, 2, 4, 12]
 SOME = 29 if ALL else 17

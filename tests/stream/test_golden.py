@@ -13,7 +13,7 @@ import pytest
 from tests.stream.common import delivered
 
 import seekable as sk
-from seekable.stream.bucket import Bucket
+from seekable.stream.batch import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

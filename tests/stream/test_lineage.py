@@ -14,9 +14,14 @@ from seekable.formats.lines.line_stream import FromLines
 from seekable.state.canonical import canonical_json
 from seekable.stream.iterable import FromIterable
 from seekable.stream.lane import LaneIterator
-from seekable.stream.lineage import described_lineage, lineage_of, rows_held
-from seekable.stream.partly_delivered import PartlyDelivered, splitting_lineage
-from seekable.stream.repeat import RepeatItems
+from seekable.stream.lineage import (
+    PartlyDelivered,
+    described_lineage,
+    lineage_of,
+    rows_held,
+    splitting_lineage,
+)
+from seekable.stream.take import RepeatItems
 
 WITHOUT_ROWS = {FromIterable, FromLines, RepeatItems}
 

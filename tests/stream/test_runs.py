@@ -18,8 +18,8 @@ from tests.thrift import sample, some
 import seekable as sk
 from seekable.stream import SameItems
 from seekable.stream.lane import LaneIterator
-from seekable.stream.mixed_sources import MixedSources
-from seekable.stream.runs import END, RunLength, Trail
+from seekable.stream.mixed_runs import MixedSources
+from seekable.stream.runs import END, ConsumedCounts, RunLength
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -265,10 +265,10 @@ def test_runs_of_quick_functions_grow_to_a_bound(monkeypatch: pytest.MonkeyPatch
 
 @given(st.lists(st.tuples(st.lists(st.integers(1, 3), max_size=5), st.integers(0, 4), st.integers(0, 9))))
 def test_a_trail_is_its_model(steps: list[tuple[list[int], int, int]]) -> None:
-    trail, taken, ends, start = Trail(0), 0, list[int](), 0
+    consumed, taken, ends, start = ConsumedCounts(0), 0, list[int](), 0
     for gaps, trailing, behind in steps:
         kept = min(behind, len(ends))
-        trail.keep(kept)
+        consumed.keep(kept)
         if len(ends) > kept:
             start = ends[len(ends) - kept - 1]
         ends = ends[len(ends) - kept :]
@@ -277,9 +277,9 @@ def test_a_trail_is_its_model(steps: list[tuple[list[int], int, int]]) -> None:
             ends.append(taken)
         added = ends[len(ends) - len(gaps) :]
         taken += trailing
-        trail.add(added, taken=taken)
-        assert [trail.at(count) for count in range(len(ends), -1, -1)] == [start, *ends]
-        assert (trail.at(END), trail.needed) == (taken, start)
+        consumed.add(added, taken=taken)
+        assert [consumed.at(count) for count in range(len(ends), -1, -1)] == [start, *ends]
+        assert (consumed.at(END), consumed.needed) == (taken, start)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     union = lazy("seekable.dataset.union")
     join_node = lazy("seekable.nodes.join")
-    stream_chain = lazy("seekable.stream.chain")
+    stream_chain = lazy("seekable.stream.zip")
     stream_mix = lazy("seekable.stream.mix")
     stream_face = lazy("seekable.stream.stream")
     stream_zip = lazy("seekable.stream.zip")

@@ -58,7 +58,7 @@ else:
     addresses = lazy("seekable.storage.addresses")
     evaluated = lazy("seekable.nodes.evaluated")
     report = lazy("seekable.resume.report")
-    stream_description = lazy("seekable.stream.description")
+    stream_description = lazy("seekable.stream.iterator")
 
 
 __all__ = ["Stateful", "load_state", "save_state", "source_paths_of"]

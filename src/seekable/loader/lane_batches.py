@@ -18,7 +18,7 @@ from seekable.loader.batches import Batch
 from seekable.loader.lane_deltas import LaneDeltas
 from seekable.nodes.graph import HOLE
 from seekable.stream.lane import LaneIterator
-from seekable.stream.partly_delivered import splitting_lineage
+from seekable.stream.lineage import splitting_lineage
 from seekable.stream.runs import ITEM
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_st
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
-from seekable.stream.description import datasets_of, text_of_stream
-from seekable.stream.iterator import check_resumable, check_stream
-from seekable.stream.partly_delivered import PartlyDelivered, parsed, splitting_lineage
+from seekable.stream.iterator import check_resumable, check_stream, datasets_of, text_of_stream
+from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,7 +161,9 @@ class LanesState:
             stream = simplified_stream(stream, stages)
         ended = {lane for lane in state.ended if lane in self._own}
         lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
-        found = LanesState(self._plain, self._own, pipeline=stream, lanes=lanes, given=parsed(state.given))
+        found = LanesState(
+            self._plain, self._own, pipeline=stream, lanes=lanes, given=rows_given(state.given)
+        )
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
         cursor = Cursor(state.step, 0, state.slot, state.began or 0)
         return Loaded(cursor, found, resumed, state.trainer_pass)

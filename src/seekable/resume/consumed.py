@@ -35,8 +35,7 @@ from seekable.resume.pipeline_sources import (
 )
 from seekable.state.document import StreamState
 from seekable.stream.lane import StageState
-from seekable.stream.lineage import described_lineage, lineage_of, rows_held
-from seekable.stream.partly_delivered import parsed
+from seekable.stream.lineage import described_lineage, lineage_of, rows_given, rows_held
 from seekable.stream.source import FromDataset
 from seekable.stream.stream import Stream
 
@@ -266,7 +265,7 @@ def _progress_of_readers(
     lanes = lanes_of(state)
     # A lane that ended and began anew to fill a batch has nothing in flight that was not delivered before.
     own = {lane: stages for lane, stages in lanes.items() if lane not in state.ended}
-    waiting = _waiting_in(lineage, own, except_for=parsed(state.given))
+    waiting = _waiting_in(lineage, own, except_for=rows_given(state.given))
     return [
         each.progress(drawn_by_lanes(lanes, each.reader.number), in_flight, state.ended)
         for each, in_flight in zip(readers, waiting, strict=True)

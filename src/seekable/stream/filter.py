@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken
 from seekable.state.functions import describe_function
-from seekable.stream.rebuild import add_token
-from seekable.stream.runs import END, ITEM, Runs, Trail, called
-from seekable.stream.shapes import SameTokens
+from seekable.stream.runs import END, ITEM, ConsumedCounts, Runs, called
+from seekable.stream.shapes import SameTokens, add_token
 from seekable.stream.stall import CHECK_EVERY, StallDetector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.stream.runs import Cut, Pairs
+    from seekable.stream.runs import Pairs, StageValues
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
@@ -89,29 +88,29 @@ class _Passed(Runs):
 
     def __init__(self, stage: FilterItems, lane: Lane) -> None:
         self._stage, self._input = stage, lane.inputs[0]
-        self._trail = Trail(0)
+        self._consumed = ConsumedCounts(0)
         self._stall, self._dropped = StallDetector(stage, lane), 0
         self._error: Exception | None = None
 
     def take(self, count: int, behind: int) -> Pairs:
         """Return the items that pass of the next run of the input with any."""
-        trail = self._trail
-        trail.keep(behind)
+        consumed = self._consumed
+        consumed.keep(behind)
         while self._error is None:
             if self._stall.over:
                 return []
-            pairs = self._input.take(count, trail.taken - trail.needed)
+            pairs = self._input.take(count, consumed.taken - consumed.needed)
             passes = self._passes(pairs)
-            ends = itertools.compress(itertools.count(trail.taken + 1), passes)
-            trail.add(ends, taken=trail.taken + len(pairs))
+            ends = itertools.compress(itertools.count(consumed.taken + 1), passes)
+            consumed.add(ends, taken=consumed.taken + len(pairs))
             passed = list(itertools.compress(pairs, passes))
             if passed or not pairs:
                 self._dropped = 0
                 return passed
             self._dropped = self._stall.after(self._dropped, len(passes))
-            if trail.taken - trail.needed > CHECK_EVERY:
+            if consumed.taken - consumed.needed > CHECK_EVERY:
                 # What the input keeps for states must not grow with the items that do not pass.
-                trail.freeze(lambda end: self._input.cut(trail.taken - end))
+                consumed.freeze(lambda end: self._input.cut(consumed.taken - end))
         raise self._error
 
     def _passes(self, pairs: Pairs) -> list[bool]:
@@ -125,9 +124,9 @@ class _Passed(Runs):
         """Return nothing: the stage has no state."""
         return {}
 
-    def below(self, behind: int) -> tuple[int | Cut]:
+    def below(self, behind: int) -> tuple[int | StageValues]:
         """Return how many of the input's items were taken after the last one that passed."""
-        taken = self._trail.at(behind)
+        taken = self._consumed.at(behind)
         if behind == END:
             return (END,)
-        return (self._trail.taken - taken if isinstance(taken, int) else taken,)
+        return (self._consumed.taken - taken if isinstance(taken, int) else taken,)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken
 from seekable.state.functions import describe_function
-from seekable.stream.rebuild import add_token, rebuilt
-from seekable.stream.shapes import OneInput
+from seekable.stream.shapes import OneInput, add_token, rebuilt
 from seekable.stream.stall import CHECK_EVERY, StallDetector
 from seekable.stream.token import as_token
 
@@ -27,7 +26,7 @@ _PAIR = 2
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Flatten(OneInput):
-    """The items of ``fn(item)``, or of the item itself. Tokens are (token of the item, number in it)."""
+    """The items of ``fn(item)``, or of the item itself. Tokens are (the item's token, index in it)."""
 
     fn: Callable[[Any], Iterable[Any]] | None
     version: str | int | None

@@ -1,26 +1,26 @@
-"""The iterator of a stream: it takes items from the lanes in turn, and holds the position."""
+"""The iterator of a stream: it takes items from the lanes in turn, and holds the position; its states."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
+from seekable.nodes.evaluated import row_files_of
 from seekable.state.canonical import plain_json
-from seekable.state.descriptions import PipelineDescription, mismatch
+from seekable.state.descriptions import PipelineDescription, mismatch, text_of
 from seekable.state.document import StreamState, other_kind, parse_state
-from seekable.stream.description import text_of_stream
 from seekable.stream.lane import LaneIterator, StageState
-from seekable.stream.partly_delivered import PartlyDelivered, splitting_lineage
-from seekable.stream.partly_delivered import parsed as rows_given
+from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
 from seekable.stream.stage import Leaf, described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from seekable.nodes.node import Node
     from seekable.stream.stage import Stage
     from seekable.stream.token import Token
 
-__all__ = ["StreamIterator", "check_resumable", "check_stream"]
+__all__ = ["StreamIterator", "check_resumable", "check_stream", "datasets_of", "text_of_stream"]
 
 
 @final
@@ -224,3 +224,20 @@ def check_resumable(stage: Stage) -> None:
         way_out = stage.way_out if isinstance(stage, Leaf) else ""
         message = f"{stage!r} has no state that it could be resumed from: {way_out}"
     raise NotResumable(message)
+
+
+def text_of_stream(stage: Stage) -> str:
+    """Return a stream's description as text, with the paths of the row files that its datasets use."""
+    return text_of(stage, lambda: _described(stage))
+
+
+def datasets_of(stage: Stage) -> Iterator[Node]:
+    """Yield the datasets that a stage and all stages below it read, in the order of the description."""
+    for source in stage.inputs:
+        yield from datasets_of(source)
+    yield from stage.datasets
+
+
+def _described(stage: Stage) -> PipelineDescription:
+    files = {digest: path for dataset in datasets_of(stage) for digest, path in row_files_of(dataset).items()}
+    return PipelineDescription(described(stage), files)

@@ -12,14 +12,14 @@ import msgspec
 
 from seekable.errors import BadToken, CorruptState
 from seekable.stream.buffer import TokenBuffer, replayed
-from seekable.stream.rebuild import rebuilt
 from seekable.stream.runs import END, RunLength
+from seekable.stream.shapes import rebuilt
 from seekable.stream.token import all_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.stream.runs import Cut, Pairs, Runs
+    from seekable.stream.runs import Pairs, Runs, StageValues
     from seekable.stream.stage import Stage
     from seekable.stream.token import Token
 
@@ -170,7 +170,7 @@ class LaneIterator:
         self._behind = 0
         return self._runs.take(count, behind)
 
-    def cut(self, behind: int) -> Cut:
+    def cut(self, behind: int) -> StageValues:
         """Return the values of this stage and all below it as they were so many items ago."""
         self._settle(behind)
         return [dict(each.state) for each in self.walk()]
@@ -255,7 +255,7 @@ class LaneIterator:
             yield self._left
         self._left, self._behind = None, END
 
-    def _settle(self, behind: int | Cut) -> None:
+    def _settle(self, behind: int | StageValues) -> None:
         if not isinstance(behind, int):
             for each, values in zip(self.walk(), behind, strict=True):
                 each.state = dict(values)

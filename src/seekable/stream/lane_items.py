@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import BadToken
 from seekable.nodes.columns.arrow_types import common_types
 from seekable.nodes.display import listed
-from seekable.stream.chain import Chain
 from seekable.stream.filter import FilterItems
 from seekable.stream.lane import LaneIterator, StageState
 from seekable.stream.mix import MixBounded, MixItems
-from seekable.stream.rebuild import located
-from seekable.stream.repeat import RepeatItems
-from seekable.stream.shapes import SameItems
+from seekable.stream.shapes import SameItems, located
 from seekable.stream.source import FromDataset
+from seekable.stream.take import RepeatItems
+from seekable.stream.zip import Chain
 from seekable.writing.pipeline_code import functions_of, own_functions, paths_of
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class StreamItems:
         return self.stage.fingerprint
 
     def functions(self) -> Sequence[Callable[..., Any]]:
-        """Return the functions of all stages and of their datasets, without those of a version."""
+        """Return the functions of all stages and their datasets, without those of a version."""
         found: list[Callable[..., Any]] = []
         for stage in _stages(self.stage, set()):
             found += own_functions(stage)

@@ -1,6 +1,10 @@
-"""The lineage of a stream's items: which rows of which datasets an item was made of, by its token alone.
+"""The lineage of items: the rows of datasets that an item was made of, by its token alone.
 
 A lineage is computed from the stages of a stream, or from a description in a saved state.
+
+Where a stage makes several items of one, a row can be both delivered and waiting. ``resume="rows"`` counts
+such a row as delivered, but the waiting items alone do not show it. So iterators record these rows
+(`PartlyDelivered`), in graphs with such a stage only, until no item of the row waits any more.
 """
 
 from __future__ import annotations
@@ -10,13 +14,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument
-from seekable.stream.kinds import OWN_KINDS
+from seekable.stream.batch import BatchItems, Bucket
+from seekable.stream.filter import FilterItems
+from seekable.stream.flatten import Flatten
+from seekable.stream.map import MapItems
+from seekable.stream.mix import MixBounded, MixItems
+from seekable.stream.overlay import Overlay
+from seekable.stream.pack import PackBestFit, PackConcat
 from seekable.stream.shapes import OneInput
 from seekable.stream.stage import Inner
+from seekable.stream.take import RepeatItems, ShuffleItems, SkipSlots, TakeSlots
 from seekable.stream.token import as_token
+from seekable.stream.zip import Chain, ZipItems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seekable.stream.lane import StageState
     from seekable.stream.stage import Stage
@@ -25,8 +37,28 @@ if TYPE_CHECKING:
     Name = tuple[str | int, ...]
     Origins = Callable[[Token], Sequence[tuple[int, Token]]]
     Held = Callable[[Mapping[str, Any]], Sequence[tuple[int, Token]]]
+    Row = tuple[int, int]
 
-__all__ = ["Lineage", "described_lineage", "lineage_of", "rows_held"]
+__all__ = [
+    "OWN_KINDS",
+    "Lineage",
+    "PartlyDelivered",
+    "described_lineage",
+    "lineage_of",
+    "rows_given",
+    "rows_held",
+    "splitting_lineage",
+]
+
+OWN_KINDS: Mapping[str, type[Inner]] = {
+    each.kind: each
+    for each in (
+        *(BatchItems, Bucket, Chain, FilterItems, Flatten, MapItems, MixBounded, MixItems, Overlay),
+        *(PackBestFit, PackConcat, RepeatItems, ShuffleItems, SkipSlots, TakeSlots, ZipItems),
+    )
+}
+"""The library's stages with inputs, by kind."""
+
 
 _SOURCE = "dataset"
 """The kind of the stages that have rows."""
@@ -37,7 +69,7 @@ _REPEAT = "repeat"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lineage:
-    """The lineage of the items of one stage, over the lineages of its inputs."""
+    """The lineage of one stage's items, over the lineages of its inputs."""
 
     kind: str
     """The kind of the stage."""
@@ -45,7 +77,7 @@ class Lineage:
     inputs: tuple[Lineage, ...]
 
     names: tuple[str | int, ...]
-    """The name of each input: as in a mixture of named parts, otherwise its number."""
+    """The name of each input: the name in a mixture of named parts, otherwise the index."""
 
     origins: Origins
     """``Inner.origins`` of the stage."""
@@ -78,17 +110,17 @@ class Lineage:
             yield from below.sources((*name, own) if len(self.inputs) > 1 else name)
 
     def rows(self, token: Token, first: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield the rows that an item was made of, as pairs of a source's number and a position there.
+        """Yield the rows that an item was made of, as pairs of a source's index and a position there.
 
         Args:
             token: the token of the item.
-            first: the number of the first source.
+            first: the index of the first source.
         """
         if not self.inputs:
             yield first, token
             return
-        for number, origin in self.origins(token):
-            yield from self.inputs[number].rows(origin, first + self.starts[number])
+        for index, origin in self.origins(token):
+            yield from self.inputs[index].rows(origin, first + self.starts[index])
 
 
 def rows_held(root: Lineage, states: Sequence[StageState]) -> list[tuple[int, int]]:
@@ -163,7 +195,7 @@ def _described(description: Mapping[str, Any], kinds: Mapping[str, type[Inner]])
     if kind not in kinds:
         raise InvalidArgument(_no_rows(repr(kind)))
     stage = kinds[kind]
-    # Behind the inputs come the datasets that a stage itself reads.
+    # After the inputs come the datasets that a stage itself reads.
     below = description["of"][:1] if issubclass(stage, OneInput) else description["of"]
     inputs = tuple(_described(each, kinds) for each in below)
     names = description.get("names") or range(len(inputs))
@@ -184,6 +216,89 @@ def _repeated(what: object) -> str:
 
 def _no_rows(what: str) -> str:
     return (
-        f"resume='rows' needs sources with rows and stages that are known here, and {what} is none: such a "
-        f"stream is resumed exactly"
+        f"resume='rows' needs sources with rows and stages that are known here, and {what} is not one of "
+        f"them: such a stream is resumed exactly"
     )
+
+
+_MOST_RECORDED = 1000
+"""Rows of a lane that are recorded before the first search for rows of which nothing waits."""
+
+
+def splitting_lineage(stage: Stage) -> Lineage | None:
+    """Return the lineage of a stream in which a row can be partly delivered; None for any other stream.
+
+    Example:
+        >>> import seekable as sk
+        >>> stream = sk.from_sequence("abc").stream()
+        >>> splitting_lineage(stream.stage) is None, splitting_lineage(stream.flatten().stage) is None
+        (True, False)
+    """
+    return lineage_of(stage) if _splits(stage) and _has_rows(stage) else None
+
+
+class PartlyDelivered:
+    """The partly delivered rows of some lanes, as pairs of a source's index and a position."""
+
+    def __init__(self, lineage: Lineage | None, rows: Mapping[int, Iterable[Row]] | None = None) -> None:
+        """Begin with the rows of a state; without a lineage there are never any."""
+        self._lineage = lineage
+        self._rows = {lane: set(some) for lane, some in (rows or {}).items()}
+        self._most: dict[int, int] = {}
+
+    def add(self, lane: int, rows: Iterable[Row], states: Callable[[], Sequence[StageState]]) -> None:
+        """Record the rows of an item that a lane delivered.
+
+        Args:
+            lane: the number of the lane.
+            rows: the rows that the item was made of.
+            states: returns the states of the lane's stages after that item.
+        """
+        recorded = self._rows.setdefault(lane, set())
+        recorded.update(rows)
+        if len(recorded) > self._most.get(lane, _MOST_RECORDED):
+            self._drop(lane, states())
+            # A search takes time in proportion to the waiting rows, so the next one comes after as many more.
+            self._most[lane] = _MOST_RECORDED + 2 * len(recorded)
+
+    def document(self, states: Mapping[int, Sequence[StageState]]) -> dict[str, Any] | None:
+        """Return the rows as a JSON-safe dict of lanes; None if there are none.
+
+        Args:
+            states: the states of each lane's stages.
+        """
+        for lane in self._rows:
+            self._drop(lane, states[lane])
+        return {str(lane): sorted(map(list, some)) for lane, some in self._rows.items() if some} or None
+
+    def _drop(self, lane: int, states: Sequence[StageState]) -> None:
+        """Drop the rows of which no item waits."""
+        if self._lineage is not None and self._rows[lane]:
+            self._rows[lane].intersection_update(rows_held(self._lineage, states))
+
+
+def rows_given(document: Mapping[str, Any] | None) -> dict[int, list[Row]]:
+    """Return the rows that ``PartlyDelivered.document`` returned, for each lane.
+
+    Raises:
+        CorruptState: the document has another form.
+    """
+    try:
+        return {
+            int(lane): [(int(number), int(position)) for number, position in rows]
+            for lane, rows in (document or {}).items()
+        }
+    except (TypeError, ValueError) as error:
+        message = f"a state's 'given' has pairs of a source and a position for each lane ({error})"
+        raise CorruptState(message) from error
+
+
+def _splits(stage: Stage) -> bool:
+    return (isinstance(stage, Inner) and stage.splits) or any(map(_splits, stage.inputs))
+
+
+def _has_rows(stage: Stage) -> bool:
+    """Return True if all sources are datasets, and no stage restarts them."""
+    if not stage.inputs:
+        return stage.kind == "dataset"
+    return stage.kind != "repeat" and all(map(_has_rows, stage.inputs))

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.nodes.map import ItemRandomness
 from seekable.state.functions import describe_function
-from seekable.stream.rebuild import add_token
 from seekable.stream.runs import END, ITEM, TOKEN, Runs, called
-from seekable.stream.shapes import SameTokens
+from seekable.stream.shapes import SameTokens, add_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

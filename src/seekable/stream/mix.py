@@ -11,9 +11,7 @@ from seekable._cached import cached
 from seekable.nodes.display import listed
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture
-from seekable.stream.draws import FIRST_DRAWS, MOST_DRAWS
-from seekable.stream.mixed_runs import MixedRuns
-from seekable.stream.mixed_sources import JointRead, MixedSources
+from seekable.stream.mixed_runs import FIRST_DRAWS, MOST_DRAWS, JointRead, MixedRuns, MixedSources
 from seekable.stream.shapes import SeveralInputs, numbered
 from seekable.stream.stage import Inner
 
@@ -34,10 +32,10 @@ Schedule = tuple[tuple[int, tuple[int, ...]], ...]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MixItems(SeveralInputs):
-    """Several streams in given proportions; the order of each lane is the one of a mixture of datasets.
+    """Several streams in given proportions; each lane has the order that a mixture of datasets has.
 
     A part that has ended is drawn no more: from that draw on the other parts share its draws. Tokens are
-    (number of the part, token).
+    (index of the part, token).
     """
 
     names: tuple[str, ...] | None
@@ -112,11 +110,11 @@ class MixItems(SeveralInputs):
         return items[0]
 
     def labels(self, state: dict[str, Any], lane: int, draw: int, count: int = FIRST_DRAWS) -> Int64s | None:
-        """Return the numbers of the parts of the next draws; None if all parts have ended.
+        """Return the indices of the parts that are drawn next; None if all parts have ended.
 
         Args:
             state: names the parts that have ended, and the draw of the last end.
-            lane: the number of the lane.
+            lane: the index of the lane.
             draw: the first draw.
             count: the number of draws.
         """
@@ -176,7 +174,7 @@ class MixBounded(Inner):
 
     The lane draws from its open parts in turn. Each part gives ``items_per_turn`` items; then another part
     takes its place. The mixture's order decides which, of turns instead of items: so the shares are those of
-    the weights, over many turns, and nothing is left to chance. Tokens are (number of the part, token).
+    the weights, over many turns, and nothing is left to chance. Tokens are (index of the part, token).
     """
 
     mixture: MixItems
@@ -268,7 +266,7 @@ class _Turns:
         self._from = 0
 
     def next(self) -> int | None:
-        """Return the number of the part that takes the next turn; None if all parts have ended."""
+        """Return the index of the part that takes the next turn; None if all parts have ended."""
         state = self._lane.state
         turn: int = state.get("stint", 0)
         if not 0 <= turn - self._from < len(self._labels):

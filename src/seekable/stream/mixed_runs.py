@@ -1,31 +1,112 @@
-"""Runs of a mixture whose parts make runs."""
+"""Runs of a mixture: of parts that make runs (`MixedRuns`), and of datasets read together (`MixedSources`).
+
+The records of several datasets are read together, whichever part they are of. Then the order of thousands of
+draws is resolved by a few array operations over all parts, where each part alone would take some for each of
+its hundreds.
+"""
 
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, final
 
-from seekable.stream.draws import FIRST_DRAWS, MOST_DRAWS, Draws
+import numpy as np
+
+from seekable.nodes.bases import calls_functions, leaves_of
+from seekable.nodes.compile import CompiledGraph
+from seekable.nodes.files.leaf import FilesLeaf
+from seekable.nodes.readahead import reads_ahead
+from seekable.order.lane_rows import num_lane_rows
 from seekable.stream.runs import END, RunLength, Runs
+from seekable.stream.source import FIRST_READ, MOST_READ, FromDataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.stream.draws import Labels, Stop
-    from seekable.stream.runs import Pairs
-    from seekable.stream.stage import Lane
+    from seekable._typing import Int64s
+    from seekable.nodes.graph import Plan
+    from seekable.stream.runs import Pairs, StageValues
+    from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
-__all__ = ["MixedRuns"]
+    Labels = Callable[[dict[str, Any], int, int, int], Int64s | None]
+    """Returns the parts of the next draws, given a mixture's values, lane, first draw and count of draws."""
+
+__all__ = ["FIRST_DRAWS", "MOST_DRAWS", "JointRead", "MixedRuns", "MixedSources"]
+
+_Stop = Literal["first", "all"]
+"""The parts whose ends end a mixture."""
+
+FIRST_DRAWS, MOST_DRAWS = 1024, 4096
+"""_Draws that are labelled together. The first array is smaller, so that the first item comes soon."""
+
+
+@final
+class _Draws:
+    """Counts the draws of a mixture, and keeps the last of them for states."""
+
+    def __init__(self, stop: _Stop, lane: Lane) -> None:
+        self._stop = stop
+        self._begun = {name: lane.state[name] for name in ("ended", "since") if name in lane.state}
+        self._ends: list[tuple[int, int]] = []
+        """The parts that have ended since, each with the number of draws before its end."""
+        self.count: int = lane.state.get("draw", 0)
+        self._last: list[int] = []
+        """The parts of the last draws."""
+        self.ended_by: int | None = None
+        """The part that ended the mixture, where the end of the first part does."""
+
+    def keep(self, behind: int) -> None:
+        """Forget all but the last draws."""
+        del self._last[: len(self._last) - behind]
+
+    def add(self, labels: list[int]) -> None:
+        """Add draws, each by its part."""
+        self._last += labels
+        self.count += len(labels)
+
+    def end(self, label: int) -> None:
+        """Note that the next draw found no item in a part."""
+        if self._stop == "first":
+            self.ended_by = label
+        else:
+            self._ends.append((self.count, label))
+
+    def last(self, count: int) -> list[int]:
+        """Return the parts of the last draws."""
+        return self._last[len(self._last) - count :]
+
+    def behind(self, label: int) -> int:
+        """Return how many of the last draws are of a part."""
+        return self._last.count(label)
+
+    def values(self, behind: int) -> dict[str, Any]:
+        """Return the values of the mixture: the draws, the ended parts, and the draws before the last end."""
+        count, ends = self.count - max(behind, 0), self._ends_before(behind)
+        values = {"draw": count} if count else {}
+        if not ends:
+            return values | self._begun
+        ended = [*self._begun.get("ended", ()), *(label for _, label in ends)]
+        return {**values, "ended": ended, "since": ends[-1][0]}
+
+    def ended(self, behind: int) -> list[int]:
+        """Return the parts whose ends were seen here when so many draws were not made yet."""
+        ended = [label for _, label in self._ends_before(behind)]
+        return [*ended, self.ended_by] if behind == END and self.ended_by is not None else ended
+
+    def _ends_before(self, behind: int) -> list[tuple[int, int]]:
+        count = self.count - max(behind, 0)
+        return [end for end in self._ends if end[0] < count or behind == END]
 
 
 @final
 class MixedRuns(Runs):
     """The items of a mixture in one lane: each is the next one of a part's run."""
 
-    def __init__(self, labels_of: Labels, stop: Stop, lane: Lane) -> None:
+    def __init__(self, labels_of: Labels, stop: _Stop, lane: Lane) -> None:
         self._labels_of, self._number, self._parts = labels_of, lane.number, lane.inputs
-        self._draws = Draws(stop, lane)
+        self._draws = _Draws(stop, lane)
         self._labels: list[int] = []
         """The parts of the next draws, from number ``_next`` on."""
         self._next = 0
@@ -60,7 +141,7 @@ class MixedRuns(Runs):
         return self._draws.values(behind)
 
     def below(self, behind: int) -> list[int]:
-        """Return of each part the items of its last run that are not drawn, and those that are behind."""
+        """Return for each part how many items of its last run are not drawn, or are behind."""
         waiting = [operator.length_hint(left) for left in self._left]
         for label in self._draws.last(max(behind, 0)):
             waiting[label] += 1
@@ -88,3 +169,164 @@ class MixedRuns(Runs):
         if not pairs:
             self._labels, self._next = [], 0
             self._draws.end(label)
+
+
+_ENDLESS: Final = 1 << 62
+"""Rows of an epoch that never ends."""
+
+
+class JointRead(NamedTuple):
+    """Datasets whose records are read together."""
+
+    sources: Sequence[FromDataset]
+    graph: CompiledGraph
+
+    @classmethod
+    def of(cls, parts: Sequence[Stage]) -> JointRead | None:
+        """Return how the records of several parts are read together, or None where that cannot be.
+
+        Each part must be a dataset of files whose records are never holes, so that the positions are known.
+        """
+        sources = [part for part in parts if isinstance(part, FromDataset) and _is_plain(part)]
+        if len(sources) < len(parts):
+            return None
+        return cls(sources, CompiledGraph([source.dataset for source in sources]))
+
+
+class _Planned(NamedTuple):
+    """_Draws whose order is resolved: their parts and positions, and the part that ends before the next."""
+
+    labels: list[int]
+    positions: list[int]
+    ended: int | None
+
+
+@final
+class MixedSources(Runs):
+    """The records of several datasets in one lane."""
+
+    def __init__(self, joint: JointRead, lane: Lane, *, labels_of: Labels, stop: _Stop) -> None:
+        self._joint, self._lane = joint, lane.number
+        self._labels_of, self._stop = labels_of, stop
+        self._draws = _Draws(stop, lane)
+        self._begun = [below.cut(0)[0] for below in lane.inputs]
+        self._taken = Counter({part: values.get("at", 0) for part, values in enumerate(self._begun)})
+        """The number of records that were taken of each part, over all epochs."""
+        self._reads = self._read()
+        self._labels: list[int] = []
+        self._pairs: Pairs = []
+        """Records that were read together, from number ``_next`` on those that are not taken."""
+        self._next = 0
+
+    def take(self, count: int, behind: int) -> Pairs:
+        """Return the next records; what was read together is given out in parts."""
+        self._draws.keep(behind)
+        while self._next == len(self._pairs):
+            ended, self._labels, self._pairs = next(self._reads, (None, [], []))
+            self._next = 0
+            if ended is not None:
+                self._draws.end(ended)
+            elif not self._pairs:
+                return []
+        stop = self._next + count
+        pairs, labels = self._pairs[self._next : stop], self._labels[self._next : stop]
+        self._next += len(pairs)
+        self._draws.add(labels)
+        self._taken.update(labels)
+        return pairs
+
+    def values(self, behind: int) -> dict[str, Any]:
+        """Return the number of draws, and the parts that have ended."""
+        return self._draws.values(behind)
+
+    def below(self, behind: int) -> list[StageValues]:
+        """Return the values of each part: how many of its records were taken and are not behind."""
+        taken = self._taken.copy()
+        taken.subtract(self._draws.last(max(behind, 0)))
+        return [
+            [{**begun, "at": taken[part]} if taken[part] else begun] for part, begun in enumerate(self._begun)
+        ]
+
+    def _read(self) -> Iterator[tuple[int | None, list[int], Pairs]]:
+        """Yield the parts of some draws and their records with tokens, and each part that has ended."""
+        at_once = FIRST_READ
+        for planned, plan, ahead in reads_ahead(self._planned()):
+            tokens = list(zip(planned.labels, planned.positions, strict=True))
+            first = 0
+            while first < len(tokens):
+                last = min(first + at_once, len(tokens))
+                ahead.read_to(last)
+                records = plan.slice(first, last).read()
+                yield None, planned.labels[first:last], list(zip(tokens[first:last], records, strict=True))
+                first, at_once = last, min(2 * at_once, MOST_READ)
+            if planned.ended is not None:
+                yield planned.ended, [], []
+
+    def _planned(self) -> Iterator[tuple[_Planned, Plan]]:
+        """Yield the draws from now on, and their plans, each up to the end of a part."""
+        taken = [self._taken[part] for part in range(len(self._begun))]
+        numbers = _LaneRows(self._joint.sources, self._lane, taken)
+        state, draw, count = self._draws.values(END), self._draws.count, FIRST_DRAWS
+        while (labels := self._labels_of(state, self._lane, draw, count)) is not None:
+            which, positions, ended = numbers.next(labels)
+            draw += which.size
+            yield (
+                _Planned(which.tolist(), positions.tolist(), ended),
+                self._joint.graph.plan(which, positions),
+            )
+            if ended is not None and self._stop == "first":
+                return
+            if ended is not None:
+                state = {**state, "ended": [*state.get("ended", ()), ended], "since": draw}
+            count = MOST_DRAWS
+
+
+@final
+class _LaneRows:
+    """Counts the rows of one lane in several datasets, and finds their positions."""
+
+    def __init__(self, sources: Sequence[FromDataset], lane: int, taken: Sequence[int]) -> None:
+        sizes = [source.dataset.size for source in sources]
+        rows = [
+            _ENDLESS if size is None else num_lane_rows(size, source.lanes, lane)
+            for source, size in zip(sources, sizes, strict=True)
+        ]
+        bounds = np.array([source.bounds(lane) for source in sources], dtype=np.int64)
+        self._lanes, self._lane = sources[0].lanes, lane
+        self._sizes = np.array([size or 0 for size in sizes], dtype=np.int64)
+        self._rows = np.array(rows, dtype=np.int64)
+        self._next = bounds[:, 0] + np.array(taken, dtype=np.int64)
+        self._ends = np.where(self._rows == 0, self._next, bounds[:, 1])
+
+    def next(self, labels: Int64s) -> tuple[Int64s, Int64s, int | None]:
+        """Return the next draws and their positions, up to one of a part that has ended, and that part."""
+        numbers = self._next[labels] + _ranks(labels)
+        over = np.flatnonzero(numbers >= self._ends[labels])
+        ended = int(labels[over[0]]) if over.size else None
+        if over.size:
+            labels, numbers = labels[: over[0]], numbers[: over[0]]
+        self._next += np.bincount(labels, minlength=self._next.size)
+        epochs, turns = np.divmod(numbers, self._rows[labels])
+        return labels, epochs * self._sizes[labels] + turns * self._lanes + self._lane, ended
+
+
+def _ranks(labels: Int64s) -> Int64s:
+    """Return how many equal labels are before each one.
+
+    Example:
+        >>> _ranks(np.array([5, 7, 5, 5, 7])).tolist()
+        [0, 0, 1, 2, 1]
+    """
+    order = np.argsort(labels, kind="stable")
+    ordered = labels[order]
+    begins = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if labels.size else order
+    ranks = np.empty_like(labels)
+    ranks[order] = np.arange(labels.size) - np.repeat(begins, np.diff(np.r_[begins, labels.size]))
+    return ranks
+
+
+def _is_plain(source: FromDataset) -> bool:
+    dataset = source.dataset
+    if calls_functions(dataset) or (dataset.size == 0 and source.endless):
+        return False
+    return all(isinstance(part, FilesLeaf) for leaf in leaves_of(dataset) for part in leaf.parts)

@@ -10,8 +10,7 @@ from seekable.errors import InvalidArgument, NothingPassed, WrongType
 from seekable.nodes.graph import HOLE, known_size
 from seekable.nodes.map import ItemRandomness
 from seekable.state.functions import describe_function
-from seekable.stream.rebuild import add_token
-from seekable.stream.shapes import SameTokens
+from seekable.stream.shapes import SameTokens, add_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

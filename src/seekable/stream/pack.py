@@ -12,8 +12,7 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import BadToken, InvalidArgument, WrongType
 from seekable.order.open_bins import OpenBins
-from seekable.stream.rebuild import add_token, rebuilt
-from seekable.stream.shapes import OneInput
+from seekable.stream.shapes import OneInput, add_token, rebuilt
 from seekable.stream.stall import CHECK_EVERY, StallDetector
 from seekable.stream.token import as_token
 
@@ -208,7 +207,7 @@ def _fitting(name: str, value: int, dtype: np.dtype[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Pack(OneInput):
-    """Base of both methods. A token is the tuple of its pieces, each (token of the document, start, stop)."""
+    """Base of both methods. A token is the tuple of its pieces, each (the document's token, start, stop)."""
 
     options: PackOptions
 
@@ -285,7 +284,7 @@ class _Pack(OneInput):
 
 
 def _hold(lane: Lane, token: Token, document: Document, start: int) -> None:
-    """Put the rest of a document into the state, if there is a rest."""
+    """Put the rest of a document, if there is any, into the state."""
     if start < document.size:
         lane.state.update(document=token, start=start)
 

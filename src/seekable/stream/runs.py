@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from seekable.stream.token import Token
 
     Pairs = list[tuple[Token, Any]]
-    Cut = Sequence[dict[str, Any]]
+    StageValues = Sequence[dict[str, Any]]
     """The values of a stage and of all those below it after some item, in the order of ``walk``."""
 
-__all__ = ["END", "ITEM", "TOKEN", "RunLength", "Runs", "Trail", "called"]
+__all__ = ["END", "ITEM", "TOKEN", "ConsumedCounts", "RunLength", "Runs", "called"]
 
 TOKEN, ITEM = itemgetter(0), itemgetter(1)
 
@@ -52,10 +52,10 @@ class Runs(ABC):
 
     @abstractmethod
     def values(self, behind: int) -> dict[str, Any]:
-        """Return the values of the stage, a new dict, as of an item that was taken, or as of the end."""
+        """Return the values of the stage after an item that was taken, or after the end: a new dict."""
 
     @abstractmethod
-    def below(self, behind: int) -> Iterable[int | Cut]:
+    def below(self, behind: int) -> Iterable[int | StageValues]:
         """Return how many items of each input are behind then, or the values of the input and all below."""
 
 
@@ -81,13 +81,13 @@ class RunLength:
 
 
 @final
-class Trail:
-    """Keeps, for each of the last items of a stage, how much had been taken of its input when it was made.
+class ConsumedCounts:
+    """Keeps, for each of a stage's last items, the count that had been taken of the input when it was made.
 
     Example:
-        >>> trail = Trail(0)
-        >>> trail.add([3, 4, 9], taken=12)
-        >>> [trail.at(behind) for behind in (3, 2, 1, 0, END)]
+        >>> consumed = ConsumedCounts(0)
+        >>> consumed.add([3, 4, 9], taken=12)
+        >>> [consumed.at(behind) for behind in (3, 2, 1, 0, END)]
         [0, 3, 4, 9, 12]
     """
 
@@ -96,8 +96,8 @@ class Trail:
     def __init__(self, taken: int) -> None:
         self.taken = self.needed = taken
         """All that was taken; and how much had been taken at the first item that is kept as a number."""
-        self._start: int | Cut = taken
-        self._ends: list[int | Cut] = []
+        self._start: int | StageValues = taken
+        self._ends: list[int | StageValues] = []
 
     def keep(self, behind: int) -> None:
         """Forget all items but the last ones."""
@@ -113,14 +113,14 @@ class Trail:
         self._ends.extend(ends)
         self.taken = taken
 
-    def at(self, behind: int) -> int | Cut:
+    def at(self, behind: int) -> int | StageValues:
         """Return what had been taken before so many of the last items were made; all of it at the end."""
         if behind == END:
             return self.taken
         count = len(self._ends) - behind
         return self._ends[count - 1] if count else self._start
 
-    def freeze(self, cut: Callable[[int], Cut]) -> None:
+    def freeze(self, cut: Callable[[int], StageValues]) -> None:
         """Replace the numbers by what the input was then, so that it may forget all that was taken."""
         frozen = [cut(end) if isinstance(end, int) else end for end in (self._start, *self._ends)]
         self._start, self._ends[:] = frozen[0], frozen[1:]

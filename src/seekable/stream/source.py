@@ -13,7 +13,7 @@ from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.graph import HOLE
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import lane_positions, num_lane_rows, num_lane_rows_before
-from seekable.stream.runs import ITEM, Runs, Trail
+from seekable.stream.runs import ITEM, ConsumedCounts, Runs
 from seekable.stream.stage import Leaf
 from seekable.stream.stall import StallDetector
 
@@ -193,7 +193,7 @@ class _Records(Runs):
     def __init__(self, source: FromDataset, lane: Lane) -> None:
         done, self._holes = lane.state.get("at", 0), lane.state.get("holes", 0)
         self._reads = source.reads(lane.number, done)
-        self._trail = Trail(done)
+        self._consumed = ConsumedCounts(done)
         self._lane, self._stall, self._holes_in_row = lane, StallDetector(source, lane), 0
         self._read: list[tuple[Token, Any]] = []
         """Records that were read together, with their positions, holes among them."""
@@ -201,7 +201,7 @@ class _Records(Runs):
 
     def take(self, count: int, behind: int) -> Pairs:
         """Return the next records; what was read together is given out in parts."""
-        self._trail.keep(behind)
+        self._consumed.keep(behind)
         while not self._stall.over:
             if self._next == len(self._read):
                 positions, records = next(self._reads, ((), ()))
@@ -215,24 +215,24 @@ class _Records(Runs):
 
     def _without_holes(self, pairs: Pairs) -> Pairs:
         """Return the pairs with records, and note how many of all they are."""
-        taken = self._trail.taken
+        taken = self._consumed.taken
         if not any(map(is_, map(ITEM, pairs), itertools.repeat(HOLE))):
-            self._trail.add(range(taken + 1, taken + len(pairs) + 1), taken=taken + len(pairs))
+            self._consumed.add(range(taken + 1, taken + len(pairs) + 1), taken=taken + len(pairs))
             self._holes_in_row = 0
             return pairs
         numbered = [(taken + at, pair) for at, pair in enumerate(pairs, 1) if pair[1] is not HOLE]
-        self._trail.add([number for number, _ in numbered], taken=taken + len(pairs))
+        self._consumed.add([number for number, _ in numbered], taken=taken + len(pairs))
         self._holes += len(pairs) - len(numbered)
         # The detector looks at the epochs that were read, and the state is settled only when records come.
-        self._lane.state["at"] = self._trail.taken
+        self._lane.state["at"] = self._consumed.taken
         self._holes_in_row = 0 if numbered else self._stall.after(self._holes_in_row, len(pairs))
         return [pair for _, pair in numbered]
 
     def values(self, behind: int) -> dict[str, Any]:
         """Return the number of the lane's records that were read, and how many of them are holes."""
-        read = self._trail.at(behind)
+        read = self._consumed.at(behind)
         assert isinstance(read, int)
-        holes = self._holes - (self._trail.taken - read - max(behind, 0))
+        holes = self._holes - (self._consumed.taken - read - max(behind, 0))
         return {name: number for name, number in (("at", read), ("holes", holes)) if number}
 
     def below(self, behind: int) -> tuple[()]:

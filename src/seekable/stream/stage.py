@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.node import Node
     from seekable.stream.buffer import TokenBuffer
-    from seekable.stream.runs import Cut, Pairs, Runs
+    from seekable.stream.runs import Pairs, Runs, StageValues
     from seekable.stream.token import Token
 
 __all__ = ["Inner", "Lane", "LaneInput", "Leaf", "Stage", "described", "expression"]
@@ -72,7 +72,7 @@ class LaneInput(Protocol):
         """Return the next run of an input that makes runs; see ``seekable.stream.runs.Runs.take``."""
         ...
 
-    def cut(self, behind: int) -> Cut:
+    def cut(self, behind: int) -> StageValues:
         """Return the values of the input and all below it as they were so many items of runs ago."""
         ...
 

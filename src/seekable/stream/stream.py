@@ -1,24 +1,33 @@
-"""The public class of streams: iteration, tokens, and stages of one's own."""
+"""The public class of streams: iteration, tokens, and a method for each stage over one input."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
+from seekable._arguments import POSITIONS, checked_choice, checked_count, checked_flag, checked_seed
 from seekable._lazy import lazy
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.display import listed, preformatted
-from seekable.stream.chain import Chain
+from seekable.nodes.node import HoldsNode
+from seekable.stream.batch import BatchItems, Bucket, CostLimit, checked_boundaries, checked_cost
+from seekable.stream.filter import FilterItems
+from seekable.stream.flatten import Flatten
 from seekable.stream.iterator import StreamIterator, check_resumable
-from seekable.stream.kinds import OWN_KINDS
-from seekable.stream.methods import StageMethods
-from seekable.stream.rebuild import located, rebuilt
-from seekable.stream.shapes import OneInput
+from seekable.stream.lineage import OWN_KINDS
+from seekable.stream.map import MapItems
+from seekable.stream.overlay import Overlay, checked_partners
+from seekable.stream.pack import PackBestFit, PackConcat, PackOptions, aligned_keys
+from seekable.stream.shapes import OneInput, located, rebuilt
 from seekable.stream.stage import described
+from seekable.stream.take import RepeatItems, ShuffleItems, SkipSlots, TakeSlots
 from seekable.stream.token import as_token
+from seekable.stream.zip import Chain
 from seekable.writing.methods import WriteMethods
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from seekable.stream import lane_items
     from seekable.stream.stage import Stage
     from seekable.writing import write_stream
@@ -32,7 +41,7 @@ __all__ = ["Stream"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Stream(StageMethods, WriteMethods):
+class Stream(WriteMethods):
     """A sequence of items whose order may depend on their content; it resumes exactly after each item.
 
     A stream is an immutable description: ``iter(stream)`` begins at its first item, and only an iterator
@@ -185,6 +194,317 @@ class Stream(StageMethods, WriteMethods):
             ['a', 'b']
         """
         return Stream(_checked_stage(stage).with_inputs([self.stage]))
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *,
+        rng: bool = False,
+        seed: int | None = None,
+        version: str | int | None = None,
+    ) -> Stream:
+        """Return ``fn(item)`` for each item.
+
+        Args:
+            fn: the function; its qualified name enters the fingerprint, its code does not.
+            rng: call ``fn(item, rng)`` with a ``numpy.random.Generator`` that is keyed by the seed and the
+                item's token. The generator is valid only during the call.
+            seed: ``0 <= seed < 2**64``; required with ``rng=True``, refused without.
+            version: enters the fingerprint; change it when the function returns something else.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule, or the function has no name.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(["a", "b"]).stream(epochs=1).map(str.upper))
+            ['A', 'B']
+        """
+        if checked_flag("rng", rng) != (seed is not None):
+            message = f"seed= is for rng=True, which needs it (got rng={rng}, seed={seed!r})"
+            raise InvalidArgument(message)
+        return self.then(MapItems(fn, None if seed is None else checked_seed(seed), version))
+
+    def filter(self, fn: Callable[[Any], object], *, version: str | int | None = None) -> Stream:
+        """Return the items for which ``fn(item)`` is true.
+
+        An endless stream raises ``NothingPassed`` where no item passes in any lane during a whole epoch of
+        its sources. A lane that gets the same rows in each epoch, none of which passes, leaves its slots
+        empty, and the log says so.
+
+        Args:
+            fn: the function; its qualified name enters the fingerprint, its code does not.
+            version: enters the fingerprint; change it when the function passes other items.
+
+        Raises:
+            InvalidArgument: the function has no name.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(range(9)).stream(epochs=1).filter(lambda n: n % 4 == 0))
+            [0, 4, 8]
+        """
+        return self.then(FilterItems(fn, version))
+
+    def flatten(
+        self, fn: Callable[[Any], Iterable[Any]] | None = None, *, version: str | int | None = None
+    ) -> Stream:
+        """Return the items of ``fn(item)``, none or several, for each item; without ``fn`` those of the item.
+
+        A token is the pair of the outer item's token and the number of the item in it.
+
+        Args:
+            fn: called once for each item, and once more after a resume in the middle of an item.
+            version: enters the fingerprint; change it when the function returns something else.
+
+        Raises:
+            InvalidArgument: the function has no name.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(["to be", "or"]).stream(epochs=1).flatten(str.split))
+            ['to', 'be', 'or']
+        """
+        return self.then(Flatten(fn, version))
+
+    def shuffle(self, *, buffer: int, seed: int) -> Stream:
+        """Return the items in random order, each drawn from a buffer of the items that come next.
+
+        For a dataset, ``ds.shuffle(seed)`` before ``stream()`` shuffles all records and needs no buffer.
+
+        Args:
+            buffer: the number of items of each lane that wait.
+            seed: ``0 <= seed < 2**64``.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule.
+
+        Example:
+            >>> import seekable as sk
+            >>> sorted(sk.from_sequence(range(5)).stream(epochs=1).shuffle(buffer=3, seed=1))
+            [0, 1, 2, 3, 4]
+        """
+        return self.then(ShuffleItems(checked_count("buffer", buffer, least=1), checked_seed(seed)))
+
+    def overlay(
+        self,
+        other: HoldsNode,
+        fn: Callable[..., Any],
+        *,
+        prob: float,
+        seed: int,
+        partners: int | tuple[int, int] | Literal["endless"] | None = None,
+        version: str | int | None = None,
+    ) -> Stream:
+        """Return the items, some of them combined with records of another dataset: speech with noise, say.
+
+        The seed and the items' tokens alone decide which items are combined, and with which records.
+
+        Args:
+            other: the dataset of the partners. An item whose partners are all holes stays as it is.
+            fn: ``fn(item, partner, rng)``, with a ``numpy.random.Generator`` that is valid during the call.
+                With ``partners=`` the second argument is a list, or an iterator.
+            prob: the share of items that are combined, 0 to 1.
+            seed: ``0 <= seed < 2**64``.
+            partners: how many records an item is combined with, as a list: a number, or a pair of the least
+                and the most, between which the number is drawn; holes are left out. ``"endless"`` is an
+                iterator that reads another record at each step, so that ``fn`` takes as many as it needs, and
+                is valid during the call. None is one record, and no list.
+            version: enters the fingerprint; change it when the function returns something else.
+
+        Raises:
+            WrongType: ``other`` is not a dataset.
+            EndlessDataset: ``other`` has no length.
+            InvalidArgument: an argument breaks a rule, or ``other`` is empty.
+
+        Example:
+            >>> import seekable as sk
+            >>> noise = sk.from_sequence(["hum"])
+            >>> speech = sk.from_sequence(["yes", "no"]).stream(epochs=1)
+            >>> list(speech.overlay(noise, lambda item, partner, rng: f"{item}+{partner}", prob=1, seed=0))
+            ['yes+hum', 'no+hum']
+            >>> list(speech.overlay(noise, lambda word, hums, rng: (word, *hums), partners=2, prob=1, seed=0))
+            [('yes', 'hum', 'hum'), ('no', 'hum', 'hum')]
+        """
+        if not isinstance(other, HoldsNode):
+            message = f"overlay() draws partners from a Dataset (got {type(other).__name__})"
+            raise WrongType(message)
+        if not isinstance(prob, int | float) or not 0 <= prob <= 1:
+            message = f"prob must be a number of 0 to 1 (got {prob!r})"
+            raise InvalidArgument(message)
+        return self.then(
+            Overlay(other.node, fn, float(prob), checked_seed(seed), version, checked_partners(partners))
+        )
+
+    def repeat(self, n: int | None = None) -> Stream:
+        """Return the stream ``n`` times, each time with the same items; for ever without ``n``.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("ab").stream(epochs=1).repeat(2))
+            ['a', 'b', 'a', 'b']
+        """
+        return self.then(RepeatItems(None if n is None else checked_count("n", n, least=0)))
+
+    def take(self, n: int) -> Stream:
+        """Return the items of the first ``n`` slots, counted over all lanes.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").stream().take(5))
+            ['a', 'b', 'c', 'a', 'b']
+        """
+        return self.then(TakeSlots(checked_count("n", n, least=0)))
+
+    def skip(self, n: int) -> Stream:
+        """Return the items after those of the first ``n`` slots, counted over all lanes.
+
+        Items stay in their lanes: lane 0 has the first slot again, even if the lanes do not divide ``n``.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").stream(epochs=1).skip(2))
+            ['c']
+        """
+        return self.then(SkipSlots(checked_count("n", n, least=0)))
+
+    def batch(self, k: int) -> Stream:
+        """Return lists of ``k`` consecutive items; the last list of a lane may be shorter.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").stream(epochs=1).batch(2))
+            [['a', 'b'], ['c']]
+        """
+        return self.then(BatchItems(checked_count("k", k, least=1)))
+
+    def pack(  # noqa: PLR0913 - each says another thing
+        self,
+        length: int,
+        *,
+        key: str | None = None,
+        method: Literal["concat", "best_fit"] = "concat",
+        align: Sequence[str] | Mapping[str, int] = (),
+        separator: int | None = None,
+        pad: int = 0,
+        long: Literal["split", "truncate", "drop"] = "split",
+        bins: int = 64,
+        end: Literal["pad", "drop"] = "pad",
+    ) -> Stream:
+        """Return sequences of ``length`` tokens, made of documents.
+
+        Args:
+            length: the number of tokens of a sequence.
+            key: the key of the tokens in items that are dicts; None if the items are arrays themselves.
+            method: ``"concat"`` puts documents one after another and cuts, so that nothing is wasted;
+                ``"best_fit"`` cuts no document that fits into a sequence, and pads.
+            align: keys of arrays that are as long as the tokens and packed alongside, such as loss masks. A
+                dict gives the value that each of them has at a separator, ``{"loss_mask": 1}``; with a list
+                that value is 0. In padding, aligned arrays are 0.
+            separator: a token to put after each document.
+            pad: the token that fills the rest of a sequence.
+            long: split, truncate or drop a document that is longer than a sequence.
+            bins: the number of sequences of a lane that ``"best_fit"`` keeps open.
+            end: when a lane has no more documents, ``"pad"`` fills up its last sequence (all that
+                ``"best_fit"`` has open) with ``pad``; ``"drop"`` leaves it out, and its tokens with it.
+
+        Returns:
+            A stream of dicts of arrays of shape ``(length,)``: ``"tokens"`` (the integer type of the
+            documents), ``"segment_ids"`` (int32, from 1 in each sequence, 0 for padding), ``"positions"``
+            (int32, from 0 in each segment), and the aligned arrays under their keys.
+
+        Raises:
+            WrongType: an argument is of another type.
+            InvalidArgument: an argument breaks a rule; or, from the iterator, an item is no document.
+
+        Example:
+            >>> import seekable as sk
+            >>> documents = sk.from_sequence([[1, 2, 3], [4, 5], [6]], version="1").stream(epochs=1)
+            >>> [(each["tokens"].tolist(), each["segment_ids"].tolist()) for each in documents.pack(4)]
+            [([1, 2, 3, 4], [1, 1, 1, 2]), ([5, 6, 0, 0], [1, 2, 0, 0])]
+        """
+        checked_choice("long", long, ("split", "truncate", "drop"))
+        checked_choice("end", end, ("pad", "drop"))
+        checked_choice("method", method, ("concat", "best_fit"))
+        if key is not None and not isinstance(key, str):
+            message = f"key must be the name of a field, or None (got {key!r})"
+            raise WrongType(message)
+        if separator is not None:
+            separator = checked_count("separator", separator, least=-POSITIONS)
+        names, ends = aligned_keys(align)
+        options = PackOptions(
+            checked_count("length", length, least=1),
+            key,
+            names,
+            ends,
+            separator,
+            checked_count("pad", pad, least=-POSITIONS),
+            long,
+            end,
+        )
+        if method == "concat":
+            return self.then(PackConcat(options))
+        return self.then(PackBestFit(options, checked_count("bins", bins, least=1)))
+
+    def bucket(  # noqa: PLR0913 - each says another thing
+        self,
+        cost: Callable[[Any], float],
+        *,
+        max_cost: float,
+        seed: int,
+        boundaries: Sequence[float] | None = None,
+        buckets: int = 30,
+        buffer: int = 10_000,
+        padded: bool = False,
+        quadratic: float | None = None,
+        max_items: int | None = None,
+        version: str | int | None = None,
+    ) -> Stream:
+        """Return batches (lists) of items of similar cost, such as durations or token counts.
+
+        A hash of the seed and the batch's number in its lane prefers a bucket: so all lanes, and all ranks,
+        take batches of similar items in the same step.
+
+        Args:
+            cost: returns the cost of an item, a finite number of at least 0.
+            max_cost: the most a batch may cost; an item that costs more is a batch of its own, and the
+                log warns of the first one in each lane.
+            seed: ``0 <= seed < 2**64``.
+            boundaries: the costs at which the next bucket begins; estimated from the first items by default.
+            buckets: the number of buckets to estimate.
+            buffer: the number of items of each lane that wait, and from which buckets are estimated.
+            padded: count each item with the cost of the most costly item in its batch.
+            quadratic: the cost at which an item counts twice, ``c + c * c / quadratic``, as with attention.
+            max_items: the most items that a batch may have.
+            version: enters the fingerprint; change it when ``cost`` returns other numbers.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule; or, from the iterator, a cost is no such number.
+            NothingPassed: from the iterator, there are no items from which buckets could be estimated.
+
+        Example:
+            >>> import seekable as sk
+            >>> words = sk.from_sequence(["a", "bb", "c", "dd", "e"]).stream(epochs=1)
+            >>> sorted(words.bucket(len, max_cost=4, seed=0, boundaries=[2], buffer=5))
+            [['a', 'c', 'e'], ['bb', 'dd']]
+        """
+        limit = CostLimit(
+            checked_cost("max_cost", max_cost),
+            checked_flag("padded", padded),
+            None if quadratic is None else checked_cost("quadratic", quadratic),
+            None if max_items is None else checked_count("max_items", max_items, least=1),
+        )
+        return self.then(
+            Bucket(
+                cost,
+                limit,
+                None if boundaries is None else checked_boundaries(boundaries),
+                checked_count("buckets", buckets, least=1),
+                checked_count("buffer", buffer, least=1),
+                checked_seed(seed),
+                version,
+            )
+        )
 
 
 def _checked_stage(stage: OneInput) -> OneInput:

@@ -1,4 +1,4 @@
-"""Items of several streams side by side."""
+"""Several streams joined: one after another (concat), or side by side (zip)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken
 from seekable.nodes.display import listed
-from seekable.stream.shapes import SeveralInputs
+from seekable.stream.shapes import SeveralInputs, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,13 +15,57 @@ if TYPE_CHECKING:
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
-__all__ = ["ZipItems"]
+__all__ = ["Chain", "ZipItems"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(SeveralInputs):
+    """In each lane all items of the first stream, then of the next. Tokens are (stream's index, token)."""
+
+    kind: ClassVar[str] = "chain"
+    item_by_item: ClassVar[bool] = True
+    call: ClassVar[str] = "concat()"
+
+    @property
+    def endless(self) -> bool:
+        """True if one of the streams never ends."""
+        return any(part.endless for part in self.parts)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return nothing: the inputs decide everything."""
+        return {}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        """Return the call of ``sk.concat``."""
+        return f"concat([{listed(inputs)}])"
+
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Yield the items of one input after another."""
+        for number in range(lane.state.get("part", 0), len(lane.inputs)):
+            lane.state["part"] = number
+            for token, item in lane.inputs[number]:
+                yield (number, token), item
+
+    def epochs_done(self, lane: Lane) -> int:
+        """Return the epochs of the current stream if it never ends, otherwise 0: another stream follows."""
+        part = lane.state.get("part", 0)
+        return lane.inputs[part].epochs if self.parts[part].endless else 0
+
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the item of one input."""
+        return numbered(token)
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Return the item of the input unchanged."""
+        return items[0]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ZipItems(SeveralInputs):
-    """Tuples of one item of each stream, until the first stream ends. A token is a tuple of their tokens."""
+    """Tuples with an item of each stream, until the first stream ends. A token is a tuple of their tokens."""
 
     kind: ClassVar[str] = "zip"
     call: ClassVar[str] = "zip()"

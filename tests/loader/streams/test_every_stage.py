@@ -14,7 +14,7 @@ import seekable as sk
 from seekable.formats.lines.line_stream import FromLines
 from seekable.loader.lane_batches import LaneReader
 from seekable.loader.lane_deltas import LaneStates
-from seekable.stream.bucket import Bucket
+from seekable.stream.batch import Bucket
 from seekable.stream.mix import MixBounded
 from seekable.testing.same import same
 
