@@ -14,7 +14,7 @@ from benchmarks.measure import Contestant, Row, Target, missing, race, relative
 from benchmarks.records import BATCH, spans_of
 
 import seekable as sk
-from seekable.loader.prefetch import Prefetched
+from seekable.loader.producers import Prefetched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seekable.loader.steps import Cursor
 from seekable.loader.workers import messages as module
 from seekable.loader.workers.messages import Closed, Connection, SharedBuffers, memory_without_name
-from seekable.loader.workers.process import WorkerProcess
+from seekable.loader.workers.pool import WorkerProcess
 from seekable.loader.workers.worker import Ready
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from tests.index.corpus import fill
 from tests.loader.flat import shuffled
 
 import seekable as sk
-from seekable.loader.checkpoint_files import read_saved
+from seekable.loader.checkpoint_files import read_saved, rebuild_saved
 from seekable.loader.checkpoints import source_paths_of
-from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.loader.step_plan import PlannedRecord, places_of, reads_of
 from seekable.resume.placeholders import RowRef
 

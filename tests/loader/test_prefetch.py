@@ -18,8 +18,8 @@ from tests.loader.busy import next_of_busy, slow, started, threads, work
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from seekable.loader import prefetch
-from seekable.loader.prefetch import Prefetched, PrefetchedWhenBusy
+from seekable.loader import producers
+from seekable.loader.producers import Prefetched, PrefetchedWhenBusy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -214,7 +214,7 @@ def test_a_thread_starts_after_several_pauses_that_are_worth_it(
     monkeypatch: pytest.MonkeyPatch, took: float, between: list[float], *, starts: bool
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(prefetch, "perf_counter", clock)
+    monkeypatch.setattr(producers, "perf_counter", clock)
 
     def source() -> Iterator[bool]:
         while True:
@@ -244,7 +244,7 @@ def test_items_and_their_end_are_those_of_the_source_wherever_the_thread_starts(
         raise LookupError(message)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(prefetch, "perf_counter", clock)
+        patched.setattr(producers, "perf_counter", clock)
         items = PrefetchedWhenBusy(source(), depth=depth)
         got = []
         for pause in [*pauses, *[0.0] * 20][:count]:

@@ -17,8 +17,7 @@ import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.tokens.source.token_copies import copy_elements
 from seekable.formats.tokens.words import AlignedFile, TokenSchema
-from seekable.loader.checkpoint_files import read_saved
-from seekable.loader.rebuild_saved import rebuild_saved
+from seekable.loader.checkpoint_files import read_saved, rebuild_saved
 from seekable.nodes.concat import Concat
 from seekable.writing.pipeline_code import origin_paths, paths_of
 

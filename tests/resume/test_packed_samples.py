@@ -12,8 +12,7 @@ import pytest
 from tests.nodes.token_data import write_pair
 
 import seekable as sk
-from seekable.loader.checkpoint_files import read_saved
-from seekable.loader.rebuild_saved import rebuild_saved
+from seekable.loader.checkpoint_files import read_saved, rebuild_saved
 from seekable.testing.same import same
 
 if TYPE_CHECKING:

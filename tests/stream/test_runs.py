@@ -173,7 +173,7 @@ def test_a_drought_keeps_no_trace_of_what_did_not_pass() -> None:
     assert before[-1] == {"at": 6}
     assert next(iterator)[1] == 12_005
     inner: Any = root.inputs[0].inputs[0]._runs
-    assert len(inner._trail._ends) < 3000
+    assert len(inner._consumed._ends) < 3000
     pairs, states = run_of(stream)
     assert [item for _, item in pairs] == [5, 12_005]
     assert [state["lanes"]["0"][-1].get("at") for state in states] == [None, 6, 12_006]

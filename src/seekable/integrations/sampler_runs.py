@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch.utils.data import Sampler
 
     from seekable.loader.loader import Loader
-    from seekable.loader.resumed import Resumed
+    from seekable.loader.states import Resumed
     from seekable.loader.steps import Steps
 
 __all__ = ["MOVED", "RunIterator", "SamplerRuns"]

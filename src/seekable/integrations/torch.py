@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.resumed import Resumed
+    from seekable.loader.states import Resumed
     from seekable.loader.steps import End
 
 __all__ = ["BatchSampler", "IterableDataset"]

@@ -1,4 +1,4 @@
-"""The files of saved states in a folder: their names, and reading them, also without their pipeline.
+"""The files of saved states in a folder: their names, reading them, and their pipeline made again.
 
 Each rank writes one file a save, ``state-<step>-<rank>-of-<ranks>.json``. The files of one step are a
 *generation*, which is complete when the files of all ranks exist. Beside them lie the description of the
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable._lazy import lazy
-from seekable.errors import CorruptState, DataNotFound, InvalidArgument
+from seekable.errors import CorruptState, DataNotFound, InvalidArgument, StateMismatch
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import PipelineDescription
-from seekable.state.document import State, StreamState, merged, parse_state
+from seekable.state.document import RunState, State, StreamState, merged, parse_state
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import TEMPORARY_SUFFIX
@@ -26,12 +26,16 @@ from seekable.storage.paths import output_of, output_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from seekable.resume import from_description
+    from seekable.nodes.files.leaf import FilesLeaf
+    from seekable.nodes.node import Node
+    from seekable.resume import from_description, relocate
 else:
     from_description = lazy("seekable.resume.from_description")
+    relocate = lazy("seekable.resume.relocate")
 
 __all__ = [
     "Generation",
+    "Rebuilt",
     "Saved",
     "description_name",
     "each_at_once",
@@ -43,6 +47,7 @@ __all__ = [
     "read_json",
     "read_saved",
     "read_state",
+    "rebuild_saved",
     "resumable",
     "source_paths_name",
     "state_name",
@@ -241,7 +246,7 @@ def generations_in(folder: str) -> list[Generation]:
 
 
 def read_generation(folder: str, generation: Generation) -> State:
-    """Return the state in the files of one step; of a stream the shares of all ranks, put together.
+    """Return the state in the files of one step; the shares of a stream's ranks are put together.
 
     Raises:
         CorruptState: one of the files cannot be read, or they differ, or of a stream some are missing.
@@ -405,3 +410,92 @@ def whole_description(saved: Saved) -> Mapping[str, Any]:
         )
         raise InvalidArgument(message)
     return description
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A dataset of places in the order of a saved pipeline."""
+
+    dataset: Node
+
+    unlocated: tuple[str, ...]
+    """The reason for each source of files whose bytes are not known."""
+
+
+def rebuild_saved(saved: Saved, *, roots: Sequence[str] = (), index_dir: str | None = None) -> Rebuilt:
+    """Return a dataset whose records are the places of a saved pipeline's records, in its order.
+
+    Places have byte offsets where the files are found again. Nothing is scanned or written.
+
+    Args:
+        saved: the state and what lies beside it.
+        roots: absolute folders in which the files may be now, before those that were noted.
+        index_dir: where indexes are kept, if not beside the data.
+
+    Raises:
+        InvalidArgument: a node stands in the way, or there is no description.
+        StateMismatch: the description is that of another pipeline than the state's.
+        CorruptState: the description cannot be read.
+    """
+    finder = _Finder(_noted_runs(saved.noted), roots, index_dir)
+    dataset = from_description.rebuild(whole_description(saved), find=finder)
+    state = saved.state
+    if state is not None:
+        _check_same(
+            dataset.fingerprint_at(state.position) if isinstance(state, RunState) else dataset.fingerprint,
+            saved,
+        )
+    return Rebuilt(dataset, tuple(finder.unlocated))
+
+
+def _check_same(described: str, saved: Saved) -> None:
+    if described != saved.fingerprint:
+        message = (
+            f"what lies beside {saved.path!r} describes a pipeline with the fingerprint {described}, and "
+            f"the state is of {saved.fingerprint}; save the state again, or give the pipeline itself, as "
+            "module:function"
+        )
+        raise StateMismatch(message)
+
+
+class _Finder:
+    """Finds the files of the sources of a description, one source after the other."""
+
+    def __init__(
+        self, noted: Sequence[Sequence[Mapping[str, Any]]], roots: Sequence[str], index_dir: str | None
+    ) -> None:
+        self.unlocated: list[str] = []
+        self._noted = list(noted)
+        self._roots = tuple(roots)
+        self._index_dir = index_dir
+
+    def __call__(self, description: Mapping[str, Any]) -> FilesLeaf | None:
+        runs = self._runs(description)
+        found = relocate.find_again(description, runs, index_dir=self._index_dir)
+        if isinstance(found, str):
+            self.unlocated.append(found)
+            return None
+        return found
+
+    def _runs(self, description: Mapping[str, Any]) -> list[relocate.FileSpan]:
+        noted = self._noted.pop(0) if self._noted else []
+        if not noted:
+            return [relocate.FileSpan(self._roots, None, len(description["files"]))]
+        return [
+            relocate.FileSpan(
+                (*self._roots, *([run["root"]] if run["root"] else [])), run["index"], run["files"]
+            )
+            for run in noted
+        ]
+
+
+def _noted_runs(noted: Mapping[str, Any] | None) -> list[list[Mapping[str, Any]]]:
+    if noted is None:
+        return []
+    try:
+        return [source["runs"] for source in noted["sources"] if "runs" in source]
+    except (KeyError, TypeError) as error:
+        message = (
+            f"what was noted of the sources cannot be read ({error!r}): remove the file, and give --root"
+        )
+        raise CorruptState(message) from error

@@ -32,8 +32,7 @@ from seekable.loader.checkpoint_files import (
     whole_description,
     with_files_beside,
 )
-from seekable.loader.compatibility import described
-from seekable.loader.resumed import log_anew
+from seekable.loader.states import described, log_anew
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.node import Leaf, Node
 from seekable.state.canonical import canonical_json
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.arguments import Resume
     from seekable.loader.checkpoint_files import Generation, Saved
-    from seekable.loader.resumed import Resumed
+    from seekable.loader.states import Resumed
     from seekable.nodes import evaluated
     from seekable.resume import report
     from seekable.state.document import State

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import NotResumable, StateMismatch
 from seekable.loader.lane_batches import lane_batches
 from seekable.loader.lane_deltas import LaneStates
-from seekable.loader.resumed import Resumed
-from seekable.loader.states import Loaded
+from seekable.loader.states import LoadedState, Resumed
 from seekable.loader.steps import Cursor
 from seekable.nodes.bases import reads_objects
 from seekable.resume.by_rows import stream_by_rows
@@ -125,7 +124,7 @@ class LanesState:
         return replace(snapshot, pipeline=pipeline, trainer_pass=trainer_pass).document()
 
     def _snapshot(self, steps: Steps, cursor: Cursor, stream: Stream) -> StreamState:
-        """Return the state of the lanes of this rank, of which nothing changes later."""
+        """Return the state of this rank's lanes; nothing of it changes later."""
         return StreamState(
             fingerprint=stream.fingerprint,
             step=cursor.step,
@@ -144,7 +143,7 @@ class LanesState:
         snapshot = self._snapshot(steps, cursor, stream)
         return Resumed(stream, functools.partial(progress_of_stream, stream, snapshot))
 
-    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> Loaded:
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> LoadedState:
         """Return the cursor of a state document, and the states of this rank's lanes.
 
         The document may be one of row offsets instead.
@@ -166,7 +165,7 @@ class LanesState:
         )
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
         cursor = Cursor(state.step, 0, state.slot, state.began or 0)
-        return Loaded(cursor, found, resumed, state.trainer_pass)
+        return LoadedState(cursor, found, resumed, state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Stream, StreamState]:
         """Return the stream that a document is of, and the state of it there."""

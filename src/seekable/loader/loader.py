@@ -24,24 +24,23 @@ from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
-from seekable.nodes.bases import positions_of_row
 from seekable.storage.far import far
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from seekable.loader import lanes_state, step_plan, when
+    from seekable.loader import lanes_state, step_plan
     from seekable.loader.batch_sources import Source
     from seekable.loader.states import PipelineState
-    from seekable.loader.step_plan import StepPlan
+    from seekable.loader.step_plan import Coming, StepPlan
     from seekable.loader.steps import End
-    from seekable.loader.when import Coming
+    from seekable.nodes import row_positions
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
+    row_positions = lazy("seekable.nodes.row_positions")
     step_plan = lazy("seekable.loader.step_plan")
-    when = lazy("seekable.loader.when")
 
 __all__ = ["Loader"]
 
@@ -306,10 +305,10 @@ class Loader(Positioned):
                 "with stream.locate(token)"
             )
             raise InvalidArgument(message)
-        searched = when.checked_epochs(epochs, progress.steps, progress.anchor)
+        searched = step_plan.searched_epochs(epochs, progress.steps, progress.anchor)
         row = checked_count("row", row, least=0)
-        positions = positions_of_row(dataset.node, path, row, searched)
-        return when.comings(progress.steps, progress.anchor, positions)
+        positions = row_positions.positions_of_row(dataset.node, path, row, searched)
+        return step_plan.comings(progress.steps, progress.anchor, positions)
 
     def report(self) -> dict[str, Any]:
         """Return the counts of batches and records delivered on this rank since the loader was made.

@@ -5,27 +5,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable._arguments import checked_count
+from seekable._arguments import POSITIONS, checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
-from seekable.errors import CorruptState, InvalidArgument, NotResumable
+from seekable.errors import CorruptState, InvalidArgument, NotResumable, OutOfRange
 from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.iteration import NOT_RESTORED, READ_AHEAD, REPLACED, BatchIterator, EpochSetter
-from seekable.loader.resumed import Resumed, log_anew
+from seekable.loader.states import Resumed, log_anew
+from seekable.loader.steps import Cursor
 from seekable.nodes.node import Node
+from seekable.state.document import StreamState, has_row_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.loader import legacy_state
     from seekable.loader.arguments import Resume
     from seekable.loader.run_progress import Progress
+    from seekable.loader.steps import Steps
     from seekable.resume import row_offsets
     from seekable.stream.stream import Stream
 else:
-    legacy_state = lazy("seekable.loader.legacy_state")
     row_offsets = lazy("seekable.resume.row_offsets")
 
 __all__ = ["Positioned", "go_to_run", "move_silently", "state_from_sample_index", "state_sources"]
@@ -279,8 +281,8 @@ class Positioned:
 
     def _without_sample_index(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a state, made of the number of samples if the document has nothing else."""
-        if legacy_state.has_sample_index(state):
-            return legacy_state.state_after(self._progress, state["sample_index"])
+        if _has_sample_index(state):
+            return _state_after(self._progress, state["sample_index"])
         return state
 
     def _at(self, state: Mapping[str, Any]) -> Resumed:
@@ -363,7 +365,7 @@ def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
     index = checked_count("index", index, least=0)
     if not isinstance(loader, Positioned):
         raise no_loader(loader)
-    return legacy_state.state_after(loader._progress, index)  # noqa: SLF001 - of this module
+    return _state_after(loader._progress, index)  # noqa: SLF001 - of this module
 
 
 def move_silently(loader: Positioned, state: Mapping[str, Any]) -> None:
@@ -383,3 +385,53 @@ def _face(pipeline: Node | Stream) -> Dataset | Stream:
 
 def _nothing() -> None:
     """Return None: there is no live iterator."""
+
+
+def _has_sample_index(document: Mapping[str, Any]) -> bool:
+    """Return True for a checkpoint with the number of samples delivered, and nothing else to resume from.
+
+    Example:
+        >>> _has_sample_index({"sample_index": 6}), _has_sample_index({"seekable": 1, "sample_index": 6})
+        (True, False)
+    """
+    if not hasattr(document, "get") or has_row_offsets(document):
+        return False
+    return "seekable" not in document and document.get("sample_index") is not None
+
+
+def _state_after(progress: Progress, index: int) -> dict[str, Any]:
+    """Return the state of a run after some samples, counted over all ranks and runs.
+
+    Raises:
+        InvalidArgument: ``index`` is no integer of at least 0 and below 2**63.
+        OutOfRange: the stream has fewer items in a run.
+    """
+    index = checked_count("sample_index", index, least=0)
+    if index >= POSITIONS:
+        message = f"sample_index must be below 2**63, as positions are (got {index})"
+        raise InvalidArgument(message)
+    pipeline = progress.state.pipeline
+    if isinstance(pipeline, Node):
+        return progress.document(_cursor_after(progress.steps, index))
+    run = iter(pipeline)
+    for count in range(index):
+        try:
+            next(run)
+        except StopIteration:
+            message = f"the stream has {count:,} items in a run, and the sample index is {index:,}"
+            raise OutOfRange(message) from None
+    state = StreamState.parse(run.state_dict())
+    began = None if progress.steps.limit is None else 0
+    return replace(state, step=index // progress.steps.batch, began=began).document()
+
+
+def _cursor_after(steps: Steps, count: int) -> Cursor:
+    """Return the cursor of a loader after ``count`` records of all ranks."""
+    if not steps.total:
+        return Cursor(count // steps.batch, 0, count)
+    runs, rest = divmod(count, steps.total)
+    if count and not rest:
+        # After the last record of a run, and before its end was seen.
+        runs, rest = runs - 1, steps.total
+    began = runs * (steps.count or 0)
+    return Cursor(began + -(-rest // steps.batch), runs * (steps.epochs or 0), count, began)

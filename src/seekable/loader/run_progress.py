@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import Batch
-    from seekable.loader.resumed import Resumed
-    from seekable.loader.states import PipelineState
+    from seekable.loader.states import PipelineState, Resumed
     from seekable.loader.steps import Steps
 
 __all__ = ["Progress"]

@@ -1,4 +1,4 @@
-"""The pipeline that a loader delivers, and the state of it besides the cursor.
+"""The pipeline that a loader delivers, its state besides the cursor, and its sources where it resumed.
 
 Of a dataset that is nothing. Of a stream it is the states of its lanes (`seekable.loader.lanes_state`). The
 pipeline is the one that the loader was made with, or after ``resume="rows"`` the one that first delivers the
@@ -8,42 +8,114 @@ rest of older orders.
 from __future__ import annotations
 
 import functools
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
+from seekable._cached import cached
 from seekable._lazy import lazy
-from seekable.errors import CorruptState, StateMismatch
-from seekable.loader.resumed import Resumed
+from seekable._log import LOG
+from seekable.errors import CorruptState, SeekableError, StateMismatch
 from seekable.loader.steps import Cursor
 from seekable.nodes.bases import reads_objects
+from seekable.nodes.node import InnerNode, Node
 from seekable.order.remaining import Remaining
+from seekable.state.canonical import plain_json
 from seekable.state.document import RunState, has_row_offsets, other_kind, parse_state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from seekable.loader import compatibility
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import Batch
     from seekable.loader.steps import Steps
-    from seekable.nodes import evaluated
-    from seekable.nodes.node import Node
-    from seekable.resume import by_rows, consumed, continued, row_offsets, serialize
+    from seekable.nodes import evaluated, mix
+    from seekable.resume import by_rows, consumed, continued, from_description, report, row_offsets, serialize
     from seekable.resume.consumed import DatasetProgress
+    from seekable.resume.report import SourceReport
     from seekable.state import descriptions
-    from seekable.state.document import TrainerPass
+    from seekable.state.document import State, TrainerPass
     from seekable.stream.stream import Stream
 else:
-    compatibility = lazy("seekable.loader.compatibility")
     evaluated = lazy("seekable.nodes.evaluated")
+    mix = lazy("seekable.nodes.mix")
     by_rows = lazy("seekable.resume.by_rows")
     consumed = lazy("seekable.resume.consumed")
     continued = lazy("seekable.resume.continued")
     row_offsets = lazy("seekable.resume.row_offsets")
     serialize = lazy("seekable.resume.serialize")
     descriptions = lazy("seekable.state.descriptions")
+    report = lazy("seekable.resume.report")
+    from_description = lazy("seekable.resume.from_description")
 
-__all__ = ["DatasetState", "Loaded", "PipelineState"]
+__all__ = [
+    "DatasetState",
+    "LoadedState",
+    "PipelineState",
+    "Resumed",
+    "described",
+    "log_anew",
+]
+
+
+@final
+class Resumed:
+    """The sources of a run where it resumed: true, and as text one line for each source.
+
+    Nothing is computed until it is needed.
+
+    Args:
+        pipeline: the node of the dataset, or the Stream, that is delivered.
+        progress: returns how far each dataset was read; what it returns never changes.
+    """
+
+    def __init__(self, pipeline: Node | Stream, progress: Callable[[], list[DatasetProgress]]) -> None:
+        self._pipeline = pipeline
+        self._progress = progress
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        """The progress of each source, as ``loader.sources()`` returned it there: new dicts, JSON-safe."""
+        return [each.document() for each in self._reports]
+
+    def progress(self) -> list[DatasetProgress]:
+        """Return how far each dataset was read.
+
+        Raises:
+            InvalidArgument: a stage hides how many rows each source delivered.
+            CorruptState: lanes of other ranks are not known here.
+        """
+        return self._progress()
+
+    def log(self) -> None:
+        """Log one line for each source, at level INFO."""
+        if LOG.isEnabledFor(logging.INFO):
+            for each in self._reports:
+                LOG.info("%s", each.line())
+
+    def __str__(self) -> str:
+        """Return the lines of the log: ``resume: spec=... sample_row=... shard=... offset=...``."""
+        return "\n".join(each.line() for each in self._reports)
+
+    def __repr__(self) -> str:
+        """Show the number of sources."""
+        return f"<Resumed: {len(self._reports)} sources>"
+
+    @cached
+    def _reports(self) -> list[SourceReport]:
+        try:
+            return report.report_progress(self._progress())
+        except SeekableError:
+            # Rows that cannot be counted are left out, and never keep a run from resuming.
+            pipeline = self._pipeline
+            if isinstance(pipeline, Node):
+                return report.report_unknown_dataset(pipeline)
+            return report.report_unknown_stream(pipeline.stage)
+
+
+def log_anew(why: str) -> None:
+    """Log that a run begins anew, at level INFO."""
+    LOG.info("resume: %s: the run begins anew", why)
 
 
 class PipelineState(Protocol):
@@ -106,7 +178,7 @@ class PipelineState(Protocol):
         """Return the sources as they are at a cursor."""
         ...
 
-    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> Loaded:
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> LoadedState:
         """Return what a document holds; this state does not change.
 
         Raises:
@@ -118,7 +190,7 @@ class PipelineState(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedState:
     """The contents of a state document."""
 
     cursor: Cursor
@@ -205,8 +277,8 @@ class DatasetState:
     def _progress(self, cursor: Cursor) -> list[DatasetProgress]:
         return consumed.progress_of_dataset(self.pipeline, cursor.position, first_epoch=cursor.epoch)
 
-    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> Loaded:
-        """Return the cursor and the dataset of a state document, or of a document of row offsets.
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> LoadedState:
+        """Return the cursor and the dataset that a state document, or one of row offsets, has.
 
         Raises:
             StateMismatch: the document is of another pipeline, or of other data.
@@ -224,7 +296,7 @@ class DatasetState:
             # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.
             cursor = replace(cursor, epoch=cursor.position // size)
         found = DatasetState(self._plain, dataset, cursor.position)
-        return Loaded(cursor, found, found.resumed(steps, cursor), state.trainer_pass)
+        return LoadedState(cursor, found, found.resumed(steps, cursor), state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Node, RunState]:
         """Return the dataset that a document is of, and the state of it there."""
@@ -239,9 +311,9 @@ class DatasetState:
             if state.rows:
                 dataset = serialize.dataset_from_rows(state.rows, self._plain)
             # By rows nobody reads in what they differ, and to find it takes seconds where files are many.
-            differs = resume == "rows" and compatibility.fingerprint_at(dataset, state) != state.fingerprint
+            differs = resume == "rows" and dataset.fingerprint_at(state.position) != state.fingerprint
             if not differs:
-                compatibility.check_pipeline(dataset, state)
+                _check_pipeline(dataset, state)
         except StateMismatch:
             if resume != "rows":
                 raise
@@ -260,3 +332,57 @@ def _began(state: RunState, steps: Steps) -> int:
 def _described(dataset: Node) -> descriptions.PipelineDescription:
     """Return the description that states of a dataset carry: with all weights, also of later positions."""
     return descriptions.PipelineDescription(dataset.describe(None), evaluated.row_files_of(dataset))
+
+
+def described(pipeline: Node | Stream, state: State) -> dict[str, Any]:
+    """Return the description of a pipeline up to the position of a state."""
+    if isinstance(pipeline, Node):
+        return pipeline.describe(state.position if isinstance(state, RunState) else None)
+    return pipeline.describe()
+
+
+def _check_pipeline(dataset: Node, state: RunState) -> None:
+    """Refuse a state of another pipeline, or of other data.
+
+    Raises:
+        StateMismatch: the fingerprints differ; the message says in what, if the state carries a description.
+    """
+    present, old, advice = dataset.fingerprint_at(state.position), None, ""
+    if state.fingerprint == present:
+        return
+    if state.pipeline is not None:
+        old, advice = _described_before(
+            descriptions.PipelineDescription.parse(state.pipeline).tree, state.position
+        )
+    new = plain_json(dataset.describe(state.position))
+    raise descriptions.mismatch(state.fingerprint, present, old=old, new=new, advice=advice)
+
+
+def _described_before(tree: Mapping[str, Any], position: int) -> tuple[Mapping[str, Any], str]:
+    """Return the description under a state's fingerprint, without later weights; and advice on schedules.
+
+    The advice says from which positions on the weights may change without losing a record.
+    """
+    if not from_description.has_schedule(tree):
+        return tree, ""
+    whole = from_description.rebuild_loosely(tree)
+    advice = "".join(
+        f"\nthe state lies at position {at} of the mixture of {_parts(mixture)}: a block of draws that "
+        f"has begun cannot change, so its weights may change from position {mixture.free_from(at)} on"
+        for mixture, at in _mixtures(whole, position)
+    )
+    return plain_json(whole.describe(position)), advice
+
+
+def _parts(mixture: mix.Mix) -> str:
+    return ", ".join(map(repr, mixture.names)) if mixture.names else f"{len(mixture.parts)} datasets"
+
+
+def _mixtures(node: Node, position: int) -> Iterator[tuple[mix.Mix, int]]:
+    """Yield each mixture with a schedule, and the count of its draws before a position of a node."""
+    if isinstance(node, mix.Mix) and node.stop == "never":
+        yield node, position
+    if isinstance(node, InnerNode):
+        for slot, child in enumerate(node.children):
+            stop = node.child_range(slot, 0, position)[1]
+            yield from _mixtures(child, stop or 0)

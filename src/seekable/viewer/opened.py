@@ -26,7 +26,7 @@ from seekable.viewer.media import MediaRoots
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
-    from seekable.loader.when import Coming
+    from seekable.loader.step_plan import Coming
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.viewer.facts.loss_log import LossLog
     from seekable.viewer.jobs import Partial, ViewerJob

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ray.train.v2.api.config import ScalingConfig
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.resumed import Resumed
+    from seekable.loader.states import Resumed
     from seekable.stream.stream import Stream
 else:
     ray_train = optional("ray.train", extra="ray")

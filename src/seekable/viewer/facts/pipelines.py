@@ -17,9 +17,14 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, read_pipeline
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
-from seekable.loader.checkpoint_files import generations_in, read_generation, read_saved, resumable
+from seekable.loader.checkpoint_files import (
+    generations_in,
+    read_generation,
+    read_saved,
+    rebuild_saved,
+    resumable,
+)
 from seekable.loader.loader import Loader
-from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.loader.step_plan import reads_of
 from seekable.state.document import RunState
 from seekable.storage.paths import absolute, exists, output_path

@@ -20,7 +20,7 @@ from seekable.viewer.render import Limits, Links, text_html
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
-    from seekable.loader.when import Coming
+    from seekable.loader.step_plan import Coming
     from seekable.nodes.node import Node
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
