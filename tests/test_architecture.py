@@ -51,7 +51,7 @@ UNSAFE_WORDS = frozenset({"__import__", "eval", "exec", "popen", "system", "shel
 ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
     ("seekable.parallel.pickling", "cloudpickle"): "pipes and sockets between a process and its children",
     ("seekable.parallel.pickling", "pickle"): "a copy of an error, in memory",
-    ("seekable.loader.workers.messages", "pickle"): "a socket between a process and its own children",
+    ("seekable.loader.worker_messages", "pickle"): "a socket between a process and its own children",
     ("seekable.parallel.processes", "pickle"): "pipes to and from its own child processes, never a file",
     ("seekable.remote.fetching.forks", "pickle"): "a socket between a process and its own child",
     ("seekable.testing.formats", "cloudpickle"): "a pipe to its own child process, never a file",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.loader.checkpoint_files import Generation
-from seekable.loader.steps import Cursor, Steps
+from seekable.loader.steps import StepCursor, Steps
 from seekable.state.document import RunState
 from seekable.viewer.facts.pipelines import (
     Batches,
@@ -41,7 +41,7 @@ def test_what_states_tell_is_true(
         return
     states = []
     for step in sorted(steps):
-        cursor = division.ahead(Cursor(), step)
+        cursor = division.ahead(StepCursor(), step)
         states.append(RunState("xxh3:0", step=cursor.step, epoch=cursor.epoch, position=cursor.position))
     for at in [0, *(state.step for state in states)]:
         assert batch_of(states, size=size, at=at) in (None, batch)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.loader.steps import Cursor
-from seekable.loader.workers import messages as module
-from seekable.loader.workers.messages import Closed, Connection, SharedBuffers, memory_without_name
-from seekable.loader.workers.pool import WorkerProcess
-from seekable.loader.workers.worker import Ready
+from seekable.loader import worker_messages as module
+from seekable.loader.steps import StepCursor
+from seekable.loader.worker import Ready
+from seekable.loader.worker_messages import Closed, Connection, SharedBuffers, memory_without_name
+from seekable.loader.worker_pool import WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,9 +157,9 @@ def test_the_time_in_which_a_worker_starts_does_not_count(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(select, "poll", Poll)
     theirs.send(Ready())
-    assert worker.receive(1, 2.0, Cursor()) is None
+    assert worker.receive(1, 2.0, StepCursor()) is None
     theirs.send("a result", tag=1)
-    assert worker.receive(1, 2.0, Cursor()) == "a result"
+    assert worker.receive(1, 2.0, StepCursor()) == "a result"
     assert waited == [None, 2000.0]
     ours.close()
     theirs.close()

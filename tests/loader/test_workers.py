@@ -28,7 +28,7 @@ from seekable.loader.collate import collate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.loader.workers.pool import WorkerPool
+    from seekable.loader.worker_pool import WorkerPool
 
 TYPES = ["process", "thread"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.dataset.position import NotedPosition, Position, Positions
 from seekable.errors import DeliveryUnknown, InvalidArgument, StoppedIterator
 from seekable.loader.positioned import go_to_run, move_silently
-from seekable.loader.steps import Cursor
+from seekable.loader.steps import StepCursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -254,10 +254,10 @@ class SamplerRuns:
         return not (self._taken is None or is_read or self.is_exhausted)
 
     @property
-    def _start(self) -> Cursor:
+    def _start(self) -> StepCursor:
         """The cursor at which the present iterator begins."""
         state = self._loader.state_dict(rows=False)
-        return Cursor(state["step"], state["epoch"], state["position"], state.get("began", 0))
+        return StepCursor(state["step"], state["epoch"], state["position"], state.get("began", 0))
 
     def _leave(self) -> None:
         """Go to the next run, or to the start of this one if it is counted and nothing was delivered."""

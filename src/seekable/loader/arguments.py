@@ -49,7 +49,7 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
     epochs: int | None,
     steps: int | None,
 ) -> Steps:
-    """Return the division of a dataset, or of the slots of a stream, into runs and batches.
+    """Return the division of a dataset, or a stream's slots, into runs and batches.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
@@ -122,7 +122,7 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
     """Return the records of a batch over all ranks.
 
     Raises:
-        InvalidArgument: the number is no multiple of the ranks; or there are several ranks, and it was not
+        InvalidArgument: the batch is not a multiple of the ranks; or there are several ranks, and it was not
             given as ``global_batch_size``.
     """
     if global_batch_size is not None:
@@ -156,7 +156,7 @@ def checked_seconds(name: str, value: float | None) -> float | None:
     """Return a time in seconds, checked; None stands for any time.
 
     Raises:
-        WrongType: the value is no number.
+        WrongType: the value is not a number.
         InvalidArgument: the value is not above 0.
     """
     if value is None:
@@ -171,7 +171,7 @@ def checked_seconds(name: str, value: float | None) -> float | None:
 
 
 def distributed() -> tuple[int, int]:
-    """Return the rank of this process and the number of ranks: ``rank`` and ``world_size`` of a Loader.
+    """Return the rank of this process and the count of ranks, as a Loader takes them.
 
     They come from ``torch.distributed`` if it is initialised, else from ``RANK`` and ``WORLD_SIZE`` of the
     environment, which torchrun sets. Without these there is one rank, 0.

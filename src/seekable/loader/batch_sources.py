@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seekable.loader import lane_batches
-    from seekable.loader.batches import Batch
+    from seekable.loader.batches import MadeBatch
     from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.lanes_state import LanesState
     from seekable.loader.states import DatasetState
-    from seekable.loader.steps import Cursor, Steps
+    from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes.node import Node
     from seekable.stream.stream import Stream
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 else:
     lane_batches = lazy("seekable.loader.lane_batches")
 
-__all__ = ["DatasetSource", "Job", "JobStart", "LaneSource", "Source"]
+__all__ = ["BatchSource", "DatasetSource", "Job", "JobStart", "LaneSource"]
 
 
 @dataclass(frozen=True, slots=True)
 class JobStart:
     """The point at which a job begins, or goes on in a worker that replaces another one."""
 
-    cursor: Cursor
+    cursor: StepCursor
     """The cursor of the first batch that the job makes, or has items for."""
     lanes: LaneStates | None = None
     """Of a stream the lanes of the job, and their states."""
@@ -56,12 +56,12 @@ class Job(Protocol):
         """Return the start of the result after the first one; ``start`` may change."""
         ...
 
-    def paths(self, cursor: Cursor) -> set[str]:
-        """Return the files that the result for a cursor is read from, as far as these are known."""
+    def paths(self, cursor: StepCursor) -> set[str]:
+        """Return the known files that the result for a cursor is read from."""
         ...
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """The batches of one pipeline, divided into jobs."""
 
     @property
@@ -74,7 +74,7 @@ class Source(Protocol):
         """True if batches are made of the results of jobs; false if the results are the batches."""
         ...
 
-    def starts(self, state: Any, cursor: Cursor, workers: int) -> Sequence[JobStart]:
+    def starts(self, state: Any, cursor: StepCursor, workers: int) -> Sequence[JobStart]:
         """Return the starts of at most so many jobs for a run from a cursor on, at least one."""
         ...
 
@@ -87,11 +87,13 @@ class Source(Protocol):
         """
         ...
 
-    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor, *, apart: bool) -> Iterator[Batch]:
-        """Yield the batches from a cursor to the end of its run, of the results of the jobs.
+    def batches(
+        self, results: Sequence[Iterator[Any]], cursor: StepCursor, *, apart: bool
+    ) -> Iterator[MadeBatch]:
+        """Yield the batches from a cursor to the end of its run, made of the jobs' results.
 
         Args:
-            results: those of each job.
+            results: the results of each job.
             cursor: the place of the first batch.
             apart: True if each job runs in a process of its own.
         """
@@ -108,7 +110,7 @@ class DatasetSource:
     collate: Collate
     merges = False
 
-    def starts(self, state: DatasetState, cursor: Cursor, workers: int) -> list[JobStart]:
+    def starts(self, state: DatasetState, cursor: StepCursor, workers: int) -> list[JobStart]:
         """Return for each job the first step of its own."""
         return [
             JobStart(self.steps.after(cursor, (number - cursor.step) % workers)) for number in range(workers)
@@ -122,7 +124,9 @@ class DatasetSource:
             for number in range(count)
         ]
 
-    def batches(self, results: Sequence[Iterator[Batch]], cursor: Cursor, *, apart: bool) -> Iterator[Batch]:
+    def batches(
+        self, results: Sequence[Iterator[MadeBatch]], cursor: StepCursor, *, apart: bool
+    ) -> Iterator[MadeBatch]:
         """Yield the batches of the jobs in turn."""
         first = cursor.step % len(results)
         turns = itertools.cycle([*results[first:], *results[:first]])
@@ -150,7 +154,7 @@ class DatasetJob:
     fetches_ahead: bool
     """False if another process fetches what the next batches are read from."""
 
-    def results(self, start: JobStart) -> Iterator[Batch]:
+    def results(self, start: JobStart) -> Iterator[MadeBatch]:
         """Yield the batches of this job."""
         return dataset_batches(
             self.dataset,
@@ -162,11 +166,11 @@ class DatasetJob:
             fetches_ahead=self.fetches_ahead,
         )
 
-    def after(self, start: JobStart, result: Batch) -> JobStart:
+    def after(self, start: JobStart, result: MadeBatch) -> JobStart:
         """Return the start at the next step of this job."""
         return JobStart(self.steps.after(result.after, self.of - 1))
 
-    def paths(self, cursor: Cursor) -> set[str]:
+    def paths(self, cursor: StepCursor) -> set[str]:
         """Return the files of the batch at a cursor."""
         positions, _ = self.steps.positions(cursor, 1, all_ranks=False)
         return self.dataset.plan(positions).paths
@@ -175,14 +179,14 @@ class DatasetJob:
 @final
 @dataclass(frozen=True, slots=True)
 class LaneSource:
-    """The batches of a stream: the jobs share the lanes of the rank, and batches are made of their items."""
+    """The batches of a stream: the jobs share the rank's lanes, and their items become batches."""
 
     pipeline: Stream
     steps: Steps
     collate: Collate
     merges = True
 
-    def starts(self, state: LanesState, cursor: Cursor, workers: int) -> list[JobStart]:
+    def starts(self, state: LanesState, cursor: StepCursor, workers: int) -> list[JobStart]:
         """Return the lanes of each job, and their states; no job is without a lane."""
         lanes = list(state.lanes.stages)
         shares = [lanes[number::workers] for number in range(min(workers, len(lanes)))]
@@ -192,8 +196,10 @@ class LaneSource:
         """Return a job for each share of the lanes; the lanes are in its start."""
         return [LanesJob(self.pipeline, self.steps)] * count
 
-    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor, *, apart: bool) -> Iterator[Batch]:
-        """Yield the batches made of the items of all jobs, each of which fetches ahead for its lanes."""
+    def batches(
+        self, results: Sequence[Iterator[Any]], cursor: StepCursor, *, apart: bool
+    ) -> Iterator[MadeBatch]:
+        """Yield the batches made of all jobs' items; each job fetches ahead for its lanes."""
         rounds = zip(*results, strict=False)
         return lane_batches.merge_lanes(rounds, self.pipeline, self.steps, cursor, self.collate)
 
@@ -220,7 +226,7 @@ class LanesJob:
         cursor = replace(start.cursor, position=start.cursor.position + self.steps.batch)
         return JobStart(cursor, lanes)
 
-    def paths(self, cursor: Cursor) -> set[str]:
+    def paths(self, cursor: StepCursor) -> set[str]:
         """Return no file: which records come next depends on their contents."""
         return set()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.loader.lane_deltas import LaneDeltas
-    from seekable.loader.steps import Cursor, Steps
+    from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes.columns import record_batches as tables
     from seekable.nodes.graph import Plan
     from seekable.nodes.node import Node
@@ -32,7 +32,7 @@ else:
     tables = lazy("seekable.nodes.columns.record_batches")
 
 __all__ = [
-    "Batch",
+    "MadeBatch",
     "Stretch",
     "dataset_batches",
     "fetched_ahead",
@@ -44,7 +44,7 @@ _AHEAD, _MOST_AHEAD = 4096, 16384
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MadeBatch:
     """A batch that was made, and the changes that its delivery makes."""
 
     value: Any
@@ -53,7 +53,7 @@ class Batch:
     """The number of records, or items of a stream, in it."""
     holes: int
     """The number of holes that were left out."""
-    after: Cursor
+    after: StepCursor
     """The cursor after the batch."""
     deltas: tuple[LaneDeltas, ...] = ()
     """The changes of the lanes of a stream."""
@@ -62,13 +62,13 @@ class Batch:
 def dataset_batches(
     dataset: Node,
     steps: Steps,
-    cursor: Cursor,
+    cursor: StepCursor,
     collate: Collate,
     *,
     number: int = 0,
     of: int = 1,
     fetches_ahead: bool = True,
-) -> Iterator[Batch]:
+) -> Iterator[MadeBatch]:
     """Yield the batches of a dataset from a cursor to the end of its run, made in this thread.
 
     Args:
@@ -93,37 +93,37 @@ def dataset_batches(
             if collate is not None and columnar:
                 columns: Any = part.arrays() if decode == "python" else tables.batch_of(part, decode)
                 if columns is not None:
-                    yield Batch(collate(columns), stop - start, 0, after)
+                    yield MadeBatch(collate(columns), stop - start, 0, after)
                     continue
             records = part.read()
             there = [record for record in records if record is not HOLE]
             if not there:
                 raise NothingPassed(_only_holes(before, len(records)))
             value = there[0] if collate is None else collate(there)
-            yield Batch(value, len(there), len(records) - len(there), after)
+            yield MadeBatch(value, len(there), len(records) - len(there), after)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The positions of some of the next batches of a run."""
+    """The positions of some next batches of a run."""
 
-    cursor: Cursor
+    cursor: StepCursor
     """The cursor at which the stretch begins."""
     numbers: range
-    """The numbers of the batches, counted from the cursor."""
+    """The indices of the batches, counted from the cursor."""
     positions: Int64s
     """The positions of all of these batches, one batch after the other."""
     edges: list[int]
     """For each batch its first index in ``positions``, and the end of the last one."""
 
-    def batches(self, steps: Steps) -> Iterator[tuple[int, int, Cursor, Cursor]]:
+    def batches(self, steps: Steps) -> Iterator[tuple[int, int, StepCursor, StepCursor]]:
         """Yield for each batch its bounds in ``positions``, and the cursors before and after it."""
         for number, (start, stop) in zip(self.numbers, itertools.pairwise(self.edges), strict=True):
             yield start, stop, steps.after(self.cursor, number), steps.after(self.cursor, number + 1)
 
 
-def stretches(steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1) -> Iterator[Stretch]:
-    """Yield the rest of a run after a cursor, in stretches of batches of the steps ``t % of == number``.
+def stretches(steps: Steps, cursor: StepCursor, *, number: int = 0, of: int = 1) -> Iterator[Stretch]:
+    """Yield the rest of a run after a cursor, in stretches of the steps with ``t % of == number``.
 
     The first stretch is one batch: a restarted run resolves no more of the order before its first batch.
     """
@@ -140,14 +140,14 @@ def stretches(steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1) -> 
 
 
 def _planned_stretches(
-    dataset: Node, steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1
+    dataset: Node, steps: Steps, cursor: StepCursor, *, number: int = 0, of: int = 1
 ) -> Iterator[tuple[Stretch, Plan]]:
     """Yield the stretches of a run, each with the plan to read it; arguments as of `stretches`."""
     found = stretches(steps, cursor, number=number, of=of)
     return ((stretch, dataset.plan(stretch.positions)) for stretch in found)
 
 
-def _positions(steps: Steps, cursor: Cursor, count: int, mine: range) -> tuple[Int64s, list[int]]:
+def _positions(steps: Steps, cursor: StepCursor, count: int, mine: range) -> tuple[Int64s, list[int]]:
     """Return the positions of some of the next batches, and the edges between these batches."""
     positions, bounds = steps.positions(cursor, count, all_ranks=False)
     if len(mine) == count:
@@ -158,7 +158,7 @@ def _positions(steps: Steps, cursor: Cursor, count: int, mine: range) -> tuple[I
     return positions[np.repeat(own, lengths)], [0, *np.cumsum(lengths[own]).tolist()]
 
 
-def _only_holes(here: Cursor, records: int) -> str:
+def _only_holes(here: StepCursor, records: int) -> str:
     what = "the only record is a hole" if records == 1 else f"all {records} records are holes"
     return (
         f"nothing to deliver at step {here.step} (position {here.position}): {what}. Take a larger batch, "
@@ -166,7 +166,9 @@ def _only_holes(here: Cursor, records: int) -> str:
     )
 
 
-def fetched_ahead(batches: Iterator[Batch], dataset: Node, steps: Steps, cursor: Cursor) -> Iterator[Batch]:
+def fetched_ahead(
+    batches: Iterator[MadeBatch], dataset: Node, steps: Steps, cursor: StepCursor
+) -> Iterator[MadeBatch]:
     """Yield batches that other processes make, and fetch meanwhile what the next of them are read from.
 
     The main process of a rank alone has the order of all batches. It fetches what they need into the cache on

@@ -129,7 +129,7 @@ def save_state(
     Raises:
         NotResumable: a stage of a stream could not go on from the state.
         InvalidArgument: ``keep`` is below 1.
-        WrongType: ``loader`` is no loader.
+        WrongType: ``loader`` is not a loader.
 
     Example:
         >>> import tempfile, seekable as sk
@@ -171,7 +171,7 @@ def load_state(
     resume: Resume = "exact",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Resumed | Literal[False]:
-    """Load the newest complete state of a folder into a loader, of any number of ranks.
+    """Load the newest complete state of a folder into a loader with any number of ranks.
 
     The state of a dataset is the same on all ranks, so that it loads where one rank alone has saved: if no
     state is complete, the newest step counts that each rank which has saved came to, and a warning in the log
@@ -197,7 +197,7 @@ def load_state(
         CorruptState: a state file cannot be read, or those of one step differ; or of a stream the files of
             some ranks are missing.
         InvalidArgument: by rows, the rows that each source delivered are not known.
-        WrongType: ``loader`` is no loader.
+        WrongType: ``loader`` is not a loader.
     """
     resume = checked_resume(resume)
     _check_loader(loader)
@@ -294,9 +294,9 @@ def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int,
 
 
 def _is_left(generation: Generation, step: int, usable: Sequence[Generation]) -> bool:
-    """Return True if a generation of another number of ranks is of no use any more.
+    """Return True if a generation with another number of ranks has no use any more.
 
-    It is later than the step and an earlier one is usable, or that of this number of ranks replaces it.
+    It is later than the step and an earlier one is usable, or one with this number of ranks replaces it.
     """
     if generation.step == step:
         return any(one.step == step and one.ranks != generation.ranks for one in usable)
@@ -304,7 +304,7 @@ def _is_left(generation: Generation, step: int, usable: Sequence[Generation]) ->
 
 
 def _of_other_pipelines(folder: str, generation: Generation, fingerprint: str) -> list[str]:
-    """Return the names of the files of a generation that are of a pipeline with another fingerprint."""
+    """Return the names of a generation's files whose pipeline has another fingerprint."""
     found = []
     for name in generation.names:
         # Another rank may remove its file at this moment; a file that is no state stays for its reader.
@@ -379,7 +379,7 @@ def _without_suffix(root: str) -> str:
 
 
 def _as_text(path: str) -> str | None:
-    """Return a path, None if it has bytes that are no UTF-8, which JSON cannot hold."""
+    """Return a path, None if it has bytes that are not UTF-8, which JSON cannot hold."""
     try:
         path.encode()
     except UnicodeEncodeError:

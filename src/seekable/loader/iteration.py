@@ -12,9 +12,9 @@ from seekable.errors import ForkUnsafe, StoppedIterator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.loader.batches import Batch
+    from seekable.loader.batches import MadeBatch
     from seekable.loader.producers import Producer
-    from seekable.loader.run_progress import Progress
+    from seekable.loader.run_progress import RunProgress
 
 __all__ = ["NOT_RESTORED", "READ_AHEAD", "REPLACED", "BatchIterator", "EpochSetter"]
 
@@ -45,10 +45,10 @@ class BatchIterator:
         producer: makes the batches.
     """
 
-    def __init__(self, progress: Progress, producer: Producer) -> None:
+    def __init__(self, progress: RunProgress, producer: Producer) -> None:
         self._progress, self._producer = progress, producer
         self._process = os.getpid()
-        self._batches: Iterator[Batch] = iter(())
+        self._batches: Iterator[MadeBatch] = iter(())
         self._over: Exception | None = None
         """The reason why there is no next batch."""
         self.restart()

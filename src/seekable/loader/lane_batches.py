@@ -1,4 +1,4 @@
-"""Batches of the items of a stream: lanes are read slot by slot, and the items of one batch are put together.
+"""Batches of a stream's items: lanes are read slot by slot, and the items of one batch are put together.
 
 A `LaneReader` runs some lanes and returns their items for the slots of one batch after another. The lanes of
 a rank may have several readers, in threads or in worker processes; `merge_lanes` makes batches of the items
@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import NothingPassed
-from seekable.loader.batches import Batch
+from seekable.loader.batches import MadeBatch
 from seekable.loader.lane_deltas import LaneDeltas
 from seekable.nodes.graph import HOLE
 from seekable.stream.lane import LaneIterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seekable.loader.lane_deltas import LaneStates
-    from seekable.loader.steps import Cursor, Steps
+    from seekable.loader.steps import StepCursor, Steps
     from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
@@ -138,8 +138,8 @@ class LaneReader:
 
 
 def lane_batches(
-    stream: Stream, steps: Steps, cursor: Cursor, lanes: LaneStates, collate: Collate
-) -> Iterator[Batch]:
+    stream: Stream, steps: Steps, cursor: StepCursor, lanes: LaneStates, collate: Collate
+) -> Iterator[MadeBatch]:
     """Yield the batches of a stream from a cursor to the end of its run, made in this thread.
 
     Args:
@@ -156,8 +156,8 @@ def lane_batches(
 
 
 def merge_lanes(
-    reads: Iterable[Sequence[LaneItems]], stream: Stream, steps: Steps, cursor: Cursor, collate: Collate
-) -> Iterator[Batch]:
+    reads: Iterable[Sequence[LaneItems]], stream: Stream, steps: Steps, cursor: StepCursor, collate: Collate
+) -> Iterator[MadeBatch]:
     """Yield the batches of a run from a cursor on.
 
     Args:
@@ -252,7 +252,7 @@ def _in_whole_rounds(rounds: Iterable[_Round], stream: Stream) -> Iterator[_Roun
             return
 
 
-def _collated(rounds: Iterable[_Round], cursor: Cursor, collate: Collate) -> Iterator[Batch]:
+def _collated(rounds: Iterable[_Round], cursor: StepCursor, collate: Collate) -> Iterator[MadeBatch]:
     """Yield a batch for each round with items; the changes of one without items go to the next batch."""
     deltas: list[LaneDeltas] = []
     holes, step = 0, cursor.step
@@ -266,7 +266,7 @@ def _collated(rounds: Iterable[_Round], cursor: Cursor, collate: Collate) -> Ite
             message = f"all {len(each.items)} items of step {step} are holes: take a larger batch"
             raise NothingPassed(message)
         step += 1
-        yield Batch(
+        yield MadeBatch(
             items[0] if collate is None else collate(items),
             records=len(items),
             holes=holes + len(each.items) - len(items),

@@ -58,7 +58,7 @@ class LaneStates:
         return {lane: [state.document() for state in stages] for lane, stages in self.stages.items()}
 
     def copy_of(self, lanes: Sequence[int]) -> LaneStates:
-        """Return a copy of the states of some of the lanes, which does not change with these."""
+        """Return a copy of some lanes' states, which does not change with these."""
         stages = {lane: [state.copy() for state in self.stages[lane]] for lane in lanes}
         return LaneStates(stages, self.ended & set(lanes))
 

@@ -10,7 +10,7 @@ from seekable.errors import NotResumable, StateMismatch
 from seekable.loader.lane_batches import lane_batches
 from seekable.loader.lane_deltas import LaneStates
 from seekable.loader.states import LoadedState, Resumed
-from seekable.loader.steps import Cursor
+from seekable.loader.steps import StepCursor
 from seekable.nodes.bases import reads_objects
 from seekable.resume.by_rows import stream_by_rows
 from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_stream
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.batches import Batch
+    from seekable.loader.batches import MadeBatch
     from seekable.loader.steps import Steps
     from seekable.state.document import TrainerPass
     from seekable.stream.stream import Stream
@@ -74,13 +74,13 @@ class LanesState:
         """True if the stream never ends."""
         return self._plain.endless
 
-    def of_state(self, cursor: Cursor) -> Stream:
+    def of_state(self, cursor: StepCursor) -> Stream:
         """Return the stream that a state is of; which older orders are over is known of all lanes alone."""
         if self.by_rows:
             self._settled = simplified_stream(self._settled, self.lanes.stages)
         return self._settled
 
-    def deliver(self, batch: Batch) -> None:
+    def deliver(self, batch: MadeBatch) -> None:
         """Change the states of the lanes as a batch changed the lanes."""
         for deltas in batch.deltas:
             self.lanes.apply(deltas)
@@ -88,7 +88,7 @@ class LanesState:
             for lane, rows in deltas.given.items():
                 self._given.add(lane, rows, functools.partial(self.lanes.stages.__getitem__, lane))
 
-    def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
+    def skip(self, steps: Steps, cursor: StepCursor, count: int) -> StepCursor:
         """Make ``count`` batches and drop them: the batches that follow depend on the contents of these."""
         batches = lane_batches(self.pipeline, steps, cursor, self.lanes, list)
         for _, batch in zip(range(count), batches, strict=False):
@@ -96,14 +96,14 @@ class LanesState:
             cursor = batch.after
         return cursor
 
-    def next_run(self, steps: Steps, cursor: Cursor) -> tuple[Cursor, LanesState]:
+    def next_run(self, steps: Steps, cursor: StepCursor) -> tuple[StepCursor, LanesState]:
         """Return the next run, whose lanes begin anew; those of a stream without end go on."""
         if self._plain.endless:
             return replace(cursor, began=cursor.step), self
-        return Cursor(cursor.step, cursor.epoch + 1, 0, cursor.step), LanesState(self._plain, self._own)
+        return StepCursor(cursor.step, cursor.epoch + 1, 0, cursor.step), LanesState(self._plain, self._own)
 
     def document(
-        self, steps: Steps, cursor: Cursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
+        self, steps: Steps, cursor: StepCursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
     ) -> dict[str, Any]:
         """Return the state document at a cursor, with the lanes of this rank.
 
@@ -123,7 +123,7 @@ class LanesState:
         snapshot = self._snapshot(steps, cursor, stream)
         return replace(snapshot, pipeline=pipeline, trainer_pass=trainer_pass).document()
 
-    def _snapshot(self, steps: Steps, cursor: Cursor, stream: Stream) -> StreamState:
+    def _snapshot(self, steps: Steps, cursor: StepCursor, stream: Stream) -> StreamState:
         """Return the state of this rank's lanes; nothing of it changes later."""
         return StreamState(
             fingerprint=stream.fingerprint,
@@ -137,7 +137,7 @@ class LanesState:
             rows=rows_of_stream(stream) if self.by_rows else None,
         )
 
-    def resumed(self, steps: Steps, cursor: Cursor) -> Resumed:
+    def resumed(self, steps: Steps, cursor: StepCursor) -> Resumed:
         """Return the sources as they are at a cursor; on one of several ranks their rows are not known."""
         stream = self.of_state(cursor)
         snapshot = self._snapshot(steps, cursor, stream)
@@ -164,7 +164,7 @@ class LanesState:
             self._plain, self._own, pipeline=stream, lanes=lanes, given=rows_given(state.given)
         )
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
-        cursor = Cursor(state.step, 0, state.slot, state.began or 0)
+        cursor = StepCursor(state.step, 0, state.slot, state.began or 0)
         return LoadedState(cursor, found, resumed, state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Stream, StreamState]:

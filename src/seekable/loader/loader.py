@@ -1,8 +1,8 @@
 """Batches of a dataset or a stream, in its order, resumed at any point.
 
-A `Loader` has a cursor, which says how far it has come (`Progress`), a producer of batches (`Producer`), and
-at most one live iterator (`BatchIterator`), which takes batches of the producer and moves the cursor. What is
-said of the cursor, and the moves of it, are in the base class (`Positioned`).
+A `Loader` has a cursor, which says how far it has come (`RunProgress`), a producer of batches (`Producer`),
+and at most one live iterator (`BatchIterator`), which takes batches of the producer and moves the cursor.
+Questions about the cursor, and its moves, are in the base class (`Positioned`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seekable.loader.collate import collate as default_collate
 from seekable.loader.iteration import REPLACED, BatchIterator
 from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
-from seekable.loader.run_progress import Progress
+from seekable.loader.run_progress import RunProgress
 from seekable.loader.states import DatasetState
 from seekable.storage.far import far
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.loader import lanes_state, step_plan
-    from seekable.loader.batch_sources import Source
+    from seekable.loader.batch_sources import BatchSource
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import Coming, StepPlan
     from seekable.loader.steps import End
@@ -135,7 +135,7 @@ class Loader(Positioned):
             steps=steps,
         )
         state: PipelineState
-        source: Callable[..., Source]
+        source: Callable[..., BatchSource]
         if isinstance(dataset, Dataset):
             state, source = DatasetState(dataset.node), DatasetSource
         else:
@@ -144,7 +144,7 @@ class Loader(Positioned):
             state, source = lanes_state.LanesState(dataset, own), LaneSource
         if max_holes is not None:
             max_holes = checked_count("max_holes", max_holes, least=0)
-        super().__init__(Progress(division, state, max_holes=max_holes))
+        super().__init__(RunProgress(division, state, max_holes=max_holes))
         single = batch_size is None and global_batch_size is None
         made = None if single else checked_function("collate", collate)
         source_of = functools.partial(source, steps=division, collate=made)

@@ -15,7 +15,7 @@ from seekable.errors import CorruptState, InvalidArgument, NotResumable, OutOfRa
 from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.iteration import NOT_RESTORED, READ_AHEAD, REPLACED, BatchIterator, EpochSetter
 from seekable.loader.states import Resumed, log_anew
-from seekable.loader.steps import Cursor
+from seekable.loader.steps import StepCursor
 from seekable.nodes.node import Node
 from seekable.state.document import StreamState, has_row_offsets
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.run_progress import Progress
+    from seekable.loader.run_progress import RunProgress
     from seekable.loader.steps import Steps
     from seekable.resume import row_offsets
     from seekable.stream.stream import Stream
@@ -36,7 +36,7 @@ __all__ = ["Positioned", "go_to_run", "move_silently", "state_from_sample_index"
 class Positioned:
     """The base of ``Loader`` that knows its position, and moves it."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: RunProgress) -> None:
         """Begin at the start of a run, without an iterator."""
         self._progress = progress
         self._live: Callable[[], BatchIterator | None] = _nothing
@@ -69,7 +69,7 @@ class Positioned:
 
     @property
     def steps_left(self) -> int | None:
-        """The number of batches that are left of the present run; None without end."""
+        """The number of batches left of the present run; None without end."""
         return self._progress.steps.left(self._progress.cursor)
 
     @property
@@ -159,7 +159,7 @@ class Positioned:
         return self._progress.state.resumed(self._progress.steps, self._progress.cursor).sources
 
     def resume_state(self) -> dict[str, Any]:
-        """Return the shard and row behind which each source goes on, for checkpoints that hold nothing else.
+        """Return the shard and row after which each source goes on, for checkpoints that hold nothing else.
 
         Rows in flight are not part of it, nor is the number of the epoch; for exact resumes there is
         ``state_dict``. ``load_state_dict`` takes it, of any pipeline over the same sources.
@@ -170,7 +170,7 @@ class Positioned:
             the name of the file below the folder that was opened; for ``txt:`` its path.
 
         Raises:
-            NotResumable: a source is shuffled, so that no row has all rows before it behind it; or how much
+            NotResumable: a source is shuffled, so that rows are not read in their order; or how much
                 each source delivered is not known.
 
         Example:
@@ -194,7 +194,7 @@ class Positioned:
         Args:
             state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. ``{}``
                 stands for no state and changes nothing. A live iterator moves there too. A checkpoint without
-                such a state goes on by its ``resume_state`` (see ``resume_state()``), behind these rows in
+                such a state goes on by its ``resume_state`` (see ``resume_state()``), after these rows in
                 each source; one without that too by its ``sample_index``, the number of samples delivered.
             resume: ``"exact"``, the order continues record for record. With ``"rows"`` the state may be of
                 another pipeline over the same sources, or fewer files of them: each source gives what was in
@@ -322,7 +322,7 @@ def state_sources(state: Mapping[str, Any], loader: Positioned) -> list[dict[str
     Raises:
         StateMismatch: the state is of another pipeline, or of other data.
         CorruptState: the document is not a state.
-        WrongType: ``loader`` is no loader.
+        WrongType: ``loader`` is not a loader.
 
     Example:
         >>> import seekable as sk
@@ -353,7 +353,7 @@ def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
 
     Raises:
         OutOfRange: the stream has fewer items in a run.
-        WrongType: ``loader`` is no loader.
+        WrongType: ``loader`` is not a loader.
 
     Example:
         >>> import seekable as sk
@@ -399,7 +399,7 @@ def _has_sample_index(document: Mapping[str, Any]) -> bool:
     return "seekable" not in document and document.get("sample_index") is not None
 
 
-def _state_after(progress: Progress, index: int) -> dict[str, Any]:
+def _state_after(progress: RunProgress, index: int) -> dict[str, Any]:
     """Return the state of a run after some samples, counted over all ranks and runs.
 
     Raises:
@@ -425,13 +425,13 @@ def _state_after(progress: Progress, index: int) -> dict[str, Any]:
     return replace(state, step=index // progress.steps.batch, began=began).document()
 
 
-def _cursor_after(steps: Steps, count: int) -> Cursor:
+def _cursor_after(steps: Steps, count: int) -> StepCursor:
     """Return the cursor of a loader after ``count`` records of all ranks."""
     if not steps.total:
-        return Cursor(count // steps.batch, 0, count)
+        return StepCursor(count // steps.batch, 0, count)
     runs, rest = divmod(count, steps.total)
     if count and not rest:
         # After the last record of a run, and before its end was seen.
         runs, rest = runs - 1, steps.total
     began = runs * (steps.count or 0)
-    return Cursor(began + -(-rest // steps.batch), runs * (steps.epochs or 0), count, began)
+    return StepCursor(began + -(-rest // steps.batch), runs * (steps.epochs or 0), count, began)

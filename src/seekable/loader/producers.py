@@ -20,14 +20,14 @@ from seekable._lazy import lazy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.loader.batch_sources import Job, JobStart, Source
-    from seekable.loader.batches import Batch
+    from seekable.loader import worker_pool as pools
+    from seekable.loader.batch_sources import BatchSource, Job, JobStart
+    from seekable.loader.batches import MadeBatch
     from seekable.loader.states import PipelineState
-    from seekable.loader.steps import Cursor
-    from seekable.loader.workers import pool as pools
+    from seekable.loader.steps import StepCursor
     from seekable.storage import abandoned
 else:
-    pools = lazy("seekable.loader.workers.pool")
+    pools = lazy("seekable.loader.worker_pool")
     abandoned = lazy("seekable.storage.abandoned")
 
 __all__ = ["Prefetched", "PrefetchedWhenBusy", "Producer", "WorkerOptions", "WorkerType"]
@@ -68,9 +68,9 @@ class Producer:
         options: the workers.
     """
 
-    def __init__(self, source: Callable[[Any], Source], options: WorkerOptions) -> None:
+    def __init__(self, source: Callable[[Any], BatchSource], options: WorkerOptions) -> None:
         self._source_of = source
-        self._source: Source | None = None
+        self._source: BatchSource | None = None
         self._execution: Inline | Threads | Processes
         if not options.workers:
             self._execution = Inline(options.prefetch)
@@ -79,7 +79,7 @@ class Producer:
         else:
             self._execution = Processes(options)
 
-    def begin(self, state: PipelineState, cursor: Cursor) -> Iterator[Batch]:
+    def begin(self, state: PipelineState, cursor: StepCursor) -> Iterator[MadeBatch]:
         """Begin to make the batches from a cursor to the end of its run; the run before this one is over.
 
         Args:
@@ -116,7 +116,7 @@ class Inline:
         """Return the results of each job."""
         return [job.results(start) for job, start in zip(jobs, starts, strict=True)]
 
-    def ahead(self, batches: Iterator[Batch], *, merges: bool) -> Iterator[Batch]:
+    def ahead(self, batches: Iterator[MadeBatch], *, merges: bool) -> Iterator[MadeBatch]:
         """Return the batches, made ahead once the caller works between them."""
         return PrefetchedWhenBusy(batches, depth=self.prefetch) if self.prefetch else batches
 
@@ -140,7 +140,7 @@ class Threads:
             for job, start in zip(jobs, starts, strict=True)
         ]
 
-    def ahead(self, batches: Iterator[Batch], *, merges: bool) -> Iterator[Batch]:
+    def ahead(self, batches: Iterator[MadeBatch], *, merges: bool) -> Iterator[MadeBatch]:
         """Return the batches; those that are made of results are made ahead by one more thread."""
         return Prefetched(batches, depth=self.prefetch) if merges else batches
 
@@ -181,7 +181,7 @@ class Processes:
             )
         return self.pool.run(starts)
 
-    def ahead(self, batches: Iterator[Batch], *, merges: bool) -> Iterator[Batch]:
+    def ahead(self, batches: Iterator[MadeBatch], *, merges: bool) -> Iterator[MadeBatch]:
         """Return the batches: their processes run ahead."""
         return batches
 
@@ -192,7 +192,7 @@ class Processes:
             self.pool = None
 
 
-def _closing(batches: Iterator[Batch], results: Sequence[Iterator[Any]]) -> Iterator[Batch]:
+def _closing(batches: Iterator[MadeBatch], results: Sequence[Iterator[Any]]) -> Iterator[MadeBatch]:
     """Yield the batches; when this is closed or ends, close the results."""
     try:
         yield from batches

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
-from seekable.loader.steps import Cursor
+from seekable.loader.steps import StepCursor
 from seekable.state.document import TrainerPass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.batches import Batch
+    from seekable.loader.batches import MadeBatch
     from seekable.loader.states import PipelineState, Resumed
     from seekable.loader.steps import Steps
 
-__all__ = ["Progress"]
+__all__ = ["RunProgress"]
 
 
 @final
-class Progress:
+class RunProgress:
     """The only part of a loader that changes as batches are delivered.
 
     Args:
@@ -38,9 +38,9 @@ class Progress:
         self.state = state
         """The pipeline, and the contents of a state of it besides the cursor."""
         self._max_holes = max_holes
-        self.cursor = Cursor()
+        self.cursor = StepCursor()
         """The cursor after the batches that were delivered and skipped."""
-        self.anchor = Cursor()
+        self.anchor = StepCursor()
         """The cursor from which the present batches are counted."""
         self.continues = True
         """True if the next iterator begins at the cursor, and not with the run after it."""
@@ -75,7 +75,7 @@ class Progress:
     @property
     def is_unmoved(self) -> bool:
         """True if nothing was delivered, skipped or loaded."""
-        return self.cursor == Cursor() and self.resumed is None
+        return self.cursor == StepCursor() and self.resumed is None
 
     def begin(self) -> None:
         """Go to the next run, unless the next iterator begins at the cursor."""
@@ -83,7 +83,7 @@ class Progress:
             cursor, self.state = self.state.next_run(self.steps, self.cursor)
             self.move(cursor)
 
-    def deliver(self, batch: Batch, *, waited_seconds: float) -> None:
+    def deliver(self, batch: MadeBatch, *, waited_seconds: float) -> None:
         """Count a batch as delivered.
 
         Raises:
@@ -125,12 +125,12 @@ class Progress:
         self.skipped += after.step - self.cursor.step
         self.cursor, self._loaded_pass = after, None
 
-    def move(self, cursor: Cursor) -> None:
+    def move(self, cursor: StepCursor) -> None:
         """Begin at a cursor to which the batches so far do not lead."""
         self.cursor = self.anchor = cursor
         self.continues, self._loaded_pass = True, None
 
-    def cursor_of_epoch(self, epoch: int) -> Cursor | None:
+    def cursor_of_epoch(self, epoch: int) -> StepCursor | None:
         """Return the cursor at which an epoch begins; None if the next iterator begins there anyway.
 
         Raises:
@@ -146,7 +146,7 @@ class Progress:
             return None
         if self.continues and epoch == cursor.epoch:
             return None
-        return Cursor(cursor.step, epoch, steps.start_of(epoch), cursor.step)
+        return StepCursor(cursor.step, epoch, steps.start_of(epoch), cursor.step)
 
     def epoch_of_run(self, number: int) -> int | None:
         """Return the first epoch of run ``number``; None if the runs have no numbers, being without end.
@@ -189,7 +189,7 @@ class Progress:
             if not loaded.ended:
                 return False
             epoch = number * epochs
-            self.move(Cursor(self.cursor.step, epoch, self.steps.start_of(epoch), self.cursor.step))
+            self.move(StepCursor(self.cursor.step, epoch, self.steps.start_of(epoch), self.cursor.step))
             return True
         if not loaded.ended and not self.state.endless:
             return False
@@ -198,7 +198,7 @@ class Progress:
             self.move(cursor)
         return True
 
-    def cursor_of(self, step: int) -> Cursor:
+    def cursor_of(self, step: int) -> StepCursor:
         """Return the cursor at which the batch of a step begins, counted with the present batches.
 
         Raises:
@@ -214,7 +214,7 @@ class Progress:
         return cursor
 
     def document(
-        self, cursor: Cursor | None = None, *, partial: bool = False, rows: bool = True
+        self, cursor: StepCursor | None = None, *, partial: bool = False, rows: bool = True
     ) -> dict[str, Any]:
         """Return the state document at the cursor, or at another one: a new dict, JSON-safe.
 
@@ -242,12 +242,12 @@ class Progress:
         self.move(cursor)
         self.trainer_pass, self._loaded_pass = None, loaded.trainer_pass
         if not state.by_rows and self._is_regular(cursor):
-            self.anchor = Cursor()
+            self.anchor = StepCursor()
         return loaded.resumed
 
-    def _is_regular(self, cursor: Cursor) -> bool:
+    def _is_regular(self, cursor: StepCursor) -> bool:
         """Return True if the present batches lead to a cursor from the start of epoch 0."""
-        steps, start = self.steps, Cursor()
+        steps, start = self.steps, StepCursor()
         if not cursor.step or steps.count == 0:
             return (cursor.epoch, cursor.position) == (0, 0)
         reached = (steps.ahead(start, cursor.step), steps.after(steps.ahead(start, cursor.step - 1), 1))

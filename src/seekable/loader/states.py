@@ -16,7 +16,7 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import CorruptState, SeekableError, StateMismatch
-from seekable.loader.steps import Cursor
+from seekable.loader.steps import StepCursor
 from seekable.nodes.bases import reads_objects
 from seekable.nodes.node import InnerNode, Node
 from seekable.order.remaining import Remaining
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.batches import Batch
+    from seekable.loader.batches import MadeBatch
     from seekable.loader.steps import Steps
     from seekable.nodes import evaluated, mix
     from seekable.resume import by_rows, consumed, continued, from_description, report, row_offsets, serialize
@@ -141,24 +141,24 @@ class PipelineState(Protocol):
         """True if the pipeline never ends, so that its runs follow one another."""
         ...
 
-    def of_state(self, cursor: Cursor) -> Node | Stream:
+    def of_state(self, cursor: StepCursor) -> Node | Stream:
         """Return the pipeline that a state at a cursor is of: without those older orders that are over."""
         ...
 
-    def deliver(self, batch: Batch) -> None:
+    def deliver(self, batch: MadeBatch) -> None:
         """Change as the delivery of a batch changes the pipeline."""
         ...
 
-    def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
+    def skip(self, steps: Steps, cursor: StepCursor, count: int) -> StepCursor:
         """Leave out ``count`` batches, at most to the end of the run, and return the cursor after them."""
         ...
 
-    def next_run(self, steps: Steps, cursor: Cursor) -> tuple[Cursor, Self]:
+    def next_run(self, steps: Steps, cursor: StepCursor) -> tuple[StepCursor, Self]:
         """Return where the run after the cursor's begins: its cursor and its state."""
         ...
 
     def document(
-        self, steps: Steps, cursor: Cursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
+        self, steps: Steps, cursor: StepCursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
     ) -> dict[str, Any]:
         """Return the state document at a cursor: a new dict, JSON-safe.
 
@@ -174,7 +174,7 @@ class PipelineState(Protocol):
         """
         ...
 
-    def resumed(self, steps: Steps, cursor: Cursor) -> Resumed:
+    def resumed(self, steps: Steps, cursor: StepCursor) -> Resumed:
         """Return the sources as they are at a cursor."""
         ...
 
@@ -193,7 +193,7 @@ class PipelineState(Protocol):
 class LoadedState:
     """The contents of a state document."""
 
-    cursor: Cursor
+    cursor: StepCursor
     state: PipelineState
     resumed: Resumed
     """The sources of the run there; of a stream those of all ranks, if the document has all lanes."""
@@ -233,7 +233,7 @@ class DatasetState:
         """True if the dataset has no last epoch."""
         return self._plain.size is None
 
-    def of_state(self, cursor: Cursor) -> Node:
+    def of_state(self, cursor: StepCursor) -> Node:
         """Return the dataset that a state at a cursor is of: the plain one, once older orders are over."""
         position, dataset = self._settled
         if self.by_rows and position != cursor.position:
@@ -243,19 +243,19 @@ class DatasetState:
             self._settled = cursor.position, dataset
         return dataset
 
-    def deliver(self, batch: Batch) -> None:
+    def deliver(self, batch: MadeBatch) -> None:
         """Change nothing: the cursor says all."""
 
-    def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
+    def skip(self, steps: Steps, cursor: StepCursor, count: int) -> StepCursor:
         """Return the cursor ``count`` batches later, at most at the end of the run."""
         return steps.after(cursor, count)
 
-    def next_run(self, steps: Steps, cursor: Cursor) -> tuple[Cursor, DatasetState]:
+    def next_run(self, steps: Steps, cursor: StepCursor) -> tuple[StepCursor, DatasetState]:
         """Return the cursor of the next run; the dataset stays."""
         return steps.next_run(cursor), self
 
     def document(
-        self, steps: Steps, cursor: Cursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
+        self, steps: Steps, cursor: StepCursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
     ) -> dict[str, Any]:
         """Return the state document at a cursor; it is the same on all ranks."""
         dataset, position = self.of_state(cursor), cursor.position
@@ -270,11 +270,11 @@ class DatasetState:
             trainer_pass=trainer_pass,
         ).document()
 
-    def resumed(self, steps: Steps, cursor: Cursor) -> Resumed:
+    def resumed(self, steps: Steps, cursor: StepCursor) -> Resumed:
         """Return the sources as they are at a cursor."""
         return Resumed(self.pipeline, functools.partial(self._progress, cursor))
 
-    def _progress(self, cursor: Cursor) -> list[DatasetProgress]:
+    def _progress(self, cursor: StepCursor) -> list[DatasetProgress]:
         return consumed.progress_of_dataset(self.pipeline, cursor.position, first_epoch=cursor.epoch)
 
     def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> LoadedState:
@@ -290,7 +290,7 @@ class DatasetState:
         if dataset is self._plain and state.position < steps.start_of(state.epoch):
             message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
             raise CorruptState(message)
-        cursor = Cursor(state.step, state.epoch, state.position, _began(state, steps))
+        cursor = StepCursor(state.step, state.epoch, state.position, _began(state, steps))
         stop, size = steps.stop_of(cursor), steps.size
         if stop is not None and size and cursor.position > stop:
             # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seekable._typing import Int64s
-    from seekable.loader.steps import Cursor, Steps
+    from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes.node import Node
     from seekable.resume.placeholders import RowRef
 
@@ -81,7 +81,7 @@ class FileReads:
     """The offset after the last byte; None if it is not known."""
 
 
-def plan_step(dataset: Node, steps: Steps, cursor: Cursor, *, rank: int | None = None) -> StepPlan:
+def plan_step(dataset: Node, steps: Steps, cursor: StepCursor, *, rank: int | None = None) -> StepPlan:
     """Return the records of the batch at a cursor, for all ranks or one.
 
     Raises:
@@ -180,7 +180,7 @@ class Coming:
     """The rank that the record goes to."""
 
 
-def comings(steps: Steps, anchor: Cursor, positions: Int64s) -> list[Coming]:
+def comings(steps: Steps, anchor: StepCursor, positions: Int64s) -> list[Coming]:
     """Return the places at which some positions come, from a cursor on and over all ranks, in their order.
 
     A position of a batch that is left out (``end="drop"``, ``steps=``) has none, and one that fills a last
@@ -192,9 +192,9 @@ def comings(steps: Steps, anchor: Cursor, positions: Int64s) -> list[Coming]:
         positions: int64, one dimension, at least 0.
 
     Example:
-        >>> from seekable.loader.steps import Cursor, Steps
+        >>> from seekable.loader.steps import StepCursor, Steps
         >>> steps = Steps(size=10, epochs=1, batch=4, end="pad", limit=None, rank=0, world_size=2)
-        >>> [(at.step, at.rank) for at in comings(steps, Cursor(), np.array([1, 9]))]
+        >>> [(at.step, at.rank) for at in comings(steps, StepCursor(), np.array([1, 9]))]
         [(0, 1), (2, 1), (2, 1)]
     """
     if steps.total is None or not steps.total:
@@ -219,7 +219,7 @@ def comings(steps: Steps, anchor: Cursor, positions: Int64s) -> list[Coming]:
     return _in_order(steps, (first_step + batch)[comes], held[comes], places[comes])
 
 
-def searched_epochs(epochs: int | range | None, steps: Steps, anchor: Cursor) -> range:
+def searched_epochs(epochs: int | range | None, steps: Steps, anchor: StepCursor) -> range:
     """Return the epochs to search: by default those of a cursor's run, or epoch 0 of endless data.
 
     Raises:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Cursor", "End", "Steps"]
+__all__ = ["End", "StepCursor", "Steps"]
 
 End = Literal["short", "drop", "pad"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class StepCursor:
     """The place of a batch: the batches before it were delivered or skipped."""
 
     step: int = 0
@@ -40,11 +40,11 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The division of the positions of a dataset, or the slots of a stream, into runs and batches.
+    """The division of a dataset's positions, or a stream's slots, into runs and batches.
 
     Example:
         >>> steps = Steps(size=10, epochs=1, batch=4, end="short", limit=None, rank=0, world_size=1)
-        >>> steps.count, [steps.after(Cursor(), k).position for k in range(4)]
+        >>> steps.count, [steps.after(StepCursor(), k).position for k in range(4)]
         (3, [0, 4, 8, 10])
     """
 
@@ -77,12 +77,12 @@ class Steps:
         """Return the first position of an epoch."""
         return epoch * (self.size or 0)
 
-    def stop_of(self, cursor: Cursor) -> int | None:
+    def stop_of(self, cursor: StepCursor) -> int | None:
         """Return the position after the run of a cursor; None without end."""
         return None if self.total is None else self.start_of(cursor.epoch) + self.total
 
-    def left(self, cursor: Cursor) -> int | None:
-        """Return the number of batches that are left of the run of a cursor; None without end."""
+    def left(self, cursor: StepCursor) -> int | None:
+        """Return the number of batches left of a cursor's run; None without end."""
         left = None if self.limit is None else max(0, cursor.began + self.limit - cursor.step)
         stop = self.stop_of(cursor)
         if stop is not None:
@@ -91,23 +91,23 @@ class Steps:
             left = batches if left is None else min(left, batches)
         return left
 
-    def after(self, cursor: Cursor, batches: int) -> Cursor:
+    def after(self, cursor: StepCursor, batches: int) -> StepCursor:
         """Return the cursor ``batches`` later, at most at the end of the run."""
         left = self.left(cursor)
         batches = batches if left is None else min(batches, left)
         position = cursor.position + batches * self.batch
         stop = self.stop_of(cursor)
         position = position if stop is None else min(position, max(stop, cursor.position))
-        return Cursor(cursor.step + batches, cursor.epoch, position, cursor.began)
+        return StepCursor(cursor.step + batches, cursor.epoch, position, cursor.began)
 
-    def next_run(self, cursor: Cursor) -> Cursor:
+    def next_run(self, cursor: StepCursor) -> StepCursor:
         """Return the cursor of the next run; without an end, it begins where this one is left."""
         if self.total is None:
-            return Cursor(cursor.step, cursor.epoch, cursor.position, cursor.step)
+            return StepCursor(cursor.step, cursor.epoch, cursor.position, cursor.step)
         epoch = cursor.epoch + (self.epochs or 0)
-        return Cursor(cursor.step, epoch, self.start_of(epoch), cursor.step)
+        return StepCursor(cursor.step, epoch, self.start_of(epoch), cursor.step)
 
-    def ahead(self, cursor: Cursor, step: int) -> Cursor:
+    def ahead(self, cursor: StepCursor, step: int) -> StepCursor:
         """Return the cursor of a later step, in this run or a later one.
 
         Raises:
@@ -115,7 +115,7 @@ class Steps:
         """
         if self.total is None:
             gone = step - cursor.step
-            return Cursor(step, cursor.epoch, cursor.position + gone * self.batch, cursor.began)
+            return StepCursor(step, cursor.epoch, cursor.position + gone * self.batch, cursor.began)
         left = self.left(cursor) or 0
         beyond = step - cursor.step - left
         if beyond < 0:
@@ -126,10 +126,10 @@ class Steps:
         runs, rest = divmod(beyond, self.count)
         epoch = cursor.epoch + (1 + runs) * (self.epochs or 0)
         began = step - rest
-        return self.after(Cursor(began, epoch, self.start_of(epoch), began), rest)
+        return self.after(StepCursor(began, epoch, self.start_of(epoch), began), rest)
 
-    def positions(self, cursor: Cursor, batches: int, *, all_ranks: bool) -> tuple[Int64s, Int64s]:
-        """Return the positions of the next batches of a run, and the bounds of each batch in them.
+    def positions(self, cursor: StepCursor, batches: int, *, all_ranks: bool) -> tuple[Int64s, Int64s]:
+        """Return the positions of a run's next batches, and the bounds of each batch in them.
 
         Args:
             cursor: the place of the first batch.
@@ -154,7 +154,7 @@ class Steps:
             places = np.where(places < stop, places, start + (places - stop) % max(1, stop - start))
         return places, bounds
 
-    def check_short(self, cursor: Cursor) -> None:
+    def check_short(self, cursor: StepCursor) -> None:
         """Refuse a last batch that has no record for some rank.
 
         Raises:

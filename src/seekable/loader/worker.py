@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.loader.workers.messages import Closed, Connection, SharedBuffers
+from seekable.loader.worker_messages import Closed, Connection, SharedBuffers
 from seekable.parallel.pickling import deserialized, portable_error
 from seekable.parallel.processes import ignore_interrupts
 from seekable.storage.far import take_over
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.batch_sources import Job, JobStart
 
-__all__ = ["Delivered", "Failed", "Ready", "RunStart", "Work", "serve"]
+__all__ = ["Delivered", "Ready", "RunStart", "Work", "WorkerFailure", "serve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class WorkerFailure:
     """A message from a worker: an error in the place of a result."""
 
     error: BaseException
@@ -137,7 +137,7 @@ def serve(descriptor: int, stacks: int, memory: int, buffers: int) -> None:
     except Closed:
         return
     except Exception as error:  # noqa: BLE001 - it is raised where the first result would have come
-        connection.send(Failed(portable_error(error)))
+        connection.send(WorkerFailure(portable_error(error)))
         return
     connection.send(Ready())
     threading.Thread(target=_listen, args=(connection, runs), daemon=True).start()
@@ -172,16 +172,16 @@ def _make(work: Work, run: RunStart, connection: Connection, runs: _RunQueue) ->
         except StopIteration:
             return
         except BaseException as error:  # noqa: BLE001 - it is raised where the result would have come
-            result = Failed(portable_error(error))
+            result = WorkerFailure(portable_error(error))
         try:
             count = connection.send(result, tag=run.number, buffer=buffer)
         except Closed:
             os._exit(0)
         except Exception as error:  # noqa: BLE001 - a result that cannot be pickled
-            result = Failed(portable_error(error))
+            result = WorkerFailure(portable_error(error))
             count = connection.send(result, tag=run.number, buffer=buffer)
         runs.sent(run.number, count)
-        if isinstance(result, Failed):
+        if isinstance(result, WorkerFailure):
             return
 
 

@@ -1,4 +1,4 @@
-"""The worker processes of a loader, and the results that each of them makes in its order."""
+"""The worker processes of a loader, and the results that each makes in its order."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import WorkerDied, WorkerHung
-from seekable.loader.workers.messages import Closed, Connection, SharedBuffers, memory_without_name
-from seekable.loader.workers.worker import Delivered, Failed, Ready, RunStart, Work
+from seekable.loader.worker import Delivered, Ready, RunStart, Work, WorkerFailure
+from seekable.loader.worker_messages import Closed, Connection, SharedBuffers, memory_without_name
 from seekable.parallel.pickling import serialized
 from seekable.parallel.processes import ending_of, start_interpreter
 from seekable.storage.addresses import is_address
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.loader.batch_sources import Job, JobStart
-    from seekable.loader.steps import Cursor
+    from seekable.loader.steps import StepCursor
 
 __all__ = ["WorkerPool", "WorkerProcess"]
 
@@ -34,7 +34,7 @@ _LOOK_SECONDS = 0.05
 
 
 class WorkerProcess:
-    """A new interpreter that runs `seekable.loader.workers.worker`.
+    """A new interpreter that runs `seekable.loader.worker`.
 
     It is not forked: a fork hangs where this process has threads. It does not run the main module again: that
     goes wrong in a script without a main guard and in a notebook.
@@ -52,7 +52,7 @@ class WorkerProcess:
         with theirs:
             descriptors = (theirs.fileno(), self._stacks.fileno(), memory)
             self._process = start_interpreter(
-                "seekable.loader.workers.worker",
+                "seekable.loader.worker",
                 *(*descriptors, buffers),
                 stdin=subprocess.DEVNULL,
                 pass_fds=descriptors,
@@ -74,7 +74,7 @@ class WorkerProcess:
         """The id of the process."""
         return self._process.pid
 
-    def receive(self, run: int, timeout: float | None, cursor: Cursor) -> Any:
+    def receive(self, run: int, timeout: float | None, cursor: StepCursor) -> Any:
         """Wait for a result and return it; return None if another message came, or one of an earlier run.
 
         Args:
@@ -100,7 +100,7 @@ class WorkerProcess:
         self._is_ready = True
         return None if isinstance(message, Ready) else message
 
-    def death(self, cursor: Cursor) -> WorkerDied:
+    def death(self, cursor: StepCursor) -> WorkerDied:
         """Wait until the process has ended, and return an error that says how it ended."""
         how = ending_of(self._process)
         self.end()
@@ -135,7 +135,7 @@ class WorkerProcess:
         return os.pread(self._stacks.fileno(), seen - before, before).decode(errors="replace") or "unknown"
 
 
-def _batch(cursor: Cursor) -> str:
+def _batch(cursor: StepCursor) -> str:
     return f"batch of step {cursor.step} (position {cursor.position})"
 
 
@@ -224,7 +224,7 @@ class WorkerPool:
                 # All that it had sent was received before.
                 died = self.workers[number].death(start.cursor)
             else:
-                if isinstance(result, Failed):
+                if isinstance(result, WorkerFailure):
                     raise result.error
                 self._send(number, Delivered(run))
                 return result

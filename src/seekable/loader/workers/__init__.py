@@ -1,1 +1,0 @@
-"""Processes and threads that make the batches of a loader."""
