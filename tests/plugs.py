@@ -201,7 +201,9 @@ ASKED: dict[str, dict[str, Work]] = {
     "viewer": {"view": lambda sk, folder: sk.view(_lines(sk, folder))},
     "integrations": {
         "executor": lambda _, __: (
-            importlib.import_module("seekable.cli.executors").executor_of("slurm:2", jobs=None).__enter__()
+            importlib.import_module("seekable.cli.data_argument")
+            .executor_of("slurm:2", jobs=None)
+            .__enter__()
         )
     },
 }

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.command import run, run_fork
 from tests.index.corpus import write
 
-from seekable.cli.executors import FORMS
+from seekable.cli.data_argument import FORMS
 
 if TYPE_CHECKING:
     from pathlib import Path

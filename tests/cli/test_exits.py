@@ -10,9 +10,8 @@ import typer
 from tests.cli.command import Corpus, built_command, documents, run, run_fork, run_process
 from tests.thrift import sample
 
-from seekable.cli.exits import errors_told
+from seekable.cli.exits import errors_told, in_options
 from seekable.cli.main import app
-from seekable.cli.option_names import in_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.command import Corpus, documents, output, run, write_corpus
 
-from seekable.cli.progress_output import BuildWatch
+from seekable.cli.output import BuildWatch
 from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tests.kaldi.holder_cases import CASES, dumped, plain
 
 import seekable as sk
 from seekable import kaldi
-from seekable.cli.kaldi.values import from_json, table_columns, to_json
+from seekable.cli.kaldi.object_forms import from_json, table_columns, to_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -194,7 +194,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_no_bar() -> None:
 
 def test_no_progress_and_quiet_draw_none(corpus: Corpus) -> None:
     code = (
-        "import sys; from seekable.cli.progress_output import BuildWatch\n"
+        "import sys; from seekable.cli.output import BuildWatch\n"
         "from seekable.parallel.progress import Progress\n"
         "for bar, notices in ((False, True), (True, False)):\n"
         "    watch = BuildWatch(bar=bar, notices=notices)\n"

@@ -45,7 +45,7 @@ COMMAND = "import sys; from seekable.cli.main import main; sys.exit(main())"
 ROOT = Path(__file__).parents[2]
 
 MODULES = (
-    *("seekable.cli.data_argument", "seekable.cli.executors", "seekable.cli.machine_checks"),
+    *("seekable.cli.data_argument", "seekable.cli.data_argument", "seekable.cli.machine_checks"),
     *("seekable.cli.records", "seekable.dataset.verify_data", "seekable.viewer.facts.data_survey"),
     *("seekable.viewer.facts.pipelines", "seekable.stream.stream", "seekable.writing.write"),
     *("seekable.formats.lines.jsonl_writer", "rich.console", "rich.progress", "json", "tests.index.corpus"),

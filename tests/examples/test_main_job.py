@@ -17,6 +17,7 @@ from examples.main_job.picture import drawn, svg
 from examples.main_job.proof import Batch, Log, Proof, joined, prove, read_log, read_logs
 from examples.main_job.standard_library import passages
 
+from seekable.cli.shared_options import DataOptions, RunOptions
 from seekable.cli.view_targets import opened_targets
 
 if TYPE_CHECKING:
@@ -164,8 +165,8 @@ def test_the_run_opens_in_the_viewer_by_the_command_that_is_printed(
     (command,) = [shlex.split(line) for line in said.splitlines() if "seekable view " in line]
     target, index_dir, log = command[2], command[4], command[6]
     monkeypatch.chdir(finished)
-    opening = {"index_dir": index_dir, "format": None, "jobs": None, "quiet": True, "key": None}
-    opened = opened_targets([target], batches={}, state=None, roots=[], logs=[log], opening=opening, shown={})
+    options = DataOptions(index_dir=index_dir, quiet=True)
+    opened = opened_targets([target], RunOptions(), options, logs=[log], shown={})
     assert (list(opened.datasets), list(opened.pipelines)) == (["first", "second"], ["train"])
     assert list(opened.states) == ["interrupted"]
     (whole,) = read_logs("out/uninterrupted")

@@ -211,8 +211,8 @@ def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) 
 
 
 def test_a_doctor_looks_at_a_store(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seekable.cli.store_checks._RANGES", 2)
-    monkeypatch.setattr("seekable.cli.store_checks._LATENCY_TRIES", 2)
+    monkeypatch.setattr("seekable.cli.data_checks._RANGES", 2)
+    monkeypatch.setattr("seekable.cli.data_checks._LATENCY_TRIES", 2)
     bucket.upload({**FILES, "corpus/empty.jsonl": b""})
     more = {"XDG_CACHE_HOME": str(tmp_path)}
     done = run("doctor", f"{bucket.url}/corpus", "--json", *options(bucket), more=more)

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from tests.cli.command import run
 
 import seekable as sk
+from seekable.cli.shared_options import DataOptions, RunOptions
 from seekable.cli.view_targets import opened_targets
 from seekable.errors import DataNotFound
 from seekable.parallel.progress import Progress
@@ -157,11 +158,11 @@ def test_a_corrupt_record_leads_to_a_comparison_that_names_it(tmp_path: Path) ->
     assert str(pages.get("/d/corpus/at/a.jsonl/1").url).endswith("/d/corpus/row/1")
 
 
-OPTIONS: dict[str, Any] = {"index_dir": None, "format": None, "jobs": 1, "quiet": True, "key": None}
+OPTIONS = DataOptions(jobs=1, quiet=True)
 
 
 def opened_from(*targets: str) -> Opened:
-    return opened_targets(list(targets), batches={}, state=None, roots=[], logs=[], opening=OPTIONS, shown={})
+    return opened_targets(list(targets), RunOptions(), OPTIONS, shown={})
 
 
 def asks(opened: Opened) -> TestClient:

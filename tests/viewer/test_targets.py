@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import seekable as sk
+from seekable.cli.shared_options import DataOptions, RunOptions
 from seekable.cli.view_targets import loss_log_of, opened_targets
 from seekable.viewer.app import make_app
 
@@ -17,13 +18,11 @@ if TYPE_CHECKING:
 
     from seekable.viewer.opened import Opened
 
-OPTIONS: dict[str, Any] = {"index_dir": None, "format": None, "jobs": 1, "quiet": True, "key": None}
+OPTIONS = DataOptions(jobs=1, quiet=True)
 
 
 def opened(*targets: str) -> Opened:
-    return opened_targets(
-        targets, batches={}, state=None, roots=[], logs=[], opening=OPTIONS, shown={"scans": False}
-    )
+    return opened_targets(targets, RunOptions(), OPTIONS, shown={"scans": False})
 
 
 def is_long(record: Any) -> bool:
@@ -84,9 +83,7 @@ def test_a_log_is_of_the_run_that_it_names(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("step,loss\n1,2.5\n")
 
     def logs(targets: list[str], *logs: str) -> dict[str, Any]:
-        found = opened_targets(
-            targets, batches={}, state=None, roots=[], logs=logs, opening=OPTIONS, shown={"scans": False}
-        )
+        found = opened_targets(targets, RunOptions(), OPTIONS, logs=logs, shown={"scans": False})
         return dict(found.logs)
 
     assert list(logs(["monday"], "log.csv")) == ["train"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import JsonOption, examples
+from seekable.cli.shared_options import JsonOption, examples
 
 if TYPE_CHECKING:
     from seekable.remote.cache.disk_cache import CachedObject, DiskCache

@@ -1,15 +1,18 @@
-"""The dataset that the options of a command name, and the folder of its index."""
+"""The dataset and the executor that the options of a command name."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seekable import formats
-from seekable.cli.progress_output import BuildWatch
+from seekable._lazy import imported_module
+from seekable.cli.output import BuildWatch
+from seekable.cli.shared_options import DataOptions
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, needed_names, read_pipeline
@@ -23,11 +26,12 @@ from seekable.storage.access import Storage
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from concurrent.futures import Executor
 
     from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
+
 
 _WITH_FOLDERS = {
     "arrow": "Tables",
@@ -43,31 +47,16 @@ _WITH_FOLDERS = {
 
 
 @dataclass(frozen=True)
-class Opening:
-    """One PATH and the options with which it is opened."""
+class DataArgument:
+    """The data that a command names, and the options with which it is opened."""
 
     path: str
-    format: str | None = field(kw_only=True)
-    index_dir: str | None = field(kw_only=True)
-    jobs: int | None = field(kw_only=True)
-    allow: list[str] | None = field(default=None, kw_only=True)
-    """The folders whose files lists may name besides those below their own."""
-
-    progress: bool = field(kw_only=True)
-    """True if a progress bar may be drawn."""
-
-    quiet: bool = field(kw_only=True)
+    options: DataOptions
     key: str | None = field(default=None, kw_only=True)
     partitions: Literal["hive"] | None = field(default=None, kw_only=True)
     holder: str | None = field(default=None, kw_only=True)
-    dtype: str | None = field(default=None, kw_only=True)
-    eos: int | None = field(default=None, kw_only=True)
-    bos: int | None = field(default=None, kw_only=True)
     most_bytes: int | None = field(default=None, kw_only=True)
     publish: bool = field(default=False, kw_only=True)
-    refresh: bool = field(default=True, kw_only=True)
-    """True to list stores; False to take the lists that were kept."""
-
     max_open_files: int = field(default=MOST_OPEN_FILES, kw_only=True)
 
     hook: ProgressHook | None = field(default=None, kw_only=True)
@@ -78,27 +67,32 @@ class Opening:
 
     @cached_property
     def watch(self) -> BuildWatch:
-        """The reporter of this opening's index builds."""
-        return BuildWatch(bar=self.progress, notices=not self.quiet, hook=self.hook)
+        """The reporter of the index builds of this data."""
+        return BuildWatch(bar=not self.options.no_progress, notices=not self.options.quiet, hook=self.hook)
 
     @property
     def expression(self) -> str:
         """The call that opens the same data in Python."""
         if is_pipeline_file(self.path):
             return f"sk.load_dataset({self.path!r})"
-        tokens = {"dtype": self.dtype, "eos": self.eos, "bos": self.bos}
-        options = [f"{name}={value!r}" for name, value in tokens.items() if value is not None]
-        arguments = [f"format=sk.formats.Tokens({', '.join(options)})"] if options else []
-        if self.format is not None and not options:
-            arguments.append(f"format={self.format!r}")
+        options = self.options
+        tokens = [f"{name}={value!r}" for name, value in self._of_tokens.items() if value is not None]
+        arguments = [f"format=sk.formats.Tokens({', '.join(tokens)})"] if tokens else []
+        if options.format_name is not None and not tokens:
+            arguments.append(f"format={options.format_name!r}")
         index: list[str] = []
-        if self.index_dir is not None:
-            index.append(f"folder={self.index_dir!r}")
-        if self.allow:
-            index.append(f"allow={self.allow!r}")
+        if options.index_dir is not None:
+            index.append(f"folder={options.index_dir!r}")
+        if options.allow:
+            index.append(f"allow={options.allow!r}")
         if index:
             arguments.append(f"index=sk.Index({', '.join(index)})")
         return f"sk.open({', '.join([repr(self.path), *arguments])})"
+
+    @property
+    def _of_tokens(self) -> dict[str, Any]:
+        """The options for files of tokens."""
+        return {"dtype": self.options.dtype, "eos": self.options.eos, "bos": self.options.bos}
 
     def open(self) -> Node:
         """Index new and changed files; return their source, or the pipeline of a pipeline file.
@@ -126,44 +120,34 @@ class Opening:
         Raises:
             InvalidArgument: there is such an option.
         """
-        given: dict[str, object] = {
-            "--format": self.format,
-            "--key": self.key,
-            "--partitions": self.partitions,
-        }
-        given |= {"--dtype": self.dtype, "--eos": self.eos, "--bos": self.bos}
-        for option in (option for option, value in given.items() if value is not None):
-            message = f"{self.path!r} is a pipeline file, which says how data is opened: leave {option} out"
+        given = {"format": self.options.format_name, "key": self.key, "partitions": self.partitions}
+        for name in (name for name, value in (given | self._of_tokens).items() if value is not None):
+            message = f"{self.path!r} is a pipeline file, which says how data is opened: leave --{name} out"
             raise InvalidArgument(message)
 
-    def order(self, *, root: list[str] | None = None, order_only: bool = True) -> Node:
-        """Return the pipeline of a pipeline file, of which no record is read unless ``order_only`` is False.
-
-        Args:
-            root: the folders in which the data files are now.
-            order_only: True if the functions of the pipeline are not needed.
-        """
+    def order(self, *, order_only: bool = True) -> Node:
+        """Return the pipeline of a pipeline file; with ``order_only`` no record of it can be read."""
         try:
             return read_pipeline(
                 self.path,
                 functions=None,
                 sequences=None,
-                root=root,
+                root=None,
                 allow_changed=False,
-                index_dir=self.index_dir,
+                index_dir=self.options.index_dir,
                 progress=self.watch,
                 order_only=order_only,
-                allow=self.allow,
+                allow=self.options.allow,
             )
         finally:
             self.watch.close()
 
     def sources(self) -> list[DataSource]:
         """Index new and changed files; return their source, or all sources of files of a pipeline file."""
-        if is_pipeline_file(self.path):
-            self.refuse_options()
-        node = self.order() if is_pipeline_file(self.path) else self.open_data()
-        return [leaf for leaf in leaves_of(node) if isinstance(leaf, DataSource)]
+        if not is_pipeline_file(self.path):
+            return [self.open_data()]
+        self.refuse_options()
+        return [leaf for leaf in leaves_of(self.order()) if isinstance(leaf, DataSource)]
 
     def open_data(self) -> DataSource:
         """Index new and changed files, and return their source; of Energon also with the excluded samples.
@@ -172,7 +156,7 @@ class Opening:
             InvalidArgument: it is a pipeline file.
         """
         if is_pipeline_file(self.path):
-            message = f"{self.path!r} is a pipeline file and no data; name the data itself"
+            message = f"{self.path!r} is a pipeline file and not data: name the data itself"
             raise InvalidArgument(message)
         (source,) = leaves_of(self.dataset().node)
         assert isinstance(source, DataSource)
@@ -203,28 +187,29 @@ class Opening:
             decode=decode,
             key=self.key,
             index=Index(
-                folder=self.index_dir,
-                jobs=self.jobs,
+                folder=self.options.index_dir,
+                jobs=self.options.jobs,
                 executor=self.executor,
                 publish=self.publish,
                 most_bytes=self.most_bytes,
-                allow=self.allow,
+                allow=self.options.allow,
             ),
-            storage=Storage(refresh=self.refresh, max_open_files=self.max_open_files),
+            storage=Storage(refresh=self.options.refresh, max_open_files=self.max_open_files),
             progress=self.watch,
         )
 
     @cached_property
     def _format(self) -> str | formats.Format | None:
         """The name of the format, or its value with the options of the command."""
+        given = self.options.format_name
         if self.holder is not None:
-            return f"{self.format}-{self.holder}" if self.format else formats.Kaldi(holder=self.holder)
-        if any(option is not None for option in (self.dtype, self.eos, self.bos)):
-            return formats.Tokens(dtype=self.dtype, eos=self.eos, bos=self.bos, partitions=self.partitions)
+            return f"{given}-{self.holder}" if given else formats.Kaldi(holder=self.holder)
+        if any(option is not None for option in self._of_tokens.values()):
+            return formats.Tokens(**self._of_tokens, partitions=self.partitions)
         if self.partitions is None:
-            return self.format
+            return given
         without = replace(self, partitions=None, key=None, publish=False)
-        name = self.format or without.open_data().files.entry(0).format
+        name = given or without.open_data().files.entry(0).format
         kind = _WITH_FOLDERS.get(name.partition("-")[0])
         if kind is None:
             message = f"--partitions is for formats whose records are dicts, and this is {name}: leave it out"
@@ -241,3 +226,84 @@ class Opening:
             default = checked_decode(None)
             return [field for leaf in leaves for field in leaf.fields if default.of(field).refusal]
         return []
+
+
+FORMS = "ray, ray://HOST:PORT, ray:HOST:PORT, dask://HOST:PORT, slurm:N or module:function"
+
+_PORT = r"[^/\s:@]+:\d+"
+_NAMED = re.compile(
+    rf"(?P<ray>ray(://{_PORT}|:{_PORT})?)|dask://(?P<dask>{_PORT})|slurm:(?P<slurm>[1-9]\d*)"
+    rf"|(?P<function>(?!(ray|dask|slurm):)[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
+)
+
+
+@contextmanager
+def executor_of(name: str | None, *, jobs: int | None) -> Iterator[Executor | None]:
+    """Yield the executor that an option names, None for none; it is shut down at the end.
+
+    After an error or an interrupt no task is waited for: those that wait in the cluster are cancelled.
+
+    Args:
+        name: the value of ``--executor``.
+        jobs: the value of ``--jobs``, which must be None beside it.
+
+    Raises:
+        InvalidArgument: the name has another form, or there are both options.
+        MissingDependency: the package of the cluster is not installed.
+        WrongType: a function returned something that is no executor.
+        OSError: the cluster cannot be reached.
+    """
+    if name is None:
+        yield None
+        return
+    if jobs is not None:
+        message = f"--jobs is for processes of this machine: leave it out beside --executor {name}"
+        raise InvalidArgument(message)
+    executor = _made(name)
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    executor.shutdown()
+
+
+def _made(name: str) -> Executor:
+    named = _NAMED.fullmatch(name)
+    if named is None:
+        raise InvalidArgument(f"--executor takes {FORMS} (got {name!r})")
+    made: Executor
+    if named["ray"]:
+        made = _ray(name)
+    elif named["dask"]:
+        made = _integration("dask").DaskExecutor(named["dask"])
+    elif named["slurm"]:
+        made = _integration("slurm").SlurmExecutor(int(named["slurm"]))
+    else:
+        made = _of_function(name)
+    return made
+
+
+def _ray(name: str) -> Executor:
+    import os
+
+    # What programs print on the nodes would come to stdout, between the data.
+    os.environ.setdefault("RAY_LOG_TO_DRIVER", "0")
+    address = name if "://" in name else name.partition(":")[2] or None
+    executor: Executor = _integration("ray").RayExecutor(address)
+    return executor
+
+
+def _of_function(name: str) -> Executor:
+    from seekable.errors import WrongType
+    from seekable.viewer.facts.pipelines import made_by
+
+    made: Executor = made_by(name, "an executor")
+    if not callable(getattr(made, "submit", None)) or not callable(getattr(made, "shutdown", None)):
+        raise WrongType(f"{name} must return a concurrent.futures.Executor (got {type(made).__name__})")
+    return made
+
+
+def _integration(name: str) -> Any:
+    """Import one integration, because each needs a package of its own."""
+    return imported_module(f"seekable.integrations.{name}")

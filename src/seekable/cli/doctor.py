@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.options import IndexDirOption, JsonOption, QuietOption, examples
+from seekable.cli.shared_options import IndexDirOption, JsonOption, QuietOption, examples
 
 if TYPE_CHECKING:
     from seekable.cli.machine_checks import Finding

@@ -1,4 +1,4 @@
-"""``seekable export``: write the records of data, or of a pipeline, as files of another kind."""
+"""``seekable export``: write the records of data or a pipeline as files of another kind."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    BosIdOption,
-    EosIdOption,
-    ExecutorOption,
-    FormatOption,
-    IndexDirOption,
-    JsonOption,
-    NoProgressOption,
-    QuietOption,
-    RefreshOption,
-    TokenTypeOption,
-    examples,
-)
+from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, examples
 
 if TYPE_CHECKING:
-    from seekable.cli.progress_output import BuildWatch
+    from seekable.cli.data_argument import DataArgument
+    from seekable.cli.output import BuildWatch
     from seekable.dataset.dataset import Dataset
     from seekable.stream.stream import Stream
     from seekable.writing.manifest import Written
@@ -110,7 +98,7 @@ WriteJobsOption = Annotated[
 ]
 
 
-def export(  # noqa: PLR0913 - an argument for each of its options
+def export(  # noqa: PLR0913 - an argument for each of its own options
     source: SourceArgument,
     folder: FolderArgument,
     *,
@@ -119,50 +107,33 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     compression: CompressionOption = None,
     shuffle: ShuffleOption = None,
     overwrite: OverwriteOption = False,
-    format_name: FormatOption = None,
-    dtype: TokenTypeOption = None,
-    eos: EosIdOption = None,
-    bos: BosIdOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    refresh: RefreshOption = True,
     partitions: PartitionsOption = None,
     jobs: WriteJobsOption = None,
     executor: ExecutorOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: Annotated[DataOptions, Without("jobs")],
 ) -> None:
     """Write all records, or a stream, as Parquet, JSON lines or tar.
 
     Each file appears whole or not at all. A command that was killed or interrupted goes on where it was when
     it is given again; what another command wrote is refused. Lines of text become a column "text" of Parquet.
     """
-    from seekable.cli.data_argument import Opening
-    from seekable.cli.executors import executor_of
-    from seekable.cli.progress_output import BuildWatch
+    from dataclasses import replace
+
+    from seekable.cli.data_argument import DataArgument, executor_of
+    from seekable.cli.output import BuildWatch
     from seekable.errors import InvalidArgument
 
     target = _of_suffix(folder) if target is None else target
     if target not in _FORMATS:
         raise InvalidArgument(f"--as must be one of {', '.join(_FORMATS)} (got {target!r})")
     with executor_of(executor, jobs=jobs) as cluster:
-        opening = Opening(
+        argument = DataArgument(
             source,
-            format=format_name,
-            index_dir=index_dir,
-            allow=allow,
+            replace(data, jobs=jobs),
             partitions=partitions,  # type: ignore[arg-type]  # open() checks it
-            jobs=jobs,
             executor=cluster,
-            progress=not no_progress,
-            quiet=quiet,
-            dtype=dtype,
-            eos=eos,
-            bos=bos,
-            refresh=refresh,
         )
-        records = _records(opening, as_table=target == "parquet")
+        records = _records(argument, as_table=target == "parquet")
         if shuffle is not None:
             records = _shuffled(records, shuffle)
         arguments: dict[str, Any] = {
@@ -173,9 +144,9 @@ def export(  # noqa: PLR0913 - an argument for each of its options
         }
         if compression is not None:
             arguments["compression"] = None if compression == "none" else compression
-        watch = BuildWatch(bar=not no_progress, notices=not quiet)
+        watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
         written = _write(records, folder, target, arguments, watch)
-    _print(folder, written, as_json=as_json, quiet=quiet)
+    _print(folder, written, as_json=data.as_json, quiet=data.quiet)
 
 
 def _of_suffix(folder: str) -> str:
@@ -188,7 +159,7 @@ def _of_suffix(folder: str) -> str:
     return "jsonl" if content.endswith(card_named("jsonl").suffixes) else "parquet"
 
 
-def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:
+def _records(argument: DataArgument, *, as_table: bool) -> Dataset | Stream:
     import os
     import re
 
@@ -197,9 +168,9 @@ def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:
     from seekable.stream.stream import Stream
     from seekable.viewer.facts.pipelines import made_by
 
-    source = opening.path
+    source = argument.path
     if os.path.exists(source) or not re.fullmatch(r"[\w.]+:[\w.]+", source):
-        opened: Dataset = opening.dataset()
+        opened: Dataset = argument.dataset()
         is_text = as_table and getattr(opened.node, "format", None) == "text"
         return opened.map(_as_column) if is_text else opened
     made = made_by(source)

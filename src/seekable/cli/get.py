@@ -1,43 +1,21 @@
-"""``seekable get``: some records by their numbers."""
+"""``seekable get``, ``head`` and ``sample``: print some records."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    BosIdOption,
-    EosIdOption,
-    FormatOption,
-    IndexDirOption,
-    JobsOption,
-    JsonOption,
-    NoProgressOption,
-    PathArgument,
-    QuietOption,
-    RefreshOption,
-    TokenTypeOption,
-    examples,
-)
-from seekable.cli.pack_options import (
-    KeyOption,
-    LongOption,
-    MethodOption,
-    MostOption,
-    NextTokenOption,
-    OrderOption,
-    SeedOption,
-)
+from seekable.cli.pack import PackOptions
+from seekable.cli.shared_options import DataOptions, PathArgument, Without, examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.cli.pack_options import PackArguments
     from seekable.dataset.dataset import Dataset
 
-EPILOG = examples(
+GET_EPILOG = examples(
     "get corpus.jsonl 5 | jq .text",
     "get corpus.jsonl 0 -1             the first and the last",
     "get --json 'corpus/*.jsonl' 70000 | jq .location",
@@ -67,9 +45,19 @@ PackOption = Annotated[
         show_default=False,
     ),
 ]
+HEAD_EPILOG = examples(
+    "head corpus.jsonl",
+    "head -n 100 corpus/ | jq -r .text",
+    "head --json 'logs/*.txt'",
+)
+SAMPLE_EPILOG = examples(
+    "sample corpus.jsonl",
+    "sample -n 1000 --seed 7 'corpus/*.jsonl' > sample.jsonl",
+    "sample --json corpus/ | jq .location.path",
+)
 
 
-def get(  # noqa: PLR0913 - an argument for each of its options
+def get(
     path: PathArgument,
     rows: Annotated[
         list[str],
@@ -80,25 +68,9 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     *,
     decode: DecodeOption = False,
     tokenizer: TokenizerOption = None,
-    key: KeyOption = None,
     pack: PackOption = None,
-    seed: SeedOption = None,
-    method: MethodOption = None,
-    order: OrderOption = None,
-    most: MostOption = None,
-    long: LongOption = None,
-    next_token: NextTokenOption = False,
-    format_name: FormatOption = None,
-    dtype: TokenTypeOption = None,
-    eos: EosIdOption = None,
-    bos: BosIdOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    refresh: RefreshOption = True,
-    jobs: JobsOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    packing: Annotated[PackOptions, Without("samples")],
+    data: DataOptions,
 ) -> None:
     """Print records, in the order asked, as they are in the file.
 
@@ -107,63 +79,40 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     are samples of Dataset.pack, of epoch 0; decoded, each piece is below the document, and the record of the
     corpus, that it is of.
     """
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import DataArgument
 
     numbers = [_number(row) for row in rows]
-    given: dict[str, Any] = {
-        "seed": seed,
-        "method": method,
-        "order": order,
-        "most": most,
-        "long": long,
-        "next_token": next_token,
-    }
-    asked = _asked(pack, given, key)
-    opening = Opening(
-        path,
-        format=format_name,
-        index_dir=index_dir,
-        allow=allow,
-        jobs=jobs,
-        progress=not no_progress,
-        quiet=quiet,
-        dtype=dtype,
-        eos=eos,
-        bos=bos,
-        refresh=refresh,
-    )
-    dataset = opening.dataset()
-    if asked is not None:
-        dataset = asked.packed(dataset, jobs=jobs, progress=opening.watch)
-        opening.watch.close()
+    if pack is None:
+        _refuse(packing)
+    argument = DataArgument(path, data)
+    dataset = argument.dataset()
+    if pack is not None:
+        dataset = packing.packed(dataset, pack, jobs=data.jobs, progress=argument.watch)
+        argument.watch.close()
     dataset.locate(numbers)  # Before anything is printed, all rows are known to be there.
     size = dataset.node.size
     numbers = [number if size is None else number % size for number in numbers]
     if decode or tokenizer is not None:
-        _write_decoded(dataset, numbers, tokenizer, key, as_json=as_json)
+        _write_decoded(dataset, numbers, tokenizer, packing.key, as_json=data.as_json)
     else:
         from seekable.cli.records import write_records
 
-        write_records(dataset.node, numbers, as_json=as_json)
+        write_records(dataset.node, numbers, as_json=data.as_json)
 
 
-def _asked(length: int | None, given: dict[str, Any], key: str | None) -> PackArguments | None:
-    """Return the arguments of packing; None if samples are not asked for.
+def _refuse(packing: PackOptions) -> None:
+    """Refuse options of packed samples where none are asked for.
 
     Raises:
-        InvalidArgument: an option is for samples.
+        InvalidArgument: there is one.
     """
-    from seekable.cli.pack_options import PackArguments
     from seekable.errors import InvalidArgument
 
-    if length is not None:
-        return PackArguments(length, {**given, "key": key})
-    for name, value in given.items():
-        if value not in (None, False):
-            option = f"--{name.replace('_', '-')}"
+    for each in fields(packing):
+        if each.name != "key" and getattr(packing, each.name):
+            option = f"--{each.name.replace('_', '-')}"
             message = f"{option} is for packed samples: say with --pack how many tokens these have"
             raise InvalidArgument(message)
-    return None
 
 
 def _write_decoded(
@@ -174,11 +123,10 @@ def _write_decoded(
     *,
     as_json: bool,
 ) -> None:
-    from seekable.cli.sample_pieces import write_samples
-    from seekable.cli.token_texts import Decoder, write_texts
+    from seekable.cli.token_texts import TokenDecoder, write_samples, write_texts
     from seekable.packing.nodes.packed_node import PackedNode
 
-    decoder = Decoder(tokenizer)
+    decoder = TokenDecoder(tokenizer)
     if isinstance(dataset.node, PackedNode):
         write_samples(dataset, rows, decoder, as_json=as_json)
     else:
@@ -192,3 +140,46 @@ def _number(row: str) -> int:
         # A row that counts from the end looks like an option, so unknown options come here as rows.
         what = "no such option, and no row" if row.startswith("-") else "not the number of a row"
         raise typer.BadParameter(f"{what}: {row!r}; a row is an integer", param_hint="ROW") from None
+
+
+def head(
+    path: PathArgument,
+    *,
+    count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 5,
+    data: DataOptions,
+) -> None:
+    """Print the first records, as they are in the file.
+
+    Each is followed by a newline; rows of tables are printed as JSON. With --json, each is a document that
+    also says where the record lies.
+    """
+    from seekable.cli.data_argument import DataArgument
+    from seekable.cli.records import write_records
+
+    records = DataArgument(path, data).open()
+    rows = range(count if records.size is None else min(count, records.size))
+    write_records(records, rows, as_json=data.as_json)
+
+
+def sample(
+    path: PathArgument,
+    *,
+    count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Which sample: 0 to 2**64 - 1.")] = 0,
+    data: DataOptions,
+) -> None:
+    """Print random records, none twice, as they are in the file.
+
+    They are the first N of open(PATH).shuffle(seed=SEED): always the same ones, and those of a smaller
+    sample come first in a larger one. Each is followed by a newline; rows of tables are printed as JSON.
+    With --json, each is a document that also says where the record lies.
+    """
+    from seekable.cli.data_argument import DataArgument
+    from seekable.cli.records import write_records
+    from seekable.dataset.dataset import from_sequence
+    from seekable.nodes.graph import known_size
+
+    records = DataArgument(path, data).open()
+    # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.
+    rows = from_sequence(range(known_size(records, "sample"))).shuffle(seed=seed)[:count]
+    write_records(records, rows, as_json=data.as_json)

@@ -1,31 +1,19 @@
-"""``seekable index``: index data before it is read."""
+"""``seekable index``: index data before it is read; also for other tools, with --lhotse and --energon."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    BosIdOption,
-    EosIdOption,
-    ExecutorOption,
-    FormatOption,
-    IndexDirOption,
-    JobsOption,
-    JsonOption,
-    NoProgressOption,
-    QuietOption,
-    TokenTypeOption,
-    examples,
-)
+from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, examples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import DataArgument
+    from seekable.formats.shar.other_indexes import Tool
+
 
 EPILOG = examples(
     "index corpus.jsonl",
@@ -90,19 +78,12 @@ OutputDirOption = Annotated[
 ]
 
 
-def index(  # noqa: PLR0913 - an argument for each option
+def index(  # noqa: PLR0913 - an argument for each of its own options
     paths: Annotated[
         list[str],
         typer.Argument(metavar="PATH", help="Datasets: files, folders or quoted globs.", show_default=False),
     ],
     *,
-    format_name: FormatOption = None,
-    dtype: TokenTypeOption = None,
-    eos: EosIdOption = None,
-    bos: BosIdOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    jobs: JobsOption = None,
     executor: ExecutorOption = None,
     key: KeyOption = None,
     pages: PagesOption = False,
@@ -111,9 +92,7 @@ def index(  # noqa: PLR0913 - an argument for each option
     lhotse: LhotseOption = False,
     energon: EnergonOption = False,
     output_dir: OutputDirOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: Annotated[DataOptions, Without("refresh")],
 ) -> None:
     """Index datasets: only what is new or was changed.
 
@@ -125,106 +104,60 @@ def index(  # noqa: PLR0913 - an argument for each option
     named is an error.
     """
     if lhotse or energon or output_dir is not None:
-        _write_for_others(
-            paths,
-            {"--lhotse": lhotse, "--energon": energon},
+        tool = _tool(lhotse=lhotse, energon=energon)
+        _refuse_options(
             {
-                "--format": format_name,
-                "--index-dir": index_dir,
-                "--allow": allow,
-                "--jobs": jobs,
+                "--format": data.format_name,
+                "--index-dir": data.index_dir,
+                "--allow": data.allow,
+                "--jobs": data.jobs,
                 "--executor": executor,
                 "--key": key,
                 "--pages": pages,
                 "--publish": publish,
                 "--most-bytes": most_bytes,
-            },
-            output_dir=output_dir,
-            quiet=quiet,
-            as_json=as_json,
+            }
         )
+        _write_for_tool(paths, tool, folder=output_dir, quiet=data.quiet, as_json=data.as_json)
         return
-    from seekable.cli.data_argument import Opening
-    from seekable.cli.executors import executor_of
+    from seekable.cli.data_argument import DataArgument, executor_of
 
-    with executor_of(executor, jobs=jobs) as cluster:
-        opening = partial(
-            Opening,
-            format=format_name,
-            index_dir=index_dir,
-            allow=allow,
-            jobs=jobs,
-            executor=cluster,
-            key=key,
-            progress=not no_progress,
-            quiet=quiet,
-            dtype=dtype,
-            eos=eos,
-            bos=bos,
-            most_bytes=most_bytes,
-            publish=publish,
-        )
-        openings = ((path, opening(path)) for path in paths)
-        index_all(openings, pages=pages, quiet=quiet, as_json=as_json)
+    with executor_of(executor, jobs=data.jobs) as cluster:
+        arguments: dict[str, Any] = {
+            "executor": cluster,
+            "key": key,
+            "most_bytes": most_bytes,
+            "publish": publish,
+        }
+        index_all(((path, DataArgument(path, data, **arguments)) for path in paths), data, pages=pages)
 
 
 def index_all(
-    openings: Iterable[tuple[str, Opening]], *, pages: bool = False, quiet: bool, as_json: bool
+    named: Iterable[tuple[str, DataArgument]], options: DataOptions, *, pages: bool = False
 ) -> None:
     """Index datasets, and print what was done: a line for each, or one document.
 
     Args:
-        openings: the datasets, each with its name on the command line.
+        named: the datasets, each with its name on the command line.
+        options: say what is printed.
         pages: True to find the pages of Parquet files too.
-        quiet: True to print no lines.
-        as_json: True to print the document.
     """
     from seekable.cli.output import write_document, write_line
 
     documents = []
-    for path, opening in openings:
-        documents.append(indexed(opening, pages=pages))
-        if not as_json and not quiet:
-            write_line(indexed_in_words(path, documents[-1]))
-    if as_json:
+    for path, data in named:
+        documents.append(_indexed(data, pages=pages))
+        if not options.as_json and not options.quiet:
+            write_line(_indexed_in_words(path, documents[-1]))
+    if options.as_json:
         write_document({"datasets": documents})
 
 
-def _write_for_others(
-    paths: list[str],
-    tools: dict[str, bool],
-    given: dict[str, object],
-    *,
-    output_dir: str | None,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Write the indexes of another tool.
-
-    Raises:
-        InvalidArgument: no tool is named, or two are, or an option is of the index of seekable.
-    """
-    from seekable.cli.other_indexes import refuse_options, write_for_tool
-    from seekable.errors import InvalidArgument
-
-    if sum(tools.values()) != 1:
-        message = (
-            "name one of --lhotse and --energon: both write FILE.idx, with another last number"
-            if all(tools.values())
-            else "--output-dir is for --lhotse and --energon; the index of seekable goes to --index-dir"
-        )
-        raise InvalidArgument(message)
-    refuse_options(given)
-    write_for_tool(
-        paths, "lhotse" if tools["--lhotse"] else "energon", folder=output_dir, quiet=quiet, as_json=as_json
-    )
-
-
-def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
+def _indexed(data: DataArgument, *, pages: bool) -> dict[str, Any]:
     """Index one dataset, and return the document about it.
 
     Args:
-        opening: the dataset.
+        data: the dataset.
         pages: True to find the pages of Parquet files too.
     """
     import time
@@ -236,31 +169,29 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
     from seekable.viewer.facts.documents import json_safe
 
     begun = time.perf_counter()
-    sources = opening.sources()
+    sources = data.sources()
     for source in sources:
         if pages and isinstance(source, TableSource):
-            source.walk(progress=opening.watch)
-            opening.watch.close()
+            source.walk(progress=data.watch)
+            data.watch.close()
     files = files_of(sources)
     folders = dict.fromkeys(folder for each in files for folder in each.folders)
     roots = dict.fromkeys(root for each in files for root, _, _ in each.runs)
-    keys = sources[0].keys if opening.key is not None else None
+    keys = sources[0].keys if data.key is not None else None
     return {
-        "path": json_safe(opening.path),
+        "path": json_safe(data.path),
         "files": sum(map(len, files)),
-        "files_indexed": opening.watch.files_indexed,
+        "files_indexed": data.watch.files_indexed,
         "records": sum(source.size for source in sources),
         "bytes": sum(int(each.data_sizes.sum()) for each in files),
         "seconds": time.perf_counter() - begun,
         "index_folder": ", ".join(map(json_safe, folders)),
-        **(
-            {"published": [f"{shown_path(root)}/{INDEX_FOLDER}" for root in roots]} if opening.publish else {}
-        ),
-        **({} if keys is None else {"key": opening.key, "keys": keys.index.count}),
+        **({"published": [f"{shown_path(root)}/{INDEX_FOLDER}" for root in roots]} if data.publish else {}),
+        **({} if keys is None else {"key": data.key, "keys": keys.index.count}),
     }
 
 
-def indexed_in_words(path: str, document: dict[str, Any]) -> str:
+def _indexed_in_words(path: str, document: dict[str, Any]) -> str:
     """Return the line about one dataset that is printed for people."""
     from seekable.storage.memory import bytes_in_words
     from seekable.viewer.facts.documents import in_words
@@ -270,3 +201,108 @@ def indexed_in_words(path: str, document: dict[str, Any]) -> str:
     size = bytes_in_words(document["bytes"])
     published = "".join(f", published in {address}" for address in document.get("published", ()))
     return f"{path}: {counts}, {size}; {built}; index in {document['index_folder']}{published}"
+
+
+def _tool(*, lhotse: bool, energon: bool) -> Tool:
+    """Return the tool that is to read the indexes.
+
+    Raises:
+        InvalidArgument: no tool is named, or two are.
+    """
+    from seekable.errors import InvalidArgument
+
+    if lhotse == energon:
+        message = (
+            "name one of --lhotse and --energon: both write FILE.idx, with another last number"
+            if lhotse
+            else "--output-dir is for --lhotse and --energon; the index of seekable goes to --index-dir"
+        )
+        raise InvalidArgument(message)
+    return "lhotse" if lhotse else "energon"
+
+
+def _write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: bool, as_json: bool) -> None:
+    """Write the indexes of all files of some paths, and print what was written.
+
+    Args:
+        paths: files, folders and globs.
+        tool: the tool that is to read the indexes.
+        folder: the folder for all indexes, made if it is not there; None to write each beside its file.
+        quiet: True to print nothing.
+        as_json: True to print a document.
+
+    Raises:
+        InvalidArgument: two indexes would have one path, or a path is an address.
+        SeekableError: a file has no such index; nothing is written before all names are looked at.
+    """
+    import os
+
+    from seekable.cli.output import write_document, write_line
+    from seekable.errors import InvalidArgument
+    from seekable.formats.shar.other_indexes import files_to_index, one_path_twice, write_indexes
+    from seekable.viewer.facts.documents import json_safe
+
+    for address in (path for path in (*paths, folder or "") if "://" in path):
+        message = (
+            f"{address!r} is an address, and indexes of other tools are written from files of this machine "
+            f"to folders of it: name a copy of the data"
+        )
+        raise InvalidArgument(message)
+    found = {path: files_to_index(path, tool) for path in paths}
+    files = list(dict.fromkeys(file for plain, _ in found.values() for file in plain))
+    if twice := one_path_twice(files, folder):
+        message = f"the indexes of {twice[0]!r} and {twice[1]!r} would both lie in {folder!r} under one name"
+        raise InvalidArgument(message)
+    if folder is not None:
+        os.makedirs(folder, exist_ok=True)
+    written: list[dict[str, Any]] = []
+    for path, (plain, packed) in found.items():
+        some = write_indexes(plain, tool, folder=folder)
+        written += [
+            {
+                "path": json_safe(each.path),
+                "index": json_safe(each.index),
+                "records": each.records,
+                "bytes": each.size,
+            }
+            for each in some
+        ]
+        if not as_json and not quiet:
+            write_line(_in_words(path, [(each.index, each.records) for each in some], len(packed), tool))
+    if as_json:
+        skipped = [json_safe(file) for _, packed in found.values() for file in packed]
+        write_document({"tool": tool, "indexes": written, "compressed": skipped})
+
+
+def _in_words(path: str, written: list[tuple[str, int]], packed: int, tool: Tool) -> str:
+    """Return the line about one path."""
+    from seekable.viewer.facts.documents import in_words
+
+    records, name = in_words(sum(count for _, count in written), "record"), tool.capitalize()
+    if len(written) == 1:
+        line = f"{path}: {records}; index of {name} in {written[0][0]}"
+    else:
+        line = f"{path}: {records} in {in_words(len(written), 'file')}, each with an index of {name}"
+    left_out = (
+        f"; {in_words(packed, 'compressed file')} left out, which sk.open reads without" if packed else ""
+    )
+    return line + left_out
+
+
+def _refuse_options(given: Mapping[str, object]) -> None:
+    """Refuse options that only the index of seekable has.
+
+    Args:
+        given: the options of the command line by name, None or False for those that are not there.
+
+    Raises:
+        InvalidArgument: there is one.
+    """
+    from seekable.errors import InvalidArgument
+
+    for option, value in given.items():
+        if value:
+            message = (
+                f"{option} is for the index of seekable, and not for --lhotse and --energon: leave it out"
+            )
+            raise InvalidArgument(message)

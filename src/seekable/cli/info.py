@@ -6,24 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    BosIdOption,
-    EosIdOption,
-    FormatOption,
-    IndexDirOption,
-    JobsOption,
-    JsonOption,
-    NoProgressOption,
-    PathArgument,
-    QuietOption,
-    RefreshOption,
-    TokenTypeOption,
-    examples,
-)
+from seekable.cli.shared_options import DataOptions, PathArgument, examples
 
 if TYPE_CHECKING:
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import DataArgument
 
 EPILOG = examples(
     "info corpus.jsonl",
@@ -47,22 +33,7 @@ LengthOption = Annotated[
 _LENGTH = 2048
 
 
-def info(  # noqa: PLR0913 - an argument for each of its options
-    path: PathArgument,
-    *,
-    length: LengthOption = None,
-    format_name: FormatOption = None,
-    dtype: TokenTypeOption = None,
-    eos: EosIdOption = None,
-    bos: BosIdOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    refresh: RefreshOption = True,
-    jobs: JobsOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-) -> None:
+def info(path: PathArgument, *, length: LengthOption = None, data: DataOptions) -> None:
     """Print the number of records, and their lengths.
 
     New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is
@@ -71,37 +42,25 @@ def info(  # noqa: PLR0913 - an argument for each of its options
     packing are printed: the tail and the documents that are cut, or the padding. Of data in a store, also the
     published index and the bytes of the data on this disk.
     """
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import DataArgument
     from seekable.cli.output import write_document, write_facts
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.viewer.facts.data_survey import data_survey, refuse_length
 
-    opening = Opening(
-        path,
-        format=format_name,
-        index_dir=index_dir,
-        allow=allow,
-        jobs=jobs,
-        progress=not no_progress,
-        quiet=quiet,
-        dtype=dtype,
-        eos=eos,
-        bos=bos,
-        refresh=refresh,
-    )
+    argument = DataArgument(path, data)
     if is_pipeline_file(path):
-        opening.refuse_options()
+        argument.refuse_options()
         refuse_length(length, path)
-        found = _pipeline_survey(opening)
+        found = _pipeline_survey(argument)
     else:
         found = data_survey(
-            opening.open_data(),
+            argument.open_data(),
             path=path,
-            files_indexed=opening.watch.files_indexed,
-            refresh=opening.refresh,
+            files_indexed=argument.watch.files_indexed,
+            refresh=data.refresh,
             length=length,
         )
-    if as_json:
+    if data.as_json:
         write_document(found)
     elif "nodes" in found:
         _print_pipeline(found)
@@ -119,15 +78,15 @@ def _print_histogram(found: dict[str, Any]) -> None:
         write_table(["length", "documents", "%", "tokens", "%"], histogram_rows(found))
 
 
-def _pipeline_survey(opening: Opening) -> dict[str, Any]:
+def _pipeline_survey(argument: DataArgument) -> dict[str, Any]:
     from seekable.dataset.pipeline.pipeline_file import needed_names
     from seekable.nodes.display import explained
     from seekable.viewer.facts.documents import json_safe
 
-    functions, sequences = needed_names(opening.path)
-    node = opening.order()
+    functions, sequences = needed_names(argument.path)
+    node = argument.order()
     return {
-        "path": json_safe(opening.path),
+        "path": json_safe(argument.path),
         "pipeline": json_safe(node.expression()),
         "records": node.size,
         "steady": node.steady,

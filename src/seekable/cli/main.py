@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from typing import Annotated, Any
@@ -15,24 +16,20 @@ from seekable.cli import (
     doctor,
     export,
     get,
-    head,
     index,
     info,
     pack,
     plan,
     plot,
     recompress,
-    sample,
     simulate,
     state,
     tokenize,
     verify,
     view,
 )
-from seekable.cli.addresses import takes_addresses
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
-from seekable.cli.kaldi import group as kaldi
-from seekable.cli.options import examples, paragraph
+from seekable.cli.shared_options import command, examples, paragraph
 
 EPILOG = "\n\n".join(
     [
@@ -58,25 +55,67 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command(epilog=index.EPILOG)(takes_addresses(index.index))
-app.command(epilog=info.EPILOG)(takes_addresses(info.info))
 # A negative row number looks like an unknown option.
-app.command(epilog=get.EPILOG, context_settings={"ignore_unknown_options": True})(takes_addresses(get.get))
-app.command(epilog=head.EPILOG)(takes_addresses(head.head))
-app.command(epilog=sample.EPILOG)(takes_addresses(sample.sample))
-app.command(epilog=verify.EPILOG)(takes_addresses(verify.verify))
-app.command(epilog=recompress.EPILOG)(takes_addresses(recompress.recompress))
-app.command(epilog=export.EPILOG)(takes_addresses(export.export))
-app.command(epilog=tokenize.EPILOG)(takes_addresses(tokenize.tokenize))
-app.command(epilog=pack.EPILOG)(takes_addresses(pack.pack))
-app.command(epilog=plan.EPILOG)(takes_addresses(plan.plan))
-app.command(epilog=simulate.EPILOG)(takes_addresses(simulate.simulate))
-app.command(epilog=view.EPILOG)(takes_addresses(view.view))
-app.command(epilog=plot.EPILOG)(takes_addresses(plot.plot))
+_ROWS = {"ignore_unknown_options": True}
+
+app.command(epilog=index.EPILOG)(command(index.index))
+app.command(epilog=info.EPILOG)(command(info.info))
+app.command(epilog=get.GET_EPILOG, context_settings=_ROWS)(command(get.get))
+app.command(epilog=get.HEAD_EPILOG)(command(get.head))
+app.command(epilog=get.SAMPLE_EPILOG)(command(get.sample))
+app.command(epilog=verify.EPILOG)(command(verify.verify))
+app.command(epilog=recompress.EPILOG)(command(recompress.recompress))
+app.command(epilog=export.EPILOG)(command(export.export))
+app.command(epilog=tokenize.EPILOG)(command(tokenize.tokenize))
+app.command(epilog=pack.EPILOG)(command(pack.pack))
+app.command(epilog=plan.EPILOG)(command(plan.plan))
+app.command(epilog=simulate.EPILOG)(command(simulate.simulate))
+app.command(epilog=view.EPILOG)(command(view.view))
+app.command(epilog=plot.EPILOG)(command(plot.plot))
 app.add_typer(state.app, name="state")
-app.add_typer(kaldi.app, name="kaldi")
+
+
+@functools.cache
+def _kaldi_group() -> TyperGroup:
+    """Return the commands of ``seekable kaldi``, which are imported late."""
+    from typer.main import get_group
+
+    from seekable.cli.kaldi import conversions, copy, entries, validate
+
+    commands = typer.Typer(rich_markup_mode=None)
+    commands.command(epilog=copy.EPILOG)(command(copy.copy))
+    commands.command(epilog=entries.HEAD_EPILOG)(command(entries.head))
+    commands.command(epilog=entries.SHAPES_EPILOG)(command(entries.shapes))
+    commands.command(epilog=entries.INDEX_EPILOG)(command(entries.index))
+    commands.command(epilog=validate.EPILOG)(command(validate.validate))
+    commands.command(epilog=conversions.TO_PARQUET_EPILOG)(command(conversions.to_parquet))
+    commands.command(epilog=conversions.FROM_JSONL_EPILOG)(command(conversions.from_jsonl))
+    return get_group(commands)
+
+
+class _KaldiCommands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return _kaldi_group().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _kaldi_group().get_command(ctx, cmd_name)
+
+
+_kaldi = typer.Typer(cls=_KaldiCommands, no_args_is_help=True, rich_markup_mode=None)
+
+
+@_kaldi.callback(epilog=examples("kaldi validate data/train", "kaldi COMMAND --help"))
+def _tables() -> None:
+    """Copy, show, check and convert tables of Kaldi.
+
+    RSPECIFIER and WSPECIFIER are Kaldi's own: ark: or scp:, options, and extended filenames such as - and
+    'gunzip -c a.gz |'. Commands on the command line run; those inside script files only with --pipes allow.
+    """
+
+
+app.add_typer(_kaldi, name="kaldi")
 app.add_typer(cache.app, name="cache")
-app.command(epilog=doctor.EPILOG)(takes_addresses(doctor.doctor))
+app.command(epilog=doctor.EPILOG)(command(doctor.doctor))
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so

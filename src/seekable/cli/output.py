@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, final
 
+from seekable.parallel.progress import Progress, terminal_progress
 from seekable.viewer.facts.documents import document, json_safe, text_bytes
+
+if TYPE_CHECKING:
+    from seekable.parallel.progress import ProgressHook
 
 
 def write_document(fields: Mapping[str, Any]) -> None:
@@ -108,3 +113,67 @@ def _write_facts_on_terminal(facts: Mapping[str, str]) -> None:
         # rich.Text, because rich reads the brackets of a glob as markup.
         table.add_row(Text(name, style="cyan"), Text(printable(json_safe(value))))
     Console(highlight=False).print(table)
+
+
+_ERASE_LINE = "\r\x1b[2K"
+
+
+@final
+class BuildWatch:
+    """Counts the files of index builds and, unless ``notices`` is False, shows their progress.
+
+    On a terminal a bar appears when a build takes longer than a second; elsewhere only notices are printed,
+    such as where an index goes when the data's folder cannot be written.
+    """
+
+    def __init__(self, *, bar: bool, notices: bool, hook: ProgressHook | None = None) -> None:
+        self.files_indexed = 0
+        """The number of files that were new or changed."""
+        self._bar = terminal_progress() if bar and notices else None
+        self._notices = notices
+        self._hook = hook
+
+    def __call__(self, progress: Progress) -> None:
+        """Count the files of a build, and draw its progress."""
+        if self._hook is not None:
+            self._hook(progress)
+        # Other work than an index build reports no bytes.
+        if progress.bytes:
+            self.files_indexed = max(self.files_indexed, progress.files_done)
+        if self._bar is not None:
+            self._bar(progress)
+        elif self._notices and progress.notice:
+            tell(progress.notice)
+
+    def close(self) -> None:
+        """Erase the bar, also after a build that failed."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@final
+class StatusLine:
+    """One line on a terminal that shows the present work, and is erased at the end; nothing elsewhere."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown and terminal_progress() is not None
+        self._drawn = False
+
+    def show(self, what: str) -> None:
+        """Replace the line by ``what``, cut to the width of the terminal."""
+        if self._shown:
+            # Before it is drawn, because an interrupt may come as soon as it can be seen.
+            self._drawn = True
+            sys.stderr.write(
+                f"{_ERASE_LINE}{printable(what)}"[: len(_ERASE_LINE) + shutil.get_terminal_size().columns - 1]
+            )
+            sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Erase the line, also after an error."""
+        if self._drawn:
+            sys.stderr.write(_ERASE_LINE)
+            sys.stderr.flush()

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    BosIdOption,
-    EosIdOption,
-    ExecutorOption,
-    FormatOption,
-    IndexDirOption,
-    JobsOption,
-    JsonOption,
-    NoProgressOption,
-    PathArgument,
-    QuietOption,
-    RefreshOption,
-    TokenTypeOption,
-    examples,
-)
-from seekable.cli.pack_options import (
-    KeyOption,
-    LongOption,
-    MethodOption,
-    MostOption,
-    NextTokenOption,
-    OrderOption,
-    SeedOption,
-)
+from seekable.cli.shared_options import DataOptions, ExecutorOption, PathArgument, examples
 
 if TYPE_CHECKING:
-    from seekable.cli.data_argument import Opening
-    from seekable.cli.pack_options import PackArguments
     from seekable.dataset.dataset import Dataset
 
 EPILOG = examples(
@@ -61,45 +36,112 @@ _MEANINGS = {
     "unmoved_pieces": "have none of equal length to change places with",
     "unmoved_tokens": "in these",
 }
-"""The meaning of each fact of a packing."""
+"""What each fact of a packing means."""
 
 _MOST_COUNTED = 1024
 
 
-def pack(  # noqa: PLR0913 - an argument for each of its options
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackOptions:
+    """The options that are arguments of ``Dataset.pack``."""
+
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", metavar="SEED", help="Which order: 0 to 2**64 - 1; 0 if left out.", show_default=False
+        ),
+    ] = None
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="concat: documents end to end, cut; best_fit: none cut that fits, padded. Else concat.",
+            show_default=False,
+        ),
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(
+            "--order",
+            metavar="NAME",
+            help="Of concat: table, exchange or megatron; by the number of documents if left out.",
+            show_default=False,
+        ),
+    ] = None
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--most",
+            metavar="N",
+            min=1,
+            help="Of best_fit, the most documents in a sample.",
+            show_default=False,
+        ),
+    ] = None
+    long: Annotated[
+        str | None,
+        typer.Option(
+            "--long",
+            metavar="NAME",
+            help="Of best_fit, split, truncate or drop documents longer than a sample; else split.",
+            show_default=False,
+        ),
+    ] = None
+    next_token: Annotated[bool, typer.Option("--next-token", help="One token more, for labels.")] = False
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", metavar="N", min=1, help="Of the order megatron.", show_default=False),
+    ] = None
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="NAME",
+            help="The column of the token ids in records; tokens if left out.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """The keyword arguments of the call: those that were given, and the seed."""
+        given = {name: value for name, value in asdict(self).items() if value not in (None, False)}
+        return {"seed": 0, **given}
+
+    def packed(self, documents: Dataset, length: int, **execution: Any) -> Dataset:
+        """Return the samples of documents.
+
+        Args:
+            documents: the documents.
+            length: the tokens of a sample.
+            execution: ``jobs``, ``executor`` and ``progress`` of the call.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule.
+        """
+        return documents.pack(length, **self._given, **execution)
+
+    def call(self, documents: str, length: int) -> str:
+        """Return the Python expression that makes the same samples, given that of the documents."""
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
+        return f"{documents}.pack({length}, {arguments})"
+
+
+def pack(
     path: PathArgument,
     *,
     length: Annotated[
         int,
         typer.Option("--length", "-L", metavar="N", min=1, help="Tokens of a sample.", show_default=False),
     ],
-    method: MethodOption = None,
-    seed: SeedOption = None,
-    order: OrderOption = None,
-    most: MostOption = None,
-    long: LongOption = None,
-    next_token: NextTokenOption = False,
-    samples: Annotated[
-        int | None,
-        typer.Option("--samples", metavar="N", min=1, help="Of the order megatron.", show_default=False),
-    ] = None,
-    key: KeyOption = None,
+    packing: PackOptions,
     explain: Annotated[bool, typer.Option("--explain", help="Say all that is known of the packing.")] = False,
     head: Annotated[
         int, typer.Option("--head", metavar="N", min=0, help="Print the pieces of the first N samples.")
     ] = 0,
-    format_name: FormatOption = None,
-    dtype: TokenTypeOption = None,
-    eos: EosIdOption = None,
-    bos: BosIdOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    refresh: RefreshOption = True,
-    jobs: JobsOption = None,
     executor: ExecutorOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: DataOptions,
 ) -> None:
     """Say what packing tokens into samples gives.
 
@@ -108,53 +150,33 @@ def pack(  # noqa: PLR0913 - an argument for each of its options
     printed. Lengths come from the index of tokens; lists of ids in other data are read once. The other
     options are those of Dataset.pack.
     """
-    from seekable.cli.data_argument import Opening
-    from seekable.cli.executors import executor_of
-    from seekable.cli.pack_options import PackArguments
+    from seekable.cli.data_argument import DataArgument, executor_of
+    from seekable.nodes.display import explained
+    from seekable.viewer.facts.documents import json_safe
 
-    asked = PackArguments(
-        length,
-        {
-            "seed": seed,
-            "method": method,
-            "order": order,
-            "most": most,
-            "long": long,
-            "next_token": next_token,
-            "samples": samples,
-            "key": key,
-        },
-    )
-    with executor_of(executor, jobs=jobs) as cluster:
-        opening = Opening(
-            path,
-            format=format_name,
-            index_dir=index_dir,
-            allow=allow,
-            jobs=jobs,
-            executor=cluster,
-            progress=not no_progress,
-            quiet=quiet,
-            dtype=dtype,
-            eos=eos,
-            bos=bos,
-            refresh=refresh,
-        )
-        documents = opening.dataset()
+    with executor_of(executor, jobs=data.jobs) as cluster:
+        argument = DataArgument(path, data, executor=cluster)
+        documents = argument.dataset()
         try:
-            packed = asked.packed(documents, jobs=jobs, executor=cluster, progress=opening.watch)
+            packed = packing.packed(
+                documents, length, jobs=data.jobs, executor=cluster, progress=argument.watch
+            )
         finally:
-            opening.watch.close()
-    _print(opening, asked, packed, explain=explain, head=head, as_json=as_json)
+            argument.watch.close()
+    found = {
+        "path": json_safe(path),
+        "length": length,
+        **_survey(packed),
+        "python": json_safe(packing.call(argument.expression, length)),
+        "nodes": [json_safe(line) for line in explained(packed.node)],
+    }
+    _print(found, packed, explain=explain, head=head, as_json=data.as_json)
 
 
-def _print(
-    opening: Opening, asked: PackArguments, packed: Dataset, *, explain: bool, head: int, as_json: bool
-) -> None:
+def _print(found: dict[str, Any], packed: Dataset, *, explain: bool, head: int, as_json: bool) -> None:
     from seekable.cli.output import write_document, write_facts, write_line
-    from seekable.cli.sample_pieces import samples_with_pieces, write_samples
+    from seekable.cli.token_texts import samples_with_pieces, write_samples
 
-    found = _survey(opening, asked, packed)
     rows = range(min(head, found["samples"]))
     if as_json:
         write_document({**found, **({"head": list(samples_with_pieces(packed, rows, None))} if head else {})})
@@ -171,12 +193,10 @@ def _print(
         write_samples(packed, rows, None, as_json=False)
 
 
-def _survey(opening: Opening, asked: PackArguments, packed: Dataset) -> dict[str, Any]:
+def _survey(packed: Dataset) -> dict[str, Any]:
     import numpy as np
 
-    from seekable.nodes.display import explained
     from seekable.packing.nodes.packed_node import PackedNode
-    from seekable.viewer.facts.documents import json_safe
 
     node = packed.node
     assert isinstance(node, PackedNode)
@@ -184,8 +204,6 @@ def _survey(opening: Opening, asked: PackArguments, packed: Dataset) -> dict[str
     bounds = node.packing.pieces(rows, np.zeros_like(rows)).bounds
     facts, lengths = node.packing.facts(), node.documents.lengths
     return {
-        "path": json_safe(opening.path),
-        "length": asked.length,
         **node.cut.described(),
         "documents": lengths.size,
         "tokens": int(lengths.sum()),
@@ -194,8 +212,6 @@ def _survey(opening: Opening, asked: PackArguments, packed: Dataset) -> dict[str
         "tail": facts.get("tail", 0),
         "padding": facts.get("padding", 0),
         "facts": facts,
-        "python": json_safe(asked.call(opening.expression)),
-        "nodes": [json_safe(line) for line in explained(node)],
     }
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import IndexDirOption, JsonOption, QuietOption, examples
+from seekable.cli.shared_options import DataOptions, Only, RunOptions, examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,18 +21,6 @@ EPILOG = examples(
 )
 
 
-class End(StrEnum):
-    """The last batch of a run: kept short, dropped, or padded."""
-
-    SHORT = "short"
-    DROP = "drop"
-    PAD = "pad"
-
-
-def _count(option: str, help_text: str, *, least: int = 1) -> Any:
-    return typer.Option(option, metavar="N", min=least, help=help_text, show_default=False)
-
-
 TargetArgument = Annotated[
     str,
     typer.Argument(
@@ -43,51 +30,25 @@ TargetArgument = Annotated[
         show_default=False,
     ),
 ]
-StepOption = Annotated[int | None, _count("--step", "Which one, from 0; else the next.", least=0)]
-RankOption = Annotated[int | None, _count("--rank", "The records of this rank; else of all.", least=0)]
-WorldSizeOption = Annotated[int | None, _count("--world-size", "How many ranks there are; else 1.")]
-BatchSizeOption = Annotated[int | None, _count("--batch-size", "Records in a batch of one rank.")]
-GlobalBatchSizeOption = Annotated[
-    int | None, _count("--global-batch-size", "Records in a batch over all ranks.")
-]
-EpochsOption = Annotated[int | None, _count("--epochs", "Epochs of a run; else 1.")]
-StepsOption = Annotated[int | None, _count("--steps", "The most batches of a run.")]
-EndOption = Annotated[
-    End | None, typer.Option("--end", help="The last batch of a run; else short.", show_default=False)
-]
-StateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--state", metavar="PATH", help="A state to load into the function's loader.", show_default=False
-    ),
-]
-RootOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--root",
-        metavar="FOLDER",
-        help="Where the files of a saved pipeline are now; may be given several times.",
-        show_default=False,
-    ),
-]
 
 
-def plan(  # noqa: PLR0913 - an argument for each of its options
+def plan(
     target: TargetArgument,
     *,
-    step: StepOption = None,
-    rank: RankOption = None,
-    world_size: WorldSizeOption = None,
-    batch_size: BatchSizeOption = None,
-    global_batch_size: GlobalBatchSizeOption = None,
-    epochs: EpochsOption = None,
-    steps: StepsOption = None,
-    end: EndOption = None,
-    state: StateOption = None,
-    root: RootOption = None,
-    index_dir: IndexDirOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            "--step", metavar="N", min=0, help="Which one, from 0; else the next.", show_default=False
+        ),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            "--rank", metavar="N", min=0, help="The records of this rank; else of all.", show_default=False
+        ),
+    ] = None,
+    run: RunOptions,
+    data: Annotated[DataOptions, Only("index_dir", "quiet", "as_json")],
 ) -> None:
     """Show the records, files and bytes of a step.
 
@@ -100,24 +61,14 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     from seekable.viewer.facts.data_survey import requests_of
     from seekable.viewer.facts.pipelines import Batches, pipeline_of, step_document
 
-    given = {
-        "batch_size": batch_size,
-        "global_batch_size": global_batch_size,
-        "world_size": world_size,
-        "epochs": epochs,
-        "steps": steps,
-        "end": None if end is None else end.value,
-    }
-    pipeline = pipeline_of(
-        target, Batches(given), state=state, roots=root or [], index_dir=index_dir, step=step
-    )
+    pipeline = pipeline_of(target, Batches(run.of_loader), **run.place, index_dir=data.index_dir, step=step)
     shown = pipeline.loader.plan(step=pipeline.loader.step if step is None else step, rank=rank)
     requests = requests_of(pipeline.loader.dataset.node, [record.position for record in shown.records])
-    if as_json:
+    if data.as_json:
         stores = {} if requests is None else {"requests": requests}
         write_document({**step_document(shown), **stores, "rank": rank, "notes": list(pipeline.notes)})
     else:
-        _print(shown, pipeline.notes, rank=rank, quiet=quiet)
+        _print(shown, pipeline.notes, rank=rank, quiet=data.quiet)
         if requests is not None and shown.records:
             write_line(f"\n{_requests_in_words(requests)}")
 
@@ -165,7 +116,7 @@ def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
 
 
 def _print_records(planned: StepPlan) -> None:
-    """Print a line for each place; of documents of a token store also with the line that each was made of."""
+    """Print a line for each place; of a token store's documents also the line that each was made of."""
     from seekable.cli.output import write_table
     from seekable.loader.step_plan import places_of
     from seekable.viewer.facts.documents import place_as_json

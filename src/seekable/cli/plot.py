@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.options import FormatOption, IndexDirOption, JobsOption, JsonOption, QuietOption, examples
-from seekable.cli.plan import BatchSizeOption, GlobalBatchSizeOption, RootOption, StateOption, WorldSizeOption
+from seekable.cli.shared_options import DataOptions, Only, RunOptions, Without, examples
 
 EPILOG = examples(
     "plot lengths corpus/ -o lengths.svg",
@@ -66,7 +65,7 @@ def _step(option: str, help_text: str, *, least: int = 0) -> Any:
     return typer.Option(option, metavar="STEP", min=least, help=help_text, show_default=False)
 
 
-def plot(  # noqa: PLR0913 - an argument for each of its options
+def plot(  # noqa: PLR0913 - an argument for each of its own options
     kind: KindArgument,
     target: TargetArgument,
     *,
@@ -94,16 +93,8 @@ def plot(  # noqa: PLR0913 - an argument for each of its options
     tokenizer: Annotated[
         str | None, _text("--tokenizer", metavar="FILE", help_text="Count tokens with this file.")
     ] = None,
-    batch_size: BatchSizeOption = None,
-    global_batch_size: GlobalBatchSizeOption = None,
-    world_size: WorldSizeOption = None,
-    state: StateOption = None,
-    root: RootOption = None,
-    format_name: FormatOption = None,
-    index_dir: IndexDirOption = None,
-    jobs: JobsOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    run: Annotated[RunOptions, Without("epochs", "steps", "end")],
+    data: Annotated[DataOptions, Only("format_name", "index_dir", "jobs", "quiet", "as_json")],
 ) -> None:
     """Draw a chart of data or of a run, as the viewer shows it.
 
@@ -113,32 +104,27 @@ def plot(  # noqa: PLR0913 - an argument for each of its options
     index, or by the texts of the records with --tokenizer or --text-key. loss: a log of losses, with a dot at
     each spike.
     """
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import DataArgument
     from seekable.cli.output import write_line
-    from seekable.cli.plotted import Plotted, Window, figure_of
+    from seekable.cli.view_targets import Plotted, Window, figure_of
     from seekable.errors import InvalidArgument
     from seekable.viewer.facts.documents import document
     from seekable.viewer.facts.pipelines import Batches
 
-    if as_csv and as_json:
+    if as_csv and data.as_json:
         raise InvalidArgument("--csv and --json are two forms of the same numbers: give one of them")
     plotted = Plotted(
         target,
         log=log,
         text_key=text_key,
         tokenizer=tokenizer,
-        batches=Batches(
-            {"batch_size": batch_size, "global_batch_size": global_batch_size, "world_size": world_size}
-        ),
-        state=state,
-        roots=root or [],
-        data=Opening(
-            target, format=format_name, index_dir=index_dir, jobs=jobs, progress=not quiet, quiet=quiet
-        ),
+        batches=Batches(run.of_loader),
+        **run.place,
+        data=DataArgument(target, data),
     )
     window = Window(start, stop, None if unit is None else unit.value)
-    figure = figure_of(kind.value, plotted, window, quiet=quiet)
-    if as_json:
+    figure = figure_of(kind.value, plotted, window, quiet=data.quiet)
+    if data.as_json:
         made = document(figure.document)
     else:
         made = figure.table.as_csv() if as_csv else figure.draw(theme.value).encode()

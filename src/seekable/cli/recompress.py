@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
+from seekable.cli.shared_options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:
-    from seekable.cli.progress_output import StatusLine
+    from seekable.cli.output import StatusLine
 
 EPILOG = examples(
     "recompress corpus.jsonl                writes corpus.jsonl.zst",
@@ -43,8 +43,7 @@ def recompress(
     """
     import os
 
-    from seekable.cli.output import write_document, write_line
-    from seekable.cli.progress_output import StatusLine
+    from seekable.cli.output import StatusLine, write_document, write_line
     from seekable.storage.compression import uncompressed_name
 
     targets = []

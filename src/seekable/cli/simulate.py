@@ -6,18 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    FormatOption,
-    IndexDirOption,
-    JsonOption,
-    QuietOption,
-    RefreshOption,
-    examples,
-)
+from seekable.cli.shared_options import DataOptions, Without, examples
 
 if TYPE_CHECKING:
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import DataArgument
     from seekable.dataset.dataset import Dataset
     from seekable.remote.simulation.simulation_figures import Simulation
 
@@ -47,7 +39,7 @@ def _number(option: str, metavar: str, help_text: str) -> Any:
     return typer.Option(option, metavar=metavar, min=0.0, help=help_text)
 
 
-def simulate(  # noqa: PLR0913 - an argument for each of its options
+def simulate(  # noqa: PLR0913 - an argument for each of its own options
     target: TargetArgument,
     *,
     global_batch_size: Annotated[
@@ -73,12 +65,7 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
     get_price: Annotated[float, _number("--get-price", "X", "Of a request; S3's in USD.")] = 0.4e-6,
     list_price: Annotated[float, _number("--list-price", "X", "Of a page of a listing.")] = 5e-6,
     byte_price: Annotated[float, _number("--byte-price", "X", "Of a byte; 0 within a region.")] = 0.0,
-    format_name: FormatOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    refresh: RefreshOption = True,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: Annotated[DataOptions, Without("dtype", "eos", "bos", "jobs", "no_progress")],
 ) -> None:
     """Show what a run over object stores transfers and costs.
 
@@ -87,22 +74,12 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
     """
     from dataclasses import asdict
 
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import DataArgument
     from seekable.cli.output import write_document
     from seekable.remote.simulation.simulate import simulate as simulated
 
     order = {"window": window, "lanes": lanes, "block_rows": block_rows}
-    opening = Opening(
-        target,
-        format=format_name,
-        index_dir=index_dir,
-        allow=allow,
-        jobs=None,
-        progress=not quiet,
-        quiet=quiet,
-        refresh=refresh,
-    )
-    dataset = _dataset(opening, order, shuffle=shuffle)
+    dataset = _dataset(DataArgument(target, data), order, shuffle=shuffle)
     found = simulated(
         dataset,
         nodes=nodes,
@@ -118,13 +95,13 @@ def simulate(  # noqa: PLR0913 - an argument for each of its options
         list_price=list_price,
         byte_price=byte_price,
     )
-    if as_json:
+    if data.as_json:
         write_document(asdict(found))
     else:
         _print(found)
 
 
-def _dataset(opening: Opening, order: dict[str, int | None], *, shuffle: bool) -> Dataset:
+def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool) -> Dataset:
     """Return the dataset of a target, in the order that the options say.
 
     Raises:
@@ -137,17 +114,17 @@ def _dataset(opening: Opening, order: dict[str, int | None], *, shuffle: bool) -
     from seekable.remote.simulation.simulate import DEFAULT_WINDOW, reshuffled
     from seekable.viewer.facts.pipelines import made_by
 
-    target = opening.path
+    target = data.path
     if _is_function(target):
         made = made_by(target)
         if not isinstance(made, Dataset):
             message = f"{target} must return a Dataset (got {type(made).__name__})"
             raise WrongType(message)
     elif is_pipeline_file(target):
-        opening.refuse_options()
-        made = Dataset(opening.order())
+        data.refuse_options()
+        made = Dataset(data.order())
     else:
-        made = opening.dataset()
+        made = data.dataset()
         if any(order.values()):
             window = order["window"] or DEFAULT_WINDOW
             return made.shuffle(0, window=window, lanes=order["lanes"], block_rows=order["block_rows"])

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.addresses import takes_addresses
 from seekable.cli.exits import ExitCode
-from seekable.cli.options import JsonOption, examples
+from seekable.cli.shared_options import JsonOption, command, examples
 
 if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Saved
@@ -44,7 +43,7 @@ def _state() -> None:
 
 
 @app.command(epilog=SHOW_EPILOG)
-@takes_addresses
+@command
 def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) -> None:
     """Show the progress of a saved run, and its pipeline.
 
@@ -68,7 +67,7 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
 
 
 @app.command(epilog=DIFF_EPILOG)
-@takes_addresses
+@command
 def diff(
     old: Annotated[str, _path("A")], new: Annotated[str, _path("B")], *, as_json: JsonOption = False
 ) -> None:

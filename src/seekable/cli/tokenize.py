@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    ExecutorOption,
-    FormatOption,
-    IndexDirOption,
-    JsonOption,
-    NoProgressOption,
-    QuietOption,
-    examples,
-)
+from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, examples
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
@@ -113,7 +104,7 @@ WorkersOption = Annotated[
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another call wrote there.")]
 
 
-def tokenize(  # noqa: PLR0913 - an argument for each of its options
+def tokenize(  # noqa: PLR0913 - an argument for each of its own options
     sources: SourcesArgument,
     *,
     to: ToOption,
@@ -129,12 +120,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
-    format_name: FormatOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: Annotated[DataOptions, Without("dtype", "eos", "bos", "refresh", "jobs")],
 ) -> None:
     """Write texts as a store of tokens.
 
@@ -144,20 +130,20 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     """
     import time
 
-    from seekable.cli.executors import executor_of
-    from seekable.cli.progress_output import BuildWatch
+    from seekable.cli.data_argument import executor_of
+    from seekable.cli.output import BuildWatch
     from seekable.dataset.open import open as open_dataset
     from seekable.formats.tokens.tokenizing.tokenize import tokenize as write_tokens
     from seekable.formats.tokens.writing.tokens_progress import tokens_in
     from seekable.index.index_location import Index
 
-    watch = BuildWatch(bar=not no_progress, notices=not quiet)
+    watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
     try:
         with executor_of(executor, jobs=workers) as cluster:
             source: Dataset = open_dataset(
                 sources[0] if len(sources) == 1 else sources,
-                format=format_name,
-                index=Index(folder=index_dir, jobs=workers, executor=cluster, allow=allow),
+                format=data.format_name,
+                index=Index(folder=data.index_dir, jobs=workers, executor=cluster, allow=data.allow),
                 progress=watch,
             )
             before, begun = 0 if overwrite else tokens_in(to), time.perf_counter()
@@ -181,7 +167,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     finally:
         watch.close()
     report = _report(to, time.perf_counter() - begun, before)
-    _print(report, as_json=as_json, quiet=quiet)
+    _print(report, as_json=data.as_json, quiet=data.quiet)
 
 
 def _token(token: str | None) -> str | int | None:

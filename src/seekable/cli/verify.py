@@ -7,21 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.options import (
-    AllowOption,
-    BosIdOption,
-    EosIdOption,
-    ExecutorOption,
-    FormatOption,
-    IndexDirOption,
-    JobsOption,
-    JsonOption,
-    NoProgressOption,
-    PathArgument,
-    QuietOption,
-    TokenTypeOption,
-    examples,
-)
+from seekable.cli.shared_options import DataOptions, ExecutorOption, PathArgument, Without, examples
 
 if TYPE_CHECKING:
     from seekable.index.verification import Verification
@@ -38,7 +24,7 @@ EPILOG = examples(
 _MOST_SHOWN = 20
 
 
-def verify(  # noqa: PLR0913 - an argument for each of its options
+def verify(
     path: PathArgument,
     *,
     deep: Annotated[
@@ -50,17 +36,8 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     decode: Annotated[
         bool, typer.Option("--decode", help="Decode each record of the files that are good.")
     ] = False,
-    format_name: FormatOption = None,
-    dtype: TokenTypeOption = None,
-    eos: EosIdOption = None,
-    bos: BosIdOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    jobs: JobsOption = None,
     executor: ExecutorOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: Annotated[DataOptions, Without("refresh")],
 ) -> None:
     """Compare files with their index; nothing is written.
 
@@ -71,34 +48,32 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     Of tokens, the ends of documents are found again; of a token store --deep also compares all files with
     the digests in tokens.json, and --decode each id with the vocabulary.
     """
-    from seekable.cli.data_argument import Opening
-    from seekable.cli.executors import executor_of
-    from seekable.cli.output import write_document
-    from seekable.cli.progress_output import BuildWatch
+    from seekable.cli.data_argument import DataArgument, executor_of
+    from seekable.cli.output import BuildWatch, write_document
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.dataset.verify_data import verify as verify_data
     from seekable.dataset.verify_data import verify_sources
     from seekable.viewer.facts.documents import verification_document
 
-    watch = BuildWatch(bar=not no_progress, notices=not quiet)
-    types: dict[str, Any] = {"dtype": dtype, "eos": eos, "bos": bos}
+    watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
     depth: dict[str, Any] = {"deep": deep, "decode": decode, "progress": watch}
     try:
-        with executor_of(executor, jobs=jobs) as cluster:
-            place: dict[str, Any] = {"index_dir": index_dir, "jobs": jobs, "executor": cluster}
+        with executor_of(executor, jobs=data.jobs) as cluster:
+            place: dict[str, Any] = {"index_dir": data.index_dir, "jobs": data.jobs, "executor": cluster}
             if is_pipeline_file(path):
-                shown: dict[str, Any] = {"progress": not no_progress, "quiet": quiet}
-                opening = Opening(path, format=format_name, allow=allow, **place, **shown, **types)
-                opening.refuse_options()
-                found = verify_sources(opening.order(), **depth, **place)
+                argument = DataArgument(path, data)
+                argument.refuse_options()
+                found = verify_sources(argument.order(), **depth, **place)
             else:
-                found = verify_data(path, format=format_name, allow=allow, **depth, **place, **types)
+                types: dict[str, Any] = {"dtype": data.dtype, "eos": data.eos, "bos": data.bos}
+                named: dict[str, Any] = {"format": data.format_name, "allow": data.allow}
+                found = verify_data(path, **named, **depth, **place, **types)
     finally:
         watch.close()
-    if as_json:
+    if data.as_json:
         write_document(verification_document(path, found, deep=deep, decode=decode))
     else:
-        _tell(path, found, deep=deep, decode=decode, quiet=quiet)
+        _tell(path, found, deep=deep, decode=decode, quiet=data.quiet)
     if found.problems:
         raise typer.Exit(ExitCode.MISMATCH)
 

@@ -7,29 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
-    AllowOption,
-    FormatOption,
-    IndexDirOption,
-    JobsOption,
-    JsonOption,
-    QuietOption,
-    examples,
-)
-from seekable.cli.plan import (
-    BatchSizeOption,
-    End,
-    EndOption,
-    EpochsOption,
-    GlobalBatchSizeOption,
-    RootOption,
-    StateOption,
-    StepsOption,
-    WorldSizeOption,
-)
-
-_MOST_OPEN_FILES = 1024
-"""The files of each dataset that stay open: pages read from many at once, again and again."""
+from seekable.cli.shared_options import DataOptions, RunOptions, Without, examples
 
 EPILOG = examples(
     "view corpus/                                  data: rows, keys, lengths, files",
@@ -53,7 +31,7 @@ def _text(option: str, metavar: str, help_text: str) -> Any:
     return typer.Option(option, metavar=metavar, help=help_text, show_default=False)
 
 
-def view(  # noqa: PLR0913 - an argument for each of its options
+def view(  # noqa: PLR0913 - an argument for each of its own options
     targets: TargetsArgument = None,
     *,
     go_to: Annotated[
@@ -76,14 +54,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
             "--media-root", "FOLDER", "Files that records name are read below it; may be given several times."
         ),
     ] = None,
-    batch_size: BatchSizeOption = None,
-    global_batch_size: GlobalBatchSizeOption = None,
-    world_size: WorldSizeOption = None,
-    epochs: EpochsOption = None,
-    steps: StepsOption = None,
-    end: EndOption = None,
-    state: StateOption = None,
-    root: RootOption = None,
+    run: RunOptions,
     port: Annotated[
         int, typer.Option("--port", metavar="N", help="The port, or the next free one.", min=0, max=65535)
     ] = 7335,
@@ -115,12 +86,7 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
     no_scan: Annotated[bool, typer.Option("--no-scan", help="Sample no records unless asked.")] = False,
     sample: Annotated[int, typer.Option("--sample", metavar="N", min=1, help="Rows of a sample.")] = 1000,
-    format_name: FormatOption = None,
-    index_dir: IndexDirOption = None,
-    allow: AllowOption = None,
-    jobs: JobsOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: Annotated[DataOptions, Without("dtype", "eos", "bos", "refresh", "no_progress")],
 ) -> None:
     """Show data, pipelines and saved states in a browser.
 
@@ -136,46 +102,23 @@ def view(  # noqa: PLR0913 - an argument for each of its options
     from seekable.viewer.server import Server
 
     _check_host(host, allow_host)
-    given: dict[str, Any] = {
-        "batch_size": batch_size,
-        "global_batch_size": global_batch_size,
-        "world_size": world_size,
-        "epochs": epochs,
-        "steps": steps,
-        "end": None if end is None else End(end).value,
-    }
     shown: dict[str, Any] = {
         "text_key": text_key,
         "sample": sample,
         "scans": not no_scan,
         "media": media_roots(media_root or []),
-        "index_dir": index_dir,
+        "index_dir": data.index_dir,
         "tokenizer": tokenizer,
     }
-    opening: dict[str, Any] = {
-        "format": format_name,
-        "index_dir": index_dir,
-        "allow": allow,
-        "jobs": jobs,
-        "quiet": quiet,
-        "key": key,
-        "max_open_files": _MOST_OPEN_FILES,
-    }
-    opened = opened_targets(
-        targets or [],
-        batches=given,
-        state=state,
-        roots=root or [],
-        logs=log or [],
-        opening=opening,
-        shown=shown,
-    )
+    opened = opened_targets(targets or [], run, data, key=key, logs=log or [], shown=shown)
     server = Server(
         opened, port=port, host=host, hosts=allow_host or (), frames=frame_from or (), token=token
     )
     # The server ends by itself on Ctrl-C, and then raises the interrupt again.
     with suppress(KeyboardInterrupt), ExitStack() as files:
-        _announce(server, place_of(go_to), files, as_json=as_json, quiet=quiet, browser=not no_browser)
+        _announce(
+            server, place_of(go_to), files, as_json=data.as_json, quiet=data.quiet, browser=not no_browser
+        )
         server.run()
 
 

@@ -1,72 +1,92 @@
-"""Opens the targets of ``seekable view``: data, pipelines, functions, folders of states."""
+"""Opens the targets of ``seekable view`` and ``plot``, and makes the figures of ``plot``."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from seekable.cli.data_argument import Opening
+from seekable.cli.data_argument import DataArgument
+from seekable.cli.output import StatusLine
+from seekable.cli.shared_options import DataOptions, RunOptions
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
 from seekable.errors import InvalidArgument, SeekableError
+from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.checkpoint_files import generations_in
+from seekable.nodes.bases import leaves_of
 from seekable.storage.paths import exists
-from seekable.viewer.facts.loss_log import read_loss_log
+from seekable.viewer import figures
+from seekable.viewer.facts.data_survey import file_sizes
+from seekable.viewer.facts.lengths import index_unit, length_histogram
+from seekable.viewer.facts.loss_log import read_loss_log, spikes
+from seekable.viewer.facts.mixture import mixture, schedule, usual_stop
+from seekable.viewer.facts.padding import padding
 from seekable.viewer.facts.pipelines import Batches, made_by, pipeline_of
+from seekable.viewer.facts.sources import as_in_files, source_names, sources_in_files
+from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import Opened, OpenPipeline, free_name, open_soon, opened_of, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from seekable.loader.loader import Loader
     from seekable.parallel.progress import ProgressHook
     from seekable.viewer.facts.loss_log import LossLog
+    from seekable.viewer.facts.mixture import Unit
+    from seekable.viewer.figures import Figure
 
-__all__ = ["loss_log_of", "name_of", "opened_targets", "place_of"]
+__all__ = ["Plotted", "Window", "figure_of", "loss_log_of", "name_of", "opened_targets", "place_of"]
+
+
+_MOST_OPEN_FILES = 1024
+"""The files of each dataset that stay open: pages read from many at once, again and again."""
 
 
 def opened_targets(
     targets: Sequence[str],
+    run: RunOptions,
+    data: DataOptions,
     *,
-    batches: dict[str, Any],
-    state: str | None,
-    roots: list[str],
-    logs: Sequence[str],
-    opening: dict[str, Any],
+    key: str | None = None,
+    logs: Sequence[str] = (),
     shown: dict[str, Any],
 ) -> Opened:
     """Open what is to be viewed.
 
     Args:
         targets: PATH, NAME=PATH, module:function, or a folder of states.
-        batches: the arguments of loaders that a state or a dataset lacks.
-        state: a state to load into the loader of a function.
-        roots: the folders in which the files of saved pipelines are now.
+        run: the arguments of loaders that a state or a dataset lacks, and where a saved pipeline is found.
+        data: the options with which data is opened.
+        key: the field that is the key of a record.
         logs: the files of losses, perhaps with the name of a pipeline before ``=`` and the names of the
-            fields behind a colon.
-        opening: the options with which data is opened.
+            fields after a colon.
         shown: further fields of `Opened`.
     """
-    place = {"state": state, "roots": roots, "index_dir": opening["index_dir"]}
+    batches, place = Batches(run.of_loader), {**run.place, "index_dir": data.index_dir}
+    argument = partial(
+        DataArgument, options=replace(data, no_progress=True), key=key, max_open_files=_MOST_OPEN_FILES
+    )
     found = _Found()
     for name, path, is_given in (named := list(map(_named, targets))):
         if not os.path.isdir(path) or not generations_in(path):
-            found.add(name, path, _opened(path, Batches(batches), place, opening))
+            found.add(name, path, _opened(path, batches, place, argument))
             continue
         folder = free_name(name, found.folders)
         found.folders[folder] = path
-        run, why = _run(path, Batches(batches), place)
-        if run is None:
+        pipeline, why = _newest(path, batches, place)
+        if pipeline is None:
             found.unopened[folder] = why
         else:
             is_train = not is_given and "train" not in {each for each, _, _ in named}
-            found.add("train" if is_train else name, path, run)
-    later = {name: value for name, value in found.targets.items() if isinstance(value, Opening)}
-    data = Opened({}, {}, {}, openers={name: _opener(each) for name, each in later.items()})
+            found.add("train" if is_train else name, path, pipeline)
+    later = {name: value for name, value in found.targets.items() if isinstance(value, DataArgument)}
+    soon = Opened({}, {}, {}, openers={name: _opener(each) for name, each in later.items()})
     for name in later:
-        open_soon(data, name)
-    given = {each: getattr(data, each) for each in ("datasets", "openers", "opening", "jobs", "kept")}
+        open_soon(soon, name)
+    given = {each: getattr(soon, each) for each in ("datasets", "openers", "opening", "jobs", "kept")}
     given |= {"paths": found.paths, "folders": found.folders, "unopened": found.unopened}
     ready = {name: value for name, value in found.targets.items() if name not in later}
     return opened_of(ready, logs=dict(map(_named_log, logs)), **given, **shown)
@@ -91,7 +111,7 @@ class _Found:
         self.targets[free], self.paths[free] = target, path
 
 
-def _opener(data: Opening) -> Callable[[ProgressHook], Dataset]:
+def _opener(data: DataArgument) -> Callable[[ProgressHook], Dataset]:
     return lambda hook: replace(data, hook=hook).dataset()
 
 
@@ -127,7 +147,7 @@ def _named(target: str) -> tuple[str, str, bool]:
 
 
 def name_of(target: str) -> str:
-    """Return a short name of a target: of its function, or of its last folder or file without suffixes.
+    """Return a short name of a target: its function, or its last folder or file without suffixes.
 
     Example:
         >>> name_of("data/web.jsonl"), name_of("s3://bucket/corpus/"), name_of("train:make_loader")
@@ -142,18 +162,20 @@ def name_of(target: str) -> str:
     return last.partition(".")[0] or base
 
 
-def _opened(path: str, batches: Batches, place: dict[str, Any], opening: dict[str, Any]) -> Any:
-    """Return what a target opens that is no folder of states."""
+def _opened(
+    path: str, batches: Batches, place: dict[str, Any], argument: Callable[[str], DataArgument]
+) -> Any:
+    """Return what a target opens that is not a folder of states."""
     if exists(path) and is_pipeline_file(path):
         return _pipeline(path, batches, place)
     if ":" in path and "://" not in path and not exists(path):
         made = made_by(path)
         is_one = isinstance(made, Dataset) and batches.has_batch
         return pipeline_of(path, batches, **place).loader if is_one else made
-    return Opening(path, progress=False, **opening)
+    return argument(path)
 
 
-def _run(folder: str, batches: Batches, place: dict[str, Any]) -> tuple[OpenPipeline | None, str]:
+def _newest(folder: str, batches: Batches, place: dict[str, Any]) -> tuple[OpenPipeline | None, str]:
     """Return the pipeline of the newest state of a folder; None and the reason if it cannot be rebuilt."""
     try:
         return _pipeline(folder, batches, place), ""
@@ -175,3 +197,149 @@ def _pipeline(path: str, batches: Batches, place: dict[str, Any]) -> OpenPipelin
     return OpenPipeline(
         found.loader, found.notes, saved=None if is_pipeline_file(path) else found.loader.step
     )
+
+
+_OF_DATA = frozenset({"lengths", "files"})
+_LAST = (1 << 53) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part that is plotted, and what it is counted in; None for what was left out."""
+
+    start: int | None
+    stop: int | None
+    unit: Unit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plotted:
+    """One target, and the options with which it is opened."""
+
+    target: str
+    log: str | None
+    text_key: str | None
+    tokenizer: str | None
+    batches: Batches
+    state: str | None
+    roots: list[str]
+    data: DataArgument
+
+    @property
+    def name(self) -> str:
+        """The target in the title of a chart."""
+        return name_of(self.target)
+
+    def loader(self) -> Loader:
+        """Return the loader of a saved state, a pipeline file or a function.
+
+        Raises:
+            KeyNotFound: it is a loader of a stream.
+        """
+        found = pipeline_of(
+            self.target,
+            self.batches,
+            state=self.state,
+            roots=self.roots,
+            index_dir=self.data.options.index_dir,
+        )
+        return OpenPipeline(found.loader).loader
+
+    def source(self) -> DataSource:
+        """Return the source of the files that the target names, or the only one of a function's dataset.
+
+        Raises:
+            InvalidArgument: there are several, or none.
+        """
+        if ":" not in self.target or "://" in self.target or exists(self.target):
+            found = self.data.sources()
+        else:
+            made = made_by(self.target, "a Dataset")
+            leaves = leaves_of(made.node) if isinstance(made, Dataset) else ()
+            found = [leaf for leaf in leaves if isinstance(leaf, DataSource)]
+        if len(found) != 1:
+            message = f"{self.target!r} has {len(found)} sources of files: name the data of one of them"
+            raise InvalidArgument(message)
+        return found[0]
+
+
+def figure_of(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Figure:
+    """Return the figure of a target.
+
+    Args:
+        kind: what is plotted: lengths, files, loss, mixture, padding or schedule.
+        plotted: the target.
+        window: the steps, and the unit.
+        quiet: True to draw no progress.
+
+    Raises:
+        InvalidArgument: the kind has no steps or no unit, and some were given; or ``stop`` is not above
+            ``start``.
+    """
+    _check(kind, window)
+    if kind == "lengths":
+        return _lengths(plotted, quiet=quiet)
+    if kind == "files":
+        return figures.files_figure(plotted.name, file_sizes([plotted.source()]))
+    if kind == "loss":
+        log = loss_log_of(plotted.target if plotted.log is None else plotted.log)
+        start, last = window.start or 0, _LAST if window.stop is None else window.stop - 1
+        found = [spike for spike in spikes(log) if start <= spike.step <= last]
+        return figures.loss_figure(log.between(start, last), found)
+    return _of_steps(kind, plotted, window, quiet=quiet)
+
+
+def _check(kind: str, window: Window) -> None:
+    start, stop = window.start, window.stop
+    if kind in _OF_DATA and (start, stop) != (None, None):
+        message = f"{kind} are of all records, which have no steps: leave --from and --to out"
+        raise InvalidArgument(message)
+    if kind != "mixture" and window.unit is not None:
+        message = f"--in is what a mixture is counted in: leave it out of plot {kind}"
+        raise InvalidArgument(message)
+    if stop is not None and stop <= (start or 0):
+        message = f"--to must be above --from (got {stop:,} and {start or 0:,})"
+        raise InvalidArgument(message)
+
+
+def _lengths(plotted: Plotted, *, quiet: bool) -> Figure:
+    source = plotted.source()
+    with StatusLine(shown=not quiet) as line:
+        for found in length_histogram(source):
+            line.show(f"{found.done:,} of {found.of:,} records")
+    return figures.lengths_figure(plotted.name, found)
+
+
+def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Figure:
+    """Return the figure of the steps of a pipeline."""
+    loader = plotted.loader()
+    node, batch, start = loader.dataset.node, loader.global_batch_size, window.start or 0
+    if kind == "schedule":
+        weights = schedule(node, batch=batch)
+        usual = max(usual_stop(loader, start=start), weights.steps[-1] * 5 // 4)
+        stop = usual if window.stop is None else window.stop
+        return figures.schedule_figure(plotted.name, weights, start=start, stop=stop)
+    if kind == "padding":
+        return _padding(plotted, loader, start, window.stop, quiet=quiet)
+    unit, rates = window.unit or "records", None
+    if unit == "tokens":
+        sources = zip(source_names(node), sources_in_files(node), strict=True)
+        rates = token_rates(sources, plotted.tokenizer, text_key=plotted.text_key)
+    stop = usual_stop(loader, start=start) if window.stop is None else window.stop
+    found = mixture(loader, start=start, stop=stop, unit=unit, tokens_per_byte=rates)
+    return figures.mixture_figure(plotted.name, found)
+
+
+def _padding(plotted: Plotted, loader: Loader, start: int, last: int | None, *, quiet: bool) -> Figure:
+    """Return the padding by the index; by the records as in the files where their texts are to be counted."""
+    node, measure = loader.dataset.node, None
+    stop = usual_stop(loader, start=start) if last is None else last
+    if plotted.tokenizer is not None or plotted.text_key is not None or index_unit(node) is None:
+        node = as_in_files(node)
+        first = node.record(loader.position_of(start))
+        measure = record_measure(first, text_key=plotted.text_key, tokenizer=plotted.tokenizer)
+    work = padding(loader, start=start, stop=stop, measure=measure, source=node)
+    with StatusLine(shown=not quiet) as line:
+        for found in work:
+            line.show(f"{found.done:,} of {found.of:,} steps")
+    return figures.padding_figure(plotted.name, found)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from seekable.cli.options import (
+from seekable.cli.shared_options import (
     HolderOption,
     JsonOption,
     NoProgressOption,
@@ -21,7 +21,7 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.cli.kaldi.entry_count import EntryCount
+    from seekable.cli.kaldi.named_tables import EntryCount
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.kaldi import Holder
 
@@ -65,8 +65,7 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
     The types of the columns are those of the objects: a matrix is a list of its rows, a posterior a list of
     frames. The file appears whole or not at all. Memory is bounded, however long the table is.
     """
-    from seekable.cli.kaldi.entry_count import counted, print_outcome
-    from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder
+    from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder, counted, print_outcome
     from seekable.kaldi import SequentialReader, find_holder
     from seekable.storage.memory import bytes_in_words
     from seekable.viewer.facts.documents import json_safe
@@ -100,7 +99,7 @@ def _write(
     reader: Any, holder: Holder, out: str, entries: EntryCount, compression: str, *, flat: bool
 ) -> int:
     """Write the entries of a reader; return the size of the file in bytes."""
-    from seekable.cli.kaldi.values import table_columns
+    from seekable.cli.kaldi.object_forms import table_columns
     from seekable.formats.tables.parquet_writer import parquet
     from seekable.writing.whole_file import write_whole
 
@@ -166,9 +165,8 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     Objects have the form in which `seekable kaldi head --json` prints them: a matrix is a list of rows, a
     posterior a list of frames. A number is a key too. Compressed files are read.
     """
-    from seekable.cli.kaldi.entry_count import counted, print_outcome, writing
-    from seekable.cli.kaldi.named_tables import is_on_stdout
-    from seekable.cli.kaldi.values import from_json
+    from seekable.cli.kaldi.named_tables import counted, is_on_stdout, print_outcome, writing
+    from seekable.cli.kaldi.object_forms import from_json
     from seekable.kaldi import Writer
     from seekable.viewer.facts.documents import json_safe
 

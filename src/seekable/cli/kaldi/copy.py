@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
+from seekable.cli.shared_options import (
     HolderOption,
     JsonOption,
     NoProgressOption,
@@ -122,8 +122,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     errors, after the entries before them were written. Commands of the two specifiers run.
     """
     from seekable.cli.kaldi.copying import CopyJob, copy_object, copy_table, is_table
-    from seekable.cli.kaldi.entry_count import print_outcome
-    from seekable.cli.kaldi.named_tables import chosen_holder
+    from seekable.cli.kaldi.named_tables import chosen_holder, print_outcome
     from seekable.viewer.facts.documents import json_safe
 
     found = chosen_holder(holder, source, pipes.value)

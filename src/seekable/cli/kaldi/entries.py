@@ -1,23 +1,20 @@
-"""``seekable kaldi head``, ``_shapes`` and ``_index``: the entries of a table."""
+"""``seekable kaldi head``, ``shapes`` and ``index``: the entries of a table."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.options import (
+from seekable.cli.shared_options import (
+    DataOptions,
     ExecutorOption,
     HolderOption,
-    IndexDirOption,
-    JobsOption,
     JsonOption,
-    NoProgressOption,
+    Only,
     PipesChoice,
     PipesOption,
     PrecisionOption,
-    QuietOption,
     RspecifierArgument,
     examples,
 )
@@ -70,7 +67,7 @@ def head(
 
 
 def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
-    from seekable.cli.kaldi.values import to_json
+    from seekable.cli.kaldi.object_forms import to_json
     from seekable.cli.output import write, write_document
     from seekable.formats.kaldi.objects.tokens import encoded
 
@@ -84,7 +81,7 @@ def _text(value: Any, holder: Any) -> bytes:
     """Return the text form of an object with a line end; JSON, if it has none."""
     import io
 
-    from seekable.cli.kaldi.values import to_json
+    from seekable.cli.kaldi.object_forms import to_json
     from seekable.errors import InvalidArgument
     from seekable.formats.lines.jsonl_writer import json_text
 
@@ -110,7 +107,7 @@ def shapes(
     columns; a wave has channels and samples, followed by its seconds.
     """
     from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder
-    from seekable.cli.kaldi.values import ShapeHolder
+    from seekable.cli.kaldi.object_forms import ShapeHolder
     from seekable.cli.output import write_document, write_line
     from seekable.kaldi import SequentialReader, find_holder
     from seekable.viewer.facts.documents import json_safe
@@ -125,7 +122,7 @@ def shapes(
                 write_line(" ".join([key, *map(str, found.numbers())]))
 
 
-def index(  # noqa: PLR0913 - an argument for each option
+def index(
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -136,32 +133,20 @@ def index(  # noqa: PLR0913 - an argument for each option
     ],
     *,
     holder: HolderOption = None,
-    index_dir: IndexDirOption = None,
-    jobs: JobsOption = None,
     executor: ExecutorOption = None,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    data: Annotated[DataOptions, Only("index_dir", "jobs", "no_progress", "quiet", "as_json")],
 ) -> None:
     """Index tables: only what is new or was changed.
 
     sk.open and random access find an entry by its key, or by its row, in the index. Archives are skipped
     through by the headers of their objects; of a script, the lines are indexed.
     """
-    from seekable.cli.data_argument import Opening
-    from seekable.cli.executors import executor_of
+    from seekable.cli.data_argument import DataArgument, executor_of
     from seekable.cli.index import index_all
     from seekable.cli.kaldi.named_tables import as_rspecifier
 
-    with executor_of(executor, jobs=jobs) as cluster:
-        opening = partial(
-            Opening,
-            format=None,
-            holder=holder,
-            index_dir=index_dir,
-            jobs=jobs,
-            executor=cluster,
-            progress=not no_progress,
-            quiet=quiet,
+    with executor_of(executor, jobs=data.jobs) as cluster:
+        tables = (
+            (path, DataArgument(as_rspecifier(path), data, holder=holder, executor=cluster)) for path in paths
         )
-        index_all(((path, opening(as_rspecifier(path))) for path in paths), quiet=quiet, as_json=as_json)
+        index_all(tables, data)

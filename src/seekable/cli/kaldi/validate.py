@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.options import (
+from seekable.cli.shared_options import (
     HolderOption,
     JsonOption,
     NoProgressOption,
@@ -18,7 +18,7 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.cli.kaldi.table_check import TableCheck
+    from seekable.cli.kaldi.copying import TableCheck
     from seekable.kaldi import Repair
 
 EPILOG = examples(
@@ -112,9 +112,8 @@ def _checked_directory(path: str) -> dict[str, Any]:
 def _checked_table(
     rspecifier: str, holder: str | None, *, is_sorted: bool, pipes: Any, shown: bool
 ) -> TableCheck:
-    from seekable.cli.kaldi.entry_count import counted
-    from seekable.cli.kaldi.named_tables import chosen_holder
-    from seekable.cli.kaldi.table_check import check_table
+    from seekable.cli.kaldi.copying import check_table
+    from seekable.cli.kaldi.named_tables import chosen_holder, counted
     from seekable.kaldi import find_holder
 
     with counted("Checked", shown=shown) as entries:
@@ -174,7 +173,7 @@ def _repair_in_words(done: Repair) -> str:
 
 
 def _print(path: str, found: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
-    from seekable.cli.kaldi.entry_count import entries_in_words
+    from seekable.cli.kaldi.named_tables import entries_in_words
     from seekable.cli.output import write_document, write_line
     from seekable.viewer.facts.documents import in_words, json_safe
 

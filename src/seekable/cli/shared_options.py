@@ -1,0 +1,368 @@
+"""The arguments and options that commands share, and how their --help pages are laid out.
+
+Options that belong together are a group: a dataclass, whose fields are the options. A parameter with a group
+as its annotation stands for all options of the group (`command`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+PathArgument = Annotated[
+    str,
+    typer.Argument(metavar="PATH", help="A file, a folder, or a quoted glob.", show_default=False),
+]
+
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out.",
+        show_default=False,
+    ),
+]
+
+IndexDirOption = Annotated[
+    str | None,
+    typer.Option(
+        "--index-dir",
+        metavar="FOLDER",
+        help="Keep indexes here instead of beside the data; also SEEKABLE_INDEX_DIR.",
+        show_default=False,
+    ),
+]
+
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="FOLDER",
+        help="Lists of files may also name files below it; may be given several times.",
+        show_default=False,
+    ),
+]
+
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        help="Processes that index; one to a processor if left out.",
+        show_default=False,
+    ),
+]
+
+ExecutorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Work on a cluster: ray, ray://HOST:PORT, ray:HOST:PORT, dask://HOST:PORT, slurm:N, or what "
+        "module:function returns.",
+        show_default=False,
+    ),
+]
+
+TokenTypeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="NAME",
+        help="Of files of tokens that do not say it, the type of a token: uint16, uint32 and so on.",
+        show_default=False,
+    ),
+]
+
+EosIdOption = Annotated[
+    int | None,
+    typer.Option(
+        "--eos",
+        metavar="ID",
+        min=0,
+        help="Of files of tokens without an index, the last token of a document.",
+        show_default=False,
+    ),
+]
+
+BosIdOption = Annotated[
+    int | None,
+    typer.Option(
+        "--bos",
+        metavar="ID",
+        min=0,
+        help="The first token of a document, as --eos is the last.",
+        show_default=False,
+    ),
+]
+
+RefreshOption = Annotated[
+    bool,
+    typer.Option(
+        "--refresh/--no-refresh",
+        help="List the store, or take the list that was kept, without a request.",
+        show_default=False,
+    ),
+]
+
+NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="Draw no progress bar.")]
+
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what was asked for.")]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; errors too, on stderr.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """The options that say how data is opened, and what is printed."""
+
+    format_name: FormatOption = None
+    dtype: TokenTypeOption = None
+    eos: EosIdOption = None
+    bos: BosIdOption = None
+    index_dir: IndexDirOption = None
+    allow: AllowOption = None
+    refresh: RefreshOption = True
+    jobs: JobsOption = None
+    no_progress: NoProgressOption = False
+    quiet: QuietOption = False
+    as_json: JsonOption = False
+
+
+class End(StrEnum):
+    """The last batch of a run: kept short, dropped, or padded."""
+
+    SHORT = "short"
+    DROP = "drop"
+    PAD = "pad"
+
+
+def _count(option: str, help_text: str) -> Any:
+    return typer.Option(option, metavar="N", min=1, help=help_text, show_default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options that say which batches a saved pipeline, or the dataset of a function, makes."""
+
+    world_size: Annotated[int | None, _count("--world-size", "How many ranks there are; else 1.")] = None
+    batch_size: Annotated[int | None, _count("--batch-size", "Records in a batch of one rank.")] = None
+    global_batch_size: Annotated[
+        int | None, _count("--global-batch-size", "Records in a batch over all ranks.")
+    ] = None
+    epochs: Annotated[int | None, _count("--epochs", "Epochs of a run; else 1.")] = None
+    steps: Annotated[int | None, _count("--steps", "The most batches of a run.")] = None
+    end: Annotated[
+        End | None, typer.Option("--end", help="The last batch of a run; else short.", show_default=False)
+    ] = None
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state", metavar="PATH", help="A state to load into the function's loader.", show_default=False
+        ),
+    ] = None
+    root: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--root",
+            metavar="FOLDER",
+            help="Where the files of a saved pipeline are now; may be given several times.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def of_loader(self) -> dict[str, Any]:
+        """The arguments of ``Loader`` by name; None for those that were left out."""
+        return {
+            "batch_size": self.batch_size,
+            "global_batch_size": self.global_batch_size,
+            "world_size": self.world_size,
+            "epochs": self.epochs,
+            "steps": self.steps,
+            "end": None if self.end is None else self.end.value,
+        }
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The state to load, and the folders of the files: arguments of ``pipeline_of``."""
+        return {"state": self.state, "roots": self.root or []}
+
+
+_KEEP_LINES = "\b"
+"""The sign for typer to keep the lines of a paragraph as they are."""
+
+
+def paragraph(title: str, *lines: str) -> str:
+    """Return a paragraph of a --help page, each line on a line of its own."""
+    return "\n".join([_KEEP_LINES, f"{title}:", *(f"  {line}" for line in lines)])
+
+
+def examples(*commands: str) -> str:
+    """Return the paragraph of examples that ends the --help page of a command."""
+    return paragraph("Examples", *(f"seekable {command}" for command in commands))
+
+
+RspecifierArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RSPECIFIER", help="The table to read, such as scp:feats.scp or ark:-.", show_default=False
+    ),
+]
+
+HolderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--holder",
+        metavar="NAME",
+        help="The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
+        "from the first ones in a file or standard input if left out, where these tell it.",
+        show_default=False,
+    ),
+]
+
+
+class PipesChoice(StrEnum):
+    """The commands that may run: none, those on the command line, or also those inside script files."""
+
+    REFUSE = "refuse"
+    SPECIFIER = "specifier"
+    ALLOW = "allow"
+
+
+PipesOption = Annotated[
+    PipesChoice,
+    typer.Option(
+        "--pipes",
+        help="Run no commands, those of the specifiers given here, or also those inside script files.",
+    ),
+]
+
+PrecisionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--precision",
+        metavar="DIGITS",
+        min=1,
+        max=17,
+        help="Digits of numbers in text: 9 for floats and 17 for doubles read back exactly; 7 if left out.",
+        show_default=False,
+    ),
+]
+
+
+class Only:
+    """Beside a group in an annotation: the options of the group that the command has."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = frozenset(names)
+
+    def has(self, name: str) -> bool:
+        """Return True if the command has an option of the group."""
+        return name in self._names
+
+
+class Without(Only):
+    """Beside a group in an annotation: the options of the group that the command does not have."""
+
+    def has(self, name: str) -> bool:
+        """Return True if the command has an option of the group."""
+        return name not in self._names
+
+
+_STORAGE = "storage_option"
+
+_STORAGE_OPTION = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="Of the stores of addresses: region, endpoint and so on; may be given several times. By default "
+        "the environment decides.",
+        show_default=False,
+    ),
+]
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with each option of its groups, and with ``--storage-option``, as typer takes it.
+
+    Addresses are read from stores that are reached as ``--storage-option`` says.
+    """
+    whole = inspect.signature(function, eval_str=True)
+    groups = {each.name: _options_of(each.annotation) for each in whole.parameters.values()}
+    parameters: list[inspect.Parameter] = []
+    for parameter in whole.parameters.values():
+        group = groups[parameter.name]
+        parameters += [parameter] if group is None else group[1]
+    parameters.append(_parameter(_STORAGE, None, _STORAGE_OPTION))
+
+    @functools.wraps(function)
+    def run(**arguments: Any) -> None:
+        given = _parsed(arguments.pop(_STORAGE))
+        for name, group in groups.items():
+            if group is not None:
+                arguments[name] = group[0](**{each.name: arguments.pop(each.name) for each in group[1]})
+        if not given:
+            function(**arguments)
+            return
+        from seekable.remote.mounts import default_options
+
+        with default_options(given) as options:
+            function(**arguments)
+        if not options.are_used:
+            typer.echo("seekable: --storage-option has no effect: the command has met no address", err=True)
+
+    run.__signature__ = whole.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect reads it
+    return run
+
+
+def _options_of(annotation: Any) -> tuple[type[Any], list[inspect.Parameter]] | None:
+    """Return the group that an annotation names, and its options; None if it names none."""
+    kind, *more = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    if not hasattr(kind, "__dataclass_fields__"):
+        return None
+    hints = get_type_hints(kind, include_extras=True)
+    options = [
+        _parameter(each.name, each.default, hints[each.name])
+        for each in fields(kind)
+        if all(choice.has(each.name) for choice in more if isinstance(choice, Only))
+    ]
+    return kind, options
+
+
+def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _parsed(texts: Sequence[str] | None) -> dict[str, str]:
+    """Return options by name.
+
+    Raises:
+        InvalidArgument: an option is not ``NAME=VALUE``, or the same one is given twice.
+
+    Example:
+        >>> _parsed(["region=eu-west-1", "endpoint=http://host:1/?a=b"])
+        {'region': 'eu-west-1', 'endpoint': 'http://host:1/?a=b'}
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not name or not equals or name in found:
+            from seekable.errors import InvalidArgument
+
+            why = f"{name!r} is given twice" if name in found else f"it has {'no name' if equals else 'no ='}"
+            message = f"--storage-option must be NAME=VALUE, each name once: {why}"
+            raise InvalidArgument(message)
+        found[name] = value
+    return found
