@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import IndexDirOption, JsonOption, QuietOption, examples
+from seekable.cli.shared_options import IndexDirOption, JsonOption, QuietOption, argument, examples
 
 if TYPE_CHECKING:
     from seekable.cli.machine_checks import Finding
@@ -21,12 +21,7 @@ EPILOG = examples(
 
 
 def doctor(
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PATH", help="Data to look at, too: a path or an address.", show_default=False
-        ),
-    ] = None,
+    path: Annotated[str | None, argument("PATH", "Data to look at, too: a path or an address.")] = None,
     *,
     index_dir: IndexDirOption = None,
     quiet: QuietOption = False,

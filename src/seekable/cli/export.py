@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, examples
+from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, argument, examples, option
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -29,72 +29,45 @@ _FORMATS = ("parquet", "jsonl", "tar")
 
 SourceArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="A file, a folder, a quoted glob, a pipeline file, or module:function, which returns a Dataset "
+    argument(
+        "SOURCE",
+        "A file, a folder, a quoted glob, a pipeline file, or module:function, which returns a Dataset "
         "or a Stream.",
-        show_default=False,
     ),
 ]
 FolderArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="FOLDER",
-        help="Where to; it holds no other data. With the suffix of a format it is one file.",
-        show_default=False,
-    ),
+    str, argument("FOLDER", "Where to; it holds no other data. With the suffix of a format it is one file.")
 ]
 TargetOption = Annotated[
     str | None,
-    typer.Option(
-        "--as",
-        metavar="FORMAT",
-        help="parquet, jsonl or tar; if left out, that of the suffix, or else parquet.",
-        show_default=False,
-    ),
+    option("--as", "FORMAT", "parquet, jsonl or tar; if left out, that of the suffix, or else parquet."),
 ]
 RowsOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--rows-per-file",
-        metavar="N",
-        min=1,
-        help="How many records a file holds; 100,000 if left out, and all of them in one file.",
-        show_default=False,
+        "N",
+        "How many records a file holds; 100,000 if left out, and all of them in one file.",
+        least=1,
     ),
 ]
 CompressionOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--compression",
-        metavar="NAME",
-        help="zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl and tar none (if left out), gz, "
-        "zst.",
-        show_default=False,
+        "NAME",
+        "zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl and tar none (if left out), gz, zst.",
     ),
 ]
-ShuffleOption = Annotated[
-    int | None,
-    typer.Option("--shuffle", metavar="SEED", help="Shuffle them: 0 to 2**64 - 1.", show_default=False),
-]
+ShuffleOption = Annotated[int | None, option("--shuffle", "SEED", "Shuffle them: 0 to 2**64 - 1.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another export wrote there.")]
 PartitionsOption = Annotated[
     str | None,
-    typer.Option(
-        "--partitions",
-        metavar="NAME",
-        help="hive: folders year=2024/ become columns; none do if left out.",
-        show_default=False,
-    ),
+    option("--partitions", "NAME", "hive: folders year=2024/ become columns; none do if left out."),
 ]
 WriteJobsOption = Annotated[
     int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        help="Processes that read and write; more than one where that pays, if left out.",
-        show_default=False,
-    ),
+    option("--jobs", "N", "Processes that read and write; more than one where that pays, if left out."),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seekable.cli.pack import PackOptions
-from seekable.cli.shared_options import DataOptions, PathArgument, Without, examples
+from seekable.cli.shared_options import DataOptions, PathArgument, Without, argument, examples, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,23 +27,11 @@ DecodeOption = Annotated[
     bool, typer.Option("--decode", help="Of token ids, print the text, by the tokenizer of their store.")
 ]
 TokenizerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--tokenizer",
-        metavar="FILE",
-        help="Decode with this tokenizer.json, or tiktoken:NAME.",
-        show_default=False,
-    ),
+    str | None, option("--tokenizer", "FILE", "Decode with this tokenizer.json, or tiktoken:NAME.")
 ]
 PackOption = Annotated[
     int | None,
-    typer.Option(
-        "--pack",
-        metavar="N",
-        min=1,
-        help="Print samples of N tokens that the documents are packed into.",
-        show_default=False,
-    ),
+    option("--pack", "N", "Print samples of N tokens that the documents are packed into.", least=1),
 ]
 HEAD_EPILOG = examples(
     "head corpus.jsonl",
@@ -59,12 +47,7 @@ SAMPLE_EPILOG = examples(
 
 def get(
     path: PathArgument,
-    rows: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="ROW", help="Numbers of records, from 0; from the end if negative.", show_default=False
-        ),
-    ],
+    rows: Annotated[list[str], argument("ROW", "Numbers of records, from 0; from the end if negative.")],
     *,
     decode: DecodeOption = False,
     tokenizer: TokenizerOption = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, examples
+from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, argument, examples, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,13 +29,7 @@ EPILOG = examples(
 
 
 KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        metavar="FIELD",
-        help="Keep the keys of records too, for sk.open(key=FIELD).",
-        show_default=False,
-    ),
+    str | None, option("--key", "FIELD", "Keep the keys of records too, for sk.open(key=FIELD).")
 ]
 PagesOption = Annotated[
     bool,
@@ -49,12 +43,11 @@ PublishOption = Annotated[
 ]
 MostBytesOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--most-bytes",
-        metavar="BYTES",
-        min=0,
-        help="Refuse, before the first one, to transfer more bytes than this from a store.",
-        show_default=False,
+        "BYTES",
+        "Refuse, before the first one, to transfer more bytes than this from a store.",
+        least=0,
     ),
 ]
 LhotseOption = Annotated[
@@ -67,22 +60,12 @@ EnergonOption = Annotated[
     bool, typer.Option("--energon", help="Write Energon's .tar.idx of tar files, by WebDataset's samples.")
 ]
 OutputDirOption = Annotated[
-    str | None,
-    typer.Option(
-        "--output-dir",
-        "-o",
-        metavar="FOLDER",
-        help="Write .idx files here instead of beside the data.",
-        show_default=False,
-    ),
+    str | None, option("--output-dir -o", "FOLDER", "Write .idx files here instead of beside the data.")
 ]
 
 
 def index(  # noqa: PLR0913 - an argument for each of its own options
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH", help="Datasets: files, folders or quoted globs.", show_default=False),
-    ],
+    paths: Annotated[list[str], argument("PATH", "Datasets: files, folders or quoted globs.")],
     *,
     executor: ExecutorOption = None,
     key: KeyOption = None,
@@ -300,9 +283,7 @@ def _refuse_options(given: Mapping[str, object]) -> None:
     """
     from seekable.errors import InvalidArgument
 
-    for option, value in given.items():
+    for name, value in given.items():
         if value:
-            message = (
-                f"{option} is for the index of seekable, and not for --lhotse and --energon: leave it out"
-            )
+            message = f"{name} is for the index of seekable, and not for --lhotse and --energon: leave it out"
             raise InvalidArgument(message)

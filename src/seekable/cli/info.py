@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from seekable.cli.shared_options import DataOptions, PathArgument, examples
+from seekable.cli.shared_options import DataOptions, PathArgument, examples, option
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -20,13 +18,11 @@ EPILOG = examples(
 
 LengthOption = Annotated[
     int | None,
-    typer.Option(
-        "--length",
-        "-L",
-        metavar="N",
-        min=1,
-        help="Of tokens: say what packing samples of N would waste; of 2,048 if left out.",
-        show_default=False,
+    option(
+        "--length -L",
+        "N",
+        "Of tokens: say what packing samples of N would waste; of 2,048 if left out.",
+        least=1,
     ),
 ]
 

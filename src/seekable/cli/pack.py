@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, ExecutorOption, PathArgument, examples
+from seekable.cli.shared_options import DataOptions, ExecutorOption, PathArgument, examples, option
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
@@ -45,62 +45,40 @@ _MOST_COUNTED = 1024
 class PackOptions:
     """The options that are arguments of ``Dataset.pack``."""
 
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", metavar="SEED", help="Which order: 0 to 2**64 - 1; 0 if left out.", show_default=False
-        ),
-    ] = None
+    seed: Annotated[int | None, option("--seed", "SEED", "Which order: 0 to 2**64 - 1; 0 if left out.")] = (
+        None
+    )
     method: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--method",
-            metavar="NAME",
-            help="concat: documents end to end, cut; best_fit: none cut that fits, padded. Else concat.",
-            show_default=False,
+            "NAME",
+            "concat: documents end to end, cut; best_fit: none cut that fits, padded. Else concat.",
         ),
     ] = None
     order: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--order",
-            metavar="NAME",
-            help="Of concat: table, exchange or megatron; by the number of documents if left out.",
-            show_default=False,
+            "NAME",
+            "Of concat: table, exchange or megatron; by the number of documents if left out.",
         ),
     ] = None
     most: Annotated[
-        int | None,
-        typer.Option(
-            "--most",
-            metavar="N",
-            min=1,
-            help="Of best_fit, the most documents in a sample.",
-            show_default=False,
-        ),
+        int | None, option("--most", "N", "Of best_fit, the most documents in a sample.", least=1)
     ] = None
     long: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--long",
-            metavar="NAME",
-            help="Of best_fit, split, truncate or drop documents longer than a sample; else split.",
-            show_default=False,
+            "NAME",
+            "Of best_fit, split, truncate or drop documents longer than a sample; else split.",
         ),
     ] = None
     next_token: Annotated[bool, typer.Option("--next-token", help="One token more, for labels.")] = False
-    samples: Annotated[
-        int | None,
-        typer.Option("--samples", metavar="N", min=1, help="Of the order megatron.", show_default=False),
-    ] = None
+    samples: Annotated[int | None, option("--samples", "N", "Of the order megatron.", least=1)] = None
     key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            metavar="NAME",
-            help="The column of the token ids in records; tokens if left out.",
-            show_default=False,
-        ),
+        str | None, option("--key", "NAME", "The column of the token ids in records; tokens if left out.")
     ] = None
 
     @property
@@ -131,10 +109,7 @@ class PackOptions:
 def pack(
     path: PathArgument,
     *,
-    length: Annotated[
-        int,
-        typer.Option("--length", "-L", metavar="N", min=1, help="Tokens of a sample.", show_default=False),
-    ],
+    length: Annotated[int, option("--length -L", "N", "Tokens of a sample.", least=1)],
     packing: PackOptions,
     explain: Annotated[bool, typer.Option("--explain", help="Say all that is known of the packing.")] = False,
     head: Annotated[

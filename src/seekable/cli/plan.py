@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from seekable.cli.shared_options import DataOptions, Only, RunOptions, examples
+from seekable.cli.shared_options import DataOptions, Only, RunOptions, argument, examples, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +21,9 @@ EPILOG = examples(
 
 TargetArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="STATE|PIPELINE|MODULE:FUNCTION",
-        help="A saved state, a folder of them, a pipeline file, or a function that returns a Dataset "
-        "or a Loader.",
-        show_default=False,
+    argument(
+        "STATE|PIPELINE|MODULE:FUNCTION",
+        "A saved state, a folder of them, a pipeline file, or a function that returns a Dataset or a Loader.",
     ),
 ]
 
@@ -35,17 +31,9 @@ TargetArgument = Annotated[
 def plan(
     target: TargetArgument,
     *,
-    step: Annotated[
-        int | None,
-        typer.Option(
-            "--step", metavar="N", min=0, help="Which one, from 0; else the next.", show_default=False
-        ),
-    ] = None,
+    step: Annotated[int | None, option("--step", "N", "Which one, from 0; else the next.", least=0)] = None,
     rank: Annotated[
-        int | None,
-        typer.Option(
-            "--rank", metavar="N", min=0, help="The records of this rank; else of all.", show_default=False
-        ),
+        int | None, option("--rank", "N", "The records of this rank; else of all.", least=0)
     ] = None,
     run: RunOptions,
     data: Annotated[DataOptions, Only("index_dir", "quiet", "as_json")],

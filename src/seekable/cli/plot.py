@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, Only, RunOptions, Without, examples
+from seekable.cli.shared_options import DataOptions, Only, RunOptions, Without, argument, examples, option
 
 EPILOG = examples(
     "plot lengths corpus/ -o lengths.svg",
@@ -48,33 +48,23 @@ class Theme(StrEnum):
 KindArgument = Annotated[Kind, typer.Argument(help="What is plotted.", show_default=False)]
 TargetArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="TARGET",
-        help="Of lengths and files, data: PATH or module:function. Of loss, FILE[:STEP,LOSS]. Of the others, "
+    argument(
+        "TARGET",
+        "Of lengths and files, data: PATH or module:function. Of loss, FILE[:STEP,LOSS]. Of the others, "
         "as of plan: a saved state, a folder of them, a pipeline file, or module:function.",
-        show_default=False,
     ),
 ]
-
-
-def _text(*options: str, metavar: str, help_text: str) -> Any:
-    return typer.Option(*options, metavar=metavar, help=help_text, show_default=False)
-
-
-def _step(option: str, help_text: str, *, least: int = 0) -> Any:
-    return typer.Option(option, metavar="STEP", min=least, help=help_text, show_default=False)
 
 
 def plot(  # noqa: PLR0913 - an argument for each of its own options
     kind: KindArgument,
     target: TargetArgument,
     *,
-    output: Annotated[
-        str | None, _text("--output", "-o", metavar="FILE", help_text="Write here instead of to stdout.")
-    ] = None,
-    start: Annotated[int | None, _step("--from", "The first step; else 0.")] = None,
+    output: Annotated[str | None, option("--output -o", "FILE", "Write here instead of to stdout.")] = None,
+    start: Annotated[int | None, option("--from", "STEP", "The first step; else 0.", least=0)] = None,
     stop: Annotated[
-        int | None, _step("--to", "The step after the last; else the end of the first epoch.", least=1)
+        int | None,
+        option("--to", "STEP", "The step after the last; else the end of the first epoch.", least=1),
     ] = None,
     unit: Annotated[
         Unit | None, typer.Option("--in", help="What a mixture is counted in.", show_default=False)
@@ -85,14 +75,10 @@ def plot(  # noqa: PLR0913 - an argument for each of its own options
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers that are drawn, as CSV.")] = False,
     log: Annotated[
         str | None,
-        _text("--log", metavar="FILE[:STEP,LOSS]", help_text="Losses of the run TARGET, JSONL or CSV."),
+        option("--log", "FILE[:STEP,LOSS]", "Losses of the run TARGET, JSONL or CSV."),
     ] = None,
-    text_key: Annotated[
-        str | None, _text("--text-key", metavar="NAME", help_text="The field that counts as text.")
-    ] = None,
-    tokenizer: Annotated[
-        str | None, _text("--tokenizer", metavar="FILE", help_text="Count tokens with this file.")
-    ] = None,
+    text_key: Annotated[str | None, option("--text-key", "NAME", "The field that counts as text.")] = None,
+    tokenizer: Annotated[str | None, option("--tokenizer", "FILE", "Count tokens with this file.")] = None,
     run: Annotated[RunOptions, Without("epochs", "steps", "end")],
     data: Annotated[DataOptions, Only("format_name", "index_dir", "jobs", "quiet", "as_json")],
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import JsonOption, NoProgressOption, QuietOption, examples
+from seekable.cli.shared_options import JsonOption, NoProgressOption, QuietOption, argument, examples, option
 
 if TYPE_CHECKING:
     from seekable.cli.output import StatusLine
@@ -19,15 +19,9 @@ EPILOG = examples(
 
 
 def recompress(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Plain files, or .gz or .zst.", show_default=False),
-    ],
+    files: Annotated[list[str], argument("FILE", "Plain files, or .gz or .zst.")],
     *,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="FOLDER", help="Write here, not beside the file.", show_default=False),
-    ] = None,
+    to: Annotated[str | None, option("--to", "FOLDER", "Write here, not beside the file.")] = None,
     level: Annotated[
         int, typer.Option("--level", metavar="N", min=1, max=22, help="How hard zstd is to compress.")
     ] = 3,

@@ -18,92 +18,75 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-PathArgument = Annotated[
-    str,
-    typer.Argument(metavar="PATH", help="A file, a folder, or a quoted glob.", show_default=False),
-]
+def argument(metavar: str, help_text: str) -> Any:
+    """Return what typer needs to know of an argument."""
+    return typer.Argument(metavar=metavar, help=help_text, show_default=False)
+
+
+def option(
+    names: str, metavar: str, help_text: str, *, least: float | None = None, most: float | None = None
+) -> Any:
+    """Return what typer needs to know of an option with a value.
+
+    Args:
+        names: the option, and after a space its short form.
+        metavar: the word for the value.
+        help_text: the line of ``--help``.
+        least: the least value.
+        most: the greatest value.
+    """
+    return typer.Option(
+        *names.split(), metavar=metavar, help=help_text, min=least, max=most, show_default=False
+    )
+
+
+PathArgument = Annotated[str, argument("PATH", "A file, a folder, or a quoted glob.")]
 
 FormatOption = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help="jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out.",
-        show_default=False,
-    ),
+    option("--format", "NAME", "jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out."),
 ]
 
 IndexDirOption = Annotated[
     str | None,
-    typer.Option(
-        "--index-dir",
-        metavar="FOLDER",
-        help="Keep indexes here instead of beside the data; also SEEKABLE_INDEX_DIR.",
-        show_default=False,
-    ),
+    option("--index-dir", "FOLDER", "Keep indexes here instead of beside the data; also SEEKABLE_INDEX_DIR."),
 ]
 
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow",
-        metavar="FOLDER",
-        help="Lists of files may also name files below it; may be given several times.",
-        show_default=False,
-    ),
+    option("--allow", "FOLDER", "Lists of files may also name files below it; may be given several times."),
 ]
 
 JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        help="Processes that index; one to a processor if left out.",
-        show_default=False,
-    ),
+    int | None, option("--jobs", "N", "Processes that index; one to a processor if left out.")
 ]
 
 ExecutorOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--executor",
-        metavar="NAME",
-        help="Work on a cluster: ray, ray://HOST:PORT, ray:HOST:PORT, dask://HOST:PORT, slurm:N, or what "
+        "NAME",
+        "Work on a cluster: ray, ray://HOST:PORT, ray:HOST:PORT, dask://HOST:PORT, slurm:N, or what "
         "module:function returns.",
-        show_default=False,
     ),
 ]
 
 TokenTypeOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--dtype",
-        metavar="NAME",
-        help="Of files of tokens that do not say it, the type of a token: uint16, uint32 and so on.",
-        show_default=False,
+        "NAME",
+        "Of files of tokens that do not say it, the type of a token: uint16, uint32 and so on.",
     ),
 ]
 
 EosIdOption = Annotated[
     int | None,
-    typer.Option(
-        "--eos",
-        metavar="ID",
-        min=0,
-        help="Of files of tokens without an index, the last token of a document.",
-        show_default=False,
-    ),
+    option("--eos", "ID", "Of files of tokens without an index, the last token of a document.", least=0),
 ]
 
 BosIdOption = Annotated[
-    int | None,
-    typer.Option(
-        "--bos",
-        metavar="ID",
-        min=0,
-        help="The first token of a document, as --eos is the last.",
-        show_default=False,
-    ),
+    int | None, option("--bos", "ID", "The first token of a document, as --eos is the last.", least=0)
 ]
 
 RefreshOption = Annotated[
@@ -147,37 +130,31 @@ class End(StrEnum):
     PAD = "pad"
 
 
-def _count(option: str, help_text: str) -> Any:
-    return typer.Option(option, metavar="N", min=1, help=help_text, show_default=False)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """The options that say which batches a saved pipeline, or the dataset of a function, makes."""
 
-    world_size: Annotated[int | None, _count("--world-size", "How many ranks there are; else 1.")] = None
-    batch_size: Annotated[int | None, _count("--batch-size", "Records in a batch of one rank.")] = None
-    global_batch_size: Annotated[
-        int | None, _count("--global-batch-size", "Records in a batch over all ranks.")
+    world_size: Annotated[
+        int | None, option("--world-size", "N", "How many ranks there are; else 1.", least=1)
     ] = None
-    epochs: Annotated[int | None, _count("--epochs", "Epochs of a run; else 1.")] = None
-    steps: Annotated[int | None, _count("--steps", "The most batches of a run.")] = None
+    batch_size: Annotated[
+        int | None, option("--batch-size", "N", "Records in a batch of one rank.", least=1)
+    ] = None
+    global_batch_size: Annotated[
+        int | None, option("--global-batch-size", "N", "Records in a batch over all ranks.", least=1)
+    ] = None
+    epochs: Annotated[int | None, option("--epochs", "N", "Epochs of a run; else 1.", least=1)] = None
+    steps: Annotated[int | None, option("--steps", "N", "The most batches of a run.", least=1)] = None
     end: Annotated[
         End | None, typer.Option("--end", help="The last batch of a run; else short.", show_default=False)
     ] = None
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--state", metavar="PATH", help="A state to load into the function's loader.", show_default=False
-        ),
-    ] = None
+    state: Annotated[str | None, option("--state", "PATH", "A state to load into the function's loader.")] = (
+        None
+    )
     root: Annotated[
         list[str] | None,
-        typer.Option(
-            "--root",
-            metavar="FOLDER",
-            help="Where the files of a saved pipeline are now; may be given several times.",
-            show_default=False,
+        option(
+            "--root", "FOLDER", "Where the files of a saved pipeline are now; may be given several times."
         ),
     ] = None
 
@@ -214,20 +191,16 @@ def examples(*commands: str) -> str:
 
 
 RspecifierArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RSPECIFIER", help="The table to read, such as scp:feats.scp or ark:-.", show_default=False
-    ),
+    str, argument("RSPECIFIER", "The table to read, such as scp:feats.scp or ark:-.")
 ]
 
 HolderOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--holder",
-        metavar="NAME",
-        help="The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
+        "NAME",
+        "The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
         "from the first ones in a file or standard input if left out, where these tell it.",
-        show_default=False,
     ),
 ]
 
@@ -250,13 +223,12 @@ PipesOption = Annotated[
 
 PrecisionOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--precision",
-        metavar="DIGITS",
-        min=1,
-        max=17,
-        help="Digits of numbers in text: 9 for floats and 17 for doubles read back exactly; 7 if left out.",
-        show_default=False,
+        "DIGITS",
+        "Digits of numbers in text: 9 for floats and 17 for doubles read back exactly; 7 if left out.",
+        least=1,
+        most=17,
     ),
 ]
 
@@ -284,12 +256,11 @@ _STORAGE = "storage_option"
 
 _STORAGE_OPTION = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--storage-option",
-        metavar="NAME=VALUE",
-        help="Of the stores of addresses: region, endpoint and so on; may be given several times. By default "
+        "NAME=VALUE",
+        "Of the stores of addresses: region, endpoint and so on; may be given several times. By default "
         "the environment decides.",
-        show_default=False,
     ),
 ]
 

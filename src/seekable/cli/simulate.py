@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, Without, examples
+from seekable.cli.shared_options import DataOptions, Without, argument, examples
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -23,10 +23,9 @@ _MILLISECONDS = 1000
 
 TargetArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="PIPELINE|DATA|MODULE:FUNCTION",
-        help="A pipeline file; a file, a folder or a quoted glob; or a function that returns a Dataset.",
-        show_default=False,
+    argument(
+        "PIPELINE|DATA|MODULE:FUNCTION",
+        "A pipeline file; a file, a folder or a quoted glob; or a function that returns a Dataset.",
     ),
 ]
 

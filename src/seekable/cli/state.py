@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import JsonOption, command, examples
+from seekable.cli.shared_options import JsonOption, argument, command, examples
 
 if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Saved
@@ -30,8 +30,7 @@ DIFF_EPILOG = examples(
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
-def _path(metavar: str) -> Any:
-    return typer.Argument(metavar=metavar, help="A folder, a state or a description.", show_default=False)
+_HELP = "A folder, a state or a description."
 
 
 @app.callback(epilog=EPILOG)
@@ -44,7 +43,7 @@ def _state() -> None:
 
 @app.command(epilog=SHOW_EPILOG)
 @command
-def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) -> None:
+def show(path: Annotated[str, argument("PATH", _HELP)], *, as_json: JsonOption = False) -> None:
     """Show the progress of a saved run, and its pipeline.
 
     Of a checkpoint of another trainer, with resume_state, it shows the row at which each source goes on.
@@ -69,7 +68,10 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
 @app.command(epilog=DIFF_EPILOG)
 @command
 def diff(
-    old: Annotated[str, _path("A")], new: Annotated[str, _path("B")], *, as_json: JsonOption = False
+    old: Annotated[str, argument("A", _HELP)],
+    new: Annotated[str, argument("B", _HELP)],
+    *,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the differences of two states.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, examples
+from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, argument, examples, option
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
@@ -20,86 +20,45 @@ EPILOG = examples(
     "tokenize a.jsonl --to samples --tokenizer t.json --eos 0 --sample-size 1024",
 )
 
-SourcesArgument = Annotated[
-    list[str],
-    typer.Argument(metavar="SOURCE", help="Files, a folder, or quoted globs of texts.", show_default=False),
-]
-ToOption = Annotated[
-    str,
-    typer.Option("--to", metavar="FOLDER", help="Where to; it holds no other data.", show_default=False),
-]
+SourcesArgument = Annotated[list[str], argument("SOURCE", "Files, a folder, or quoted globs of texts.")]
+ToOption = Annotated[str, option("--to", "FOLDER", "Where to; it holds no other data.")]
 TokenizerOption = Annotated[
-    str,
-    typer.Option(
-        "--tokenizer",
-        metavar="FILE",
-        help="A tokenizer.json, a folder with one, or tiktoken:NAME.",
-        show_default=False,
-    ),
+    str, option("--tokenizer", "FILE", "A tokenizer.json, a folder with one, or tiktoken:NAME.")
 ]
 ColumnOption = Annotated[str, typer.Option("--column", metavar="NAME", help="The column of the texts.")]
 EosOption = Annotated[
-    str | None,
-    typer.Option(
-        "--eos",
-        metavar="TOKEN",
-        help="After each document: a token, or a number, its id.",
-        show_default=False,
-    ),
+    str | None, option("--eos", "TOKEN", "After each document: a token, or a number, its id.")
 ]
-BosOption = Annotated[
-    str | None,
-    typer.Option("--bos", metavar="TOKEN", help="Before each document, as --eos.", show_default=False),
-]
+BosOption = Annotated[str | None, option("--bos", "TOKEN", "Before each document, as --eos.")]
 EngineOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--engine",
-        metavar="NAME",
-        help="hf, tiktoken or gigatoken; that of the tokenizer if left out. The fast ones are compared with "
+        "NAME",
+        "hf, tiktoken or gigatoken; that of the tokenizer if left out. The fast ones are compared with "
         "hf first.",
-        show_default=False,
     ),
 ]
 DtypeOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--dtype",
-        metavar="NAME",
-        help="uint16, uint32 and so on; the smaller of these that holds the vocabulary, if left out.",
-        show_default=False,
+        "NAME",
+        "uint16, uint32 and so on; the smaller of these that holds the vocabulary, if left out.",
     ),
 ]
 SampleSizeOption = Annotated[
-    int | None,
-    typer.Option(
-        "--sample-size",
-        metavar="N",
-        min=1,
-        help="Write samples of N tokens as Forager does.",
-        show_default=False,
-    ),
+    int | None, option("--sample-size", "N", "Write samples of N tokens as Forager does.", least=1)
 ]
 RowsOption = Annotated[
     int | None,
-    typer.Option(
-        "--rows-per-file",
-        metavar="N",
-        min=1,
-        help="How many documents a part holds; those of 8 to 64 MB if left out.",
-        show_default=False,
+    option(
+        "--rows-per-file", "N", "How many documents a part holds; those of 8 to 64 MB if left out.", least=1
     ),
 ]
 IdxOption = Annotated[bool, typer.Option("--idx", help="Write Megatron's index beside.")]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        "--jobs",
-        metavar="N",
-        help="Processes; more than one where that pays, if left out.",
-        show_default=False,
-    ),
+    int | None, option("--workers --jobs", "N", "Processes; more than one where that pays, if left out.")
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another call wrote there.")]
 

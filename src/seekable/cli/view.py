@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, RunOptions, Without, examples
+from seekable.cli.shared_options import DataOptions, RunOptions, Without, argument, examples, option
 
 EPILOG = examples(
     "view corpus/                                  data: rows, keys, lengths, files",
@@ -18,39 +18,36 @@ EPILOG = examples(
 
 TargetsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="TARGET",
-        help="PATH, NAME=PATH, module:function that returns a Dataset, a Stream or a Loader, or a "
+    argument(
+        "TARGET",
+        "PATH, NAME=PATH, module:function that returns a Dataset, a Stream or a Loader, or a "
         "folder of states.",
-        show_default=False,
     ),
 ]
-
-
-def _text(option: str, metavar: str, help_text: str) -> Any:
-    return typer.Option(option, metavar=metavar, help=help_text, show_default=False)
 
 
 def view(  # noqa: PLR0913 - an argument for each of its own options
     targets: TargetsArgument = None,
     *,
     go_to: Annotated[
-        str | None, _text("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'part-0.jsonl:5'.")
+        str | None, option("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'part-0.jsonl:5'.")
     ] = None,
     log: Annotated[
         list[str] | None,
-        _text(
+        option(
             "--log",
             "[NAME=]FILE[:STEP,LOSS]",
             "Losses of a run, JSONL or CSV; of several runs with its name, several times.",
         ),
     ] = None,
-    key: Annotated[str | None, _text("--key", "NAME", "The field that is the key of a record.")] = None,
-    text_key: Annotated[str | None, _text("--text-key", "NAME", "The field that counts as text.")] = None,
-    tokenizer: Annotated[str | None, _text("--tokenizer", "FILE", "Decode token ids with this file.")] = None,
+    key: Annotated[str | None, option("--key", "NAME", "The field that is the key of a record.")] = None,
+    text_key: Annotated[str | None, option("--text-key", "NAME", "The field that counts as text.")] = None,
+    tokenizer: Annotated[
+        str | None, option("--tokenizer", "FILE", "Decode token ids with this file.")
+    ] = None,
     media_root: Annotated[
         list[str] | None,
-        _text(
+        option(
             "--media-root", "FOLDER", "Files that records name are read below it; may be given several times."
         ),
     ] = None,
@@ -63,13 +60,13 @@ def view(  # noqa: PLR0913 - an argument for each of its own options
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
-        _text(
+        option(
             "--allow-host", "NAME", "A name of this machine, besides localhost; may be given several times."
         ),
     ] = None,
     frame_from: Annotated[
         list[str] | None,
-        _text(
+        option(
             "--frame-from", "ORIGIN", "Its pages may show the viewer in a frame; may be given several times."
         ),
     ] = None,

@@ -15,7 +15,9 @@ from seekable.cli.shared_options import (
     PrecisionOption,
     QuietOption,
     RspecifierArgument,
+    argument,
     examples,
+    option,
 )
 
 if TYPE_CHECKING:
@@ -43,9 +45,7 @@ FROM_JSONL_EPILOG = examples(
 
 def to_parquet(  # noqa: PLR0913 - an argument for each of its options
     rspecifier: RspecifierArgument,
-    out: Annotated[
-        str, typer.Argument(metavar="OUT", help="The file to write: *.parquet.", show_default=False)
-    ],
+    out: Annotated[str, argument("OUT", "The file to write: *.parquet.")],
     *,
     holder: HolderOption = None,
     flat: Annotated[
@@ -127,26 +127,17 @@ def _field(name: str) -> Any:
 
 
 def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
-    source: Annotated[
-        str,
-        typer.Argument(metavar="IN", help="The JSON lines: a file, or - for stdin.", show_default=False),
-    ],
+    source: Annotated[str, argument("IN", "The JSON lines: a file, or - for stdin.")],
     wspecifier: Annotated[
-        str,
-        typer.Argument(
-            metavar="WSPECIFIER",
-            help="The table to write, such as ark,scp:a.ark,a.scp or ark,t:-.",
-            show_default=False,
-        ),
+        str, argument("WSPECIFIER", "The table to write, such as ark,scp:a.ark,a.scp or ark,t:-.")
     ],
     *,
     holder: Annotated[
         str,
-        typer.Option(
+        option(
             "--holder",
-            metavar="NAME",
-            help="The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on.",
-            show_default=False,
+            "NAME",
+            "The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on.",
         ),
     ],
     key: Annotated[str, _field("key")] = "key",

@@ -14,7 +14,9 @@ from seekable.cli.shared_options import (
     PipesOption,
     PrecisionOption,
     QuietOption,
+    argument,
     examples,
+    option,
 )
 
 EPILOG = examples(
@@ -28,64 +30,45 @@ EPILOG = examples(
 
 SourceArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="RSPECIFIER",
-        help="The table to read, such as scp:feats.scp or ark:-; or the filename of one object.",
-        show_default=False,
+    argument(
+        "RSPECIFIER", "The table to read, such as scp:feats.scp or ark:-; or the filename of one object."
     ),
 ]
 TargetArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WSPECIFIER",
-        help="The table to write, such as ark,scp:a.ark,a.scp or ark,t:-; or a filename.",
-        show_default=False,
-    ),
+    str, argument("WSPECIFIER", "The table to write, such as ark,scp:a.ark,a.scp or ark,t:-; or a filename.")
 ]
 ToHolderOption = Annotated[
     str | None,
-    typer.Option(
-        "--to-holder",
-        metavar="NAME",
-        help="The type of the objects that are written; the one that is read if left out.",
-        show_default=False,
+    option(
+        "--to-holder", "NAME", "The type of the objects that are written; the one that is read if left out."
     ),
 ]
 CompressOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--compress",
-        metavar="METHOD",
-        min=1,
-        max=7,
-        help="Write compressed matrices by one of Kaldi's methods; 1 chooses 2 or 3 by the number of rows.",
-        show_default=False,
+        "METHOD",
+        "Write compressed matrices by one of Kaldi's methods; 1 chooses 2 or 3 by the number of rows.",
+        least=1,
+        most=7,
     ),
 ]
-
-
-def _keys_option(name: str, help_text: str) -> Any:
-    return typer.Option(name, metavar="FILE", help=help_text, show_default=False)
 
 
 IncludeOption = Annotated[
-    str | None, _keys_option("--include", "Copy only the keys of this file: the first word of each line.")
+    str | None, option("--include", "FILE", "Copy only the keys of this file: the first word of each line.")
 ]
-ExcludeOption = Annotated[str | None, _keys_option("--exclude", "Leave out the keys of this file.")]
+ExcludeOption = Annotated[str | None, option("--exclude", "FILE", "Leave out the keys of this file.")]
 SegmentsOption = Annotated[
     str | None,
-    _keys_option(
-        "--segments", "Write parts of objects, as lines KEY OLD-KEY START END say: rows, or seconds of waves."
+    option(
+        "--segments",
+        "FILE",
+        "Write parts of objects, as lines KEY OLD-KEY START END say: rows, or seconds of waves.",
     ),
 ]
 FrameShiftOption = Annotated[
-    float | None,
-    typer.Option(
-        "--frame-shift",
-        metavar="SECONDS",
-        help="The time of a row; --segments has seconds then.",
-        show_default=False,
-    ),
+    float | None, option("--frame-shift", "SECONDS", "The time of a row; --segments has seconds then.")
 ]
 TextOption = Annotated[
     bool, typer.Option("--text", help="Write one object as text; of a table, the option t says that.")

@@ -16,6 +16,7 @@ from seekable.cli.shared_options import (
     PipesOption,
     PrecisionOption,
     RspecifierArgument,
+    argument,
     examples,
 )
 
@@ -124,12 +125,7 @@ def shapes(
 
 def index(
     paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH",
-            help="Tables: .ark and .scp files, quoted globs of them, or rspecifiers.",
-            show_default=False,
-        ),
+        list[str], argument("PATH", "Tables: .ark and .scp files, quoted globs of them, or rspecifiers.")
     ],
     *,
     holder: HolderOption = None,

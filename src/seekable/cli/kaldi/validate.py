@@ -14,7 +14,9 @@ from seekable.cli.shared_options import (
     PipesChoice,
     PipesOption,
     QuietOption,
+    argument,
     examples,
+    option,
 )
 
 if TYPE_CHECKING:
@@ -32,14 +34,7 @@ _MOST_SHOWN = 20
 
 
 def validate(  # noqa: PLR0913 - an argument for each of its options
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH",
-            help="A data directory, an .ark or .scp file, or an rspecifier.",
-            show_default=False,
-        ),
-    ],
+    path: Annotated[str, argument("PATH", "A data directory, an .ark or .scp file, or an rspecifier.")],
     *,
     holder: HolderOption = None,
     no_sort: Annotated[
@@ -50,12 +45,7 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
     ] = False,
     script: Annotated[
         str | None,
-        typer.Option(
-            "--script",
-            metavar="FILE",
-            help="The script of offsets of the archive, which --repair makes fit.",
-            show_default=False,
-        ),
+        option("--script", "FILE", "The script of offsets of the archive, which --repair makes fit."),
     ] = None,
     pipes: PipesOption = PipesChoice.SPECIFIER,
     no_progress: NoProgressOption = False,
