@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seekable.cli.pack import PackOptions
+from seekable.cli.pack import PackingOptions
 from seekable.cli.shared_options import DataOptions, PathArgument, Without, argument, examples, option
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def get(
     decode: DecodeOption = False,
     tokenizer: TokenizerOption = None,
     pack: PackOption = None,
-    packing: Annotated[PackOptions, Without("samples")],
+    packing: Annotated[PackingOptions, Without("samples")],
     data: DataOptions,
 ) -> None:
     """Print records, in the order asked, as they are in the file.
@@ -83,7 +83,7 @@ def get(
         write_records(dataset.node, numbers, as_json=data.as_json)
 
 
-def _refuse(packing: PackOptions) -> None:
+def _refuse(packing: PackingOptions) -> None:
     """Refuse options of packed samples where none are asked for.
 
     Raises:

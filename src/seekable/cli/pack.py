@@ -42,7 +42,7 @@ _MOST_COUNTED = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackOptions:
+class PackingOptions:
     """The options that are arguments of ``Dataset.pack``."""
 
     seed: Annotated[int | None, option("--seed", "SEED", "Which order: 0 to 2**64 - 1; 0 if left out.")] = (
@@ -110,7 +110,7 @@ def pack(
     path: PathArgument,
     *,
     length: Annotated[int, option("--length -L", "N", "Tokens of a sample.", least=1)],
-    packing: PackOptions,
+    packing: PackingOptions,
     explain: Annotated[bool, typer.Option("--explain", help="Say all that is known of the packing.")] = False,
     head: Annotated[
         int, typer.Option("--head", metavar="N", min=0, help="Print the pieces of the first N samples.")

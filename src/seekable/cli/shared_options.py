@@ -221,6 +221,23 @@ PipesOption = Annotated[
     ),
 ]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """The options that say how a table of Kaldi is read, and what is printed."""
+
+    holder: HolderOption = None
+    pipes: PipesOption = PipesChoice.SPECIFIER
+    no_progress: NoProgressOption = False
+    quiet: QuietOption = False
+    as_json: JsonOption = False
+
+    @property
+    def is_shown(self) -> bool:
+        """True if progress is shown."""
+        return not self.no_progress and not self.quiet
+
+
 PrecisionOption = Annotated[
     int | None,
     option(

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from seekable.cli.shared_options import (
-    HolderOption,
-    JsonOption,
-    NoProgressOption,
-    PipesChoice,
-    PipesOption,
     PrecisionOption,
-    QuietOption,
     RspecifierArgument,
+    TableOptions,
+    Without,
     argument,
     examples,
     option,
@@ -43,11 +39,10 @@ FROM_JSONL_EPILOG = examples(
 )
 
 
-def to_parquet(  # noqa: PLR0913 - an argument for each of its options
+def to_parquet(
     rspecifier: RspecifierArgument,
     out: Annotated[str, argument("OUT", "The file to write: *.parquet.")],
     *,
-    holder: HolderOption = None,
     flat: Annotated[
         bool, typer.Option("--flat", help="Matrices as one list, with their shape in a column beside it.")
     ] = False,
@@ -55,10 +50,7 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
         str, typer.Option("--compression", metavar="NAME", help="zstd, snappy, gzip, brotli, lz4 or none.")
     ] = "zstd",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
-    pipes: PipesOption = PipesChoice.SPECIFIER,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    table: TableOptions,
 ) -> None:
     """Write a table as a Parquet file, with the columns key and value.
 
@@ -72,17 +64,17 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
 
     _check(out, overwrite=overwrite)
     rspecifier = as_rspecifier(rspecifier)
-    found = find_holder(chosen_holder(holder, rspecifier, pipes.value))
+    found = find_holder(chosen_holder(table.holder, rspecifier, table.pipes.value))
     with (
-        counted("Wrote", shown=not no_progress and not quiet) as entries,
-        SequentialReader(rspecifier, found, pipes=pipes.value) as reader,
+        counted("Wrote", shown=table.is_shown) as entries,
+        SequentialReader(rspecifier, found, pipes=table.pipes.value) as reader,
     ):
         size = _write(reader, found, out, entries, compression, flat=flat)
     print_outcome(
         {"path": json_safe(out), "rows": entries.done, "bytes": size},
         f"{entries.in_words()} to {out} ({bytes_in_words(size)})",
-        as_json=as_json,
-        quiet=quiet,
+        as_json=table.as_json,
+        quiet=table.quiet,
     )
 
 
@@ -146,10 +138,7 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     atomic: Annotated[
         bool, typer.Option("--atomic", help="Give files their names at the end; after an error none is left.")
     ] = False,
-    pipes: PipesOption = PipesChoice.SPECIFIER,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    table: Annotated[TableOptions, Without("holder")],
 ) -> None:
     """Write a table from JSON lines, with one field of each as the key and another one as the object.
 
@@ -164,10 +153,10 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     options: dict[str, Any] = {} if precision is None else {"precision": precision}
     on_stdout = is_on_stdout(wspecifier)
     with (
-        counted("Wrote", shown=not no_progress and not quiet, on_stdout=on_stdout) as entries,
-        Writer(wspecifier, holder, pipes=pipes.value, atomic=atomic, **options) as writer,
+        counted("Wrote", shown=table.is_shown, on_stdout=on_stdout) as entries,
+        Writer(wspecifier, holder, pipes=table.pipes.value, atomic=atomic, **options) as writer,
     ):
-        for number, document in _documents(source, pipes.value):
+        for number, document in _documents(source, table.pipes.value):
             with writing(holder, f"this is line {number:,} of {source!r}"):
                 name = _key(_value(document, key))
                 writer.write(name, from_json(_value(document, value), holder))
@@ -175,8 +164,8 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     print_outcome(
         {"entries": entries.done, "holder": holder, "target": json_safe(wspecifier)},
         f"{entries.in_words()} ({holder})",
-        as_json=as_json,
-        quiet=quiet,
+        as_json=table.as_json,
+        quiet=table.quiet,
         on_stdout=on_stdout,
     )
 

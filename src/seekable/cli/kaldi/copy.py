@@ -6,18 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import (
-    HolderOption,
-    JsonOption,
-    NoProgressOption,
-    PipesChoice,
-    PipesOption,
-    PrecisionOption,
-    QuietOption,
-    argument,
-    examples,
-    option,
-)
+from seekable.cli.shared_options import PrecisionOption, TableOptions, argument, examples, option
 
 EPILOG = examples(
     "kaldi copy scp:feats.scp ark,scp:copy.ark,copy.scp",
@@ -83,7 +72,6 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     source: SourceArgument,
     target: TargetArgument,
     *,
-    holder: HolderOption = None,
     to_holder: ToHolderOption = None,
     compress: CompressOption = None,
     precision: PrecisionOption = None,
@@ -94,28 +82,25 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     text: TextOption = False,
     atomic: AtomicOption = False,
     append: AppendOption = False,
-    pipes: PipesOption = PipesChoice.SPECIFIER,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    table: TableOptions,
 ) -> None:
     """Copy a table of Kaldi, and convert its objects.
 
     It stands in pipes as Kaldi's own commands do. A torn entry, an unreadable file and a failed command are
     errors, after the entries before them were written. Commands of the two specifiers run.
     """
-    from seekable.cli.kaldi.copying import CopyJob, copy_object, copy_table, is_table
     from seekable.cli.kaldi.named_tables import chosen_holder, print_outcome
+    from seekable.cli.kaldi.table_passes import CopyJob, copy_object, copy_table, is_table
     from seekable.viewer.facts.documents import json_safe
 
-    found = chosen_holder(holder, source, pipes.value)
+    found = chosen_holder(table.holder, source, table.pipes.value)
     job = CopyJob(
         source,
         target,
         holder=found,
         to_holder=_target_holder(found, to_holder, compress),
         options=_given(precision=precision, method=compress),
-        pipes=pipes.value,
+        pipes=table.pipes.value,
     )
     if is_table(source, target):
         _refuse("a table", {"--text": text})
@@ -126,7 +111,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
             segments=segments,
             frame_shift=frame_shift,
             files=_given(atomic=atomic or None, append=append or None),
-            shown=not no_progress and not quiet,
+            shown=table.is_shown,
         )
     else:
         given = {"--include": include, "--exclude": exclude, "--segments": segments, "--append": append}
@@ -135,8 +120,8 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     print_outcome(
         {"copied": done.copied, "read": done.read, "holder": job.to_holder, "target": json_safe(target)},
         done.in_words(job.to_holder),
-        as_json=as_json,
-        quiet=quiet,
+        as_json=table.as_json,
+        quiet=table.quiet,
         on_stdout=done.is_on_stdout,
     )
 

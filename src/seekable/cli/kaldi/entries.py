@@ -10,12 +10,11 @@ from seekable.cli.shared_options import (
     DataOptions,
     ExecutorOption,
     HolderOption,
-    JsonOption,
     Only,
-    PipesChoice,
-    PipesOption,
     PrecisionOption,
     RspecifierArgument,
+    TableOptions,
+    Without,
     argument,
     examples,
 )
@@ -41,11 +40,9 @@ INDEX_EPILOG = examples(
 def head(
     rspecifier: RspecifierArgument,
     *,
-    holder: HolderOption = None,
     count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many entries.")] = 5,
     precision: PrecisionOption = None,
-    pipes: PipesOption = PipesChoice.SPECIFIER,
-    as_json: JsonOption = False,
+    table: Annotated[TableOptions, Without("no_progress", "quiet")],
 ) -> None:
     """Print the first entries of a table, as a text archive has them.
 
@@ -57,14 +54,14 @@ def head(
 
     rspecifier = as_rspecifier(rspecifier)
     options = {} if precision is None else {"precision": precision}
-    found = find_holder(chosen_holder(holder, rspecifier, pipes.value), **options)
-    with SequentialReader(rspecifier, found, pipes=pipes.value) as reader:
+    found = find_holder(chosen_holder(table.holder, rspecifier, table.pipes.value), **options)
+    with SequentialReader(rspecifier, found, pipes=table.pipes.value) as reader:
         for number in range(count):
             if number:
                 reader.next()
             if reader.done:
                 break
-            _print(reader.key, reader.value, found, as_json=as_json)
+            _print(reader.key, reader.value, found, as_json=table.as_json)
 
 
 def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
@@ -98,9 +95,7 @@ def _text(value: Any, holder: Any) -> bytes:
 def shapes(
     rspecifier: RspecifierArgument,
     *,
-    holder: HolderOption = None,
-    pipes: PipesOption = PipesChoice.SPECIFIER,
-    as_json: JsonOption = False,
+    table: Annotated[TableOptions, Without("no_progress", "quiet")],
 ) -> None:
     """Print the key and the shape of each object of a table.
 
@@ -114,10 +109,10 @@ def shapes(
     from seekable.viewer.facts.documents import json_safe
 
     rspecifier = as_rspecifier(rspecifier)
-    shape = ShapeHolder(find_holder(chosen_holder(holder, rspecifier, pipes.value)))
-    with SequentialReader(rspecifier, shape, pipes=pipes.value) as reader:
+    shape = ShapeHolder(find_holder(chosen_holder(table.holder, rspecifier, table.pipes.value)))
+    with SequentialReader(rspecifier, shape, pipes=table.pipes.value) as reader:
         for key, found in reader:
-            if as_json:
+            if table.as_json:
                 write_document({"key": json_safe(key), **found.fields()})
             else:
                 write_line(" ".join([key, *map(str, found.numbers())]))

@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import (
-    HolderOption,
-    JsonOption,
-    NoProgressOption,
-    PipesChoice,
-    PipesOption,
-    QuietOption,
-    argument,
-    examples,
-    option,
-)
+from seekable.cli.shared_options import TableOptions, argument, examples, option
 
 if TYPE_CHECKING:
-    from seekable.cli.kaldi.copying import TableCheck
+    from seekable.cli.kaldi.table_passes import TableCheck
     from seekable.kaldi import Repair
 
 EPILOG = examples(
@@ -33,10 +23,9 @@ EPILOG = examples(
 _MOST_SHOWN = 20
 
 
-def validate(  # noqa: PLR0913 - an argument for each of its options
+def validate(
     path: Annotated[str, argument("PATH", "A data directory, an .ark or .scp file, or an rspecifier.")],
     *,
-    holder: HolderOption = None,
     no_sort: Annotated[
         bool, typer.Option("--no-sort", help="Accept the keys of a table in any order.")
     ] = False,
@@ -47,10 +36,7 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
         str | None,
         option("--script", "FILE", "The script of offsets of the archive, which --repair makes fit."),
     ] = None,
-    pipes: PipesOption = PipesChoice.SPECIFIER,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    table: TableOptions,
 ) -> None:
     """Check a table, or a data directory.
 
@@ -65,17 +51,17 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
     if script is not None and not repair:
         raise typer.BadParameter("--script is for --repair", param_hint="--script")
     if repair:
-        _repair(path, holder, script, quiet=quiet or as_json)
+        _repair(path, table.holder, script, quiet=table.table.quiet or table.as_json)
     folder = path if os.path.isdir(path) else path.removeprefix("kaldi:")
     if folder != path or (not looks_like_a_table(path) and is_folder(path)):
         found = _checked_directory(folder)
     else:
         rspecifier = as_rspecifier(path)
         check = _checked_table(
-            rspecifier, holder, is_sorted=not no_sort, pipes=pipes.value, shown=not no_progress and not quiet
+            rspecifier, table.holder, is_sorted=not no_sort, pipes=table.pipes.value, shown=table.is_shown
         )
         found = _of_table(rspecifier, check)
-    _print(path, found, as_json=as_json, quiet=quiet)
+    _print(path, found, as_json=table.as_json, quiet=table.quiet)
     if not found["good"]:
         raise typer.Exit(ExitCode.MISMATCH)
 
@@ -102,8 +88,8 @@ def _checked_directory(path: str) -> dict[str, Any]:
 def _checked_table(
     rspecifier: str, holder: str | None, *, is_sorted: bool, pipes: Any, shown: bool
 ) -> TableCheck:
-    from seekable.cli.kaldi.copying import check_table
     from seekable.cli.kaldi.named_tables import chosen_holder, counted
+    from seekable.cli.kaldi.table_passes import check_table
     from seekable.kaldi import find_holder
 
     with counted("Checked", shown=shown) as entries:
