@@ -35,13 +35,6 @@ SourceArgument = Annotated[
         "or a Stream.",
     ),
 ]
-FolderArgument = Annotated[
-    str, argument("FOLDER", "Where to; it holds no other data. With the suffix of a format it is one file.")
-]
-TargetOption = Annotated[
-    str | None,
-    option("--as", "FORMAT", "parquet, jsonl or tar; if left out, that of the suffix, or else parquet."),
-]
 RowsOption = Annotated[
     int | None,
     option(
@@ -51,37 +44,40 @@ RowsOption = Annotated[
         least=1,
     ),
 ]
-CompressionOption = Annotated[
-    str | None,
-    option(
-        "--compression",
-        "NAME",
-        "zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl and tar none (if left out), gz, zst.",
-    ),
-]
-ShuffleOption = Annotated[int | None, option("--shuffle", "SEED", "Shuffle them: 0 to 2**64 - 1.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another export wrote there.")]
-PartitionsOption = Annotated[
-    str | None,
-    option("--partitions", "NAME", "hive: folders year=2024/ become columns; none do if left out."),
-]
-WriteJobsOption = Annotated[
-    int | None,
-    option("--jobs", "N", "Processes that read and write; more than one where that pays, if left out."),
-]
 
 
 def export(  # noqa: PLR0913 - an argument for each of its own options
     source: SourceArgument,
-    folder: FolderArgument,
+    folder: Annotated[
+        str,
+        argument("FOLDER", "Where to; it holds no other data. With the suffix of a format it is one file."),
+    ],
     *,
-    target: TargetOption = None,
+    target: Annotated[
+        str | None,
+        option("--as", "FORMAT", "parquet, jsonl or tar; if left out, that of the suffix, or else parquet."),
+    ] = None,
     rows_per_file: RowsOption = None,
-    compression: CompressionOption = None,
-    shuffle: ShuffleOption = None,
+    compression: Annotated[
+        str | None,
+        option(
+            "--compression",
+            "NAME",
+            "zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl and tar none (if left out), gz, "
+            "zst.",
+        ),
+    ] = None,
+    shuffle: Annotated[int | None, option("--shuffle", "SEED", "Shuffle them: 0 to 2**64 - 1.")] = None,
     overwrite: OverwriteOption = False,
-    partitions: PartitionsOption = None,
-    jobs: WriteJobsOption = None,
+    partitions: Annotated[
+        str | None,
+        option("--partitions", "NAME", "hive: folders year=2024/ become columns; none do if left out."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        option("--jobs", "N", "Processes that read and write; more than one where that pays, if left out."),
+    ] = None,
     executor: ExecutorOption = None,
     data: Annotated[DataOptions, Without("jobs")],
 ) -> None:

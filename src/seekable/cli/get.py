@@ -23,15 +23,8 @@ GET_EPILOG = examples(
     "get tokens/ 123 --pack 2048 --seed 7 --decode       the texts of a packed sample",
 )
 
-DecodeOption = Annotated[
-    bool, typer.Option("--decode", help="Of token ids, print the text, by the tokenizer of their store.")
-]
 TokenizerOption = Annotated[
     str | None, option("--tokenizer", "FILE", "Decode with this tokenizer.json, or tiktoken:NAME.")
-]
-PackOption = Annotated[
-    int | None,
-    option("--pack", "N", "Print samples of N tokens that the documents are packed into.", least=1),
 ]
 HEAD_EPILOG = examples(
     "head corpus.jsonl",
@@ -49,9 +42,14 @@ def get(
     path: PathArgument,
     rows: Annotated[list[str], argument("ROW", "Numbers of records, from 0; from the end if negative.")],
     *,
-    decode: DecodeOption = False,
+    decode: Annotated[
+        bool, typer.Option("--decode", help="Of token ids, print the text, by the tokenizer of their store.")
+    ] = False,
     tokenizer: TokenizerOption = None,
-    pack: PackOption = None,
+    pack: Annotated[
+        int | None,
+        option("--pack", "N", "Print samples of N tokens that the documents are packed into.", least=1),
+    ] = None,
     packing: Annotated[PackingOptions, Without("samples")],
     data: DataOptions,
 ) -> None:

@@ -28,53 +28,45 @@ EPILOG = examples(
 )
 
 
-KeyOption = Annotated[
-    str | None, option("--key", "FIELD", "Keep the keys of records too, for sk.open(key=FIELD).")
-]
-PagesOption = Annotated[
-    bool,
-    typer.Option("--pages", help="Find the pages of Parquet files too, which the first read else does."),
-]
-PublishOption = Annotated[
-    bool,
-    typer.Option(
-        "--publish", help="Write the index of data in a store beside it, where other machines find it."
-    ),
-]
-MostBytesOption = Annotated[
-    int | None,
-    option(
-        "--most-bytes",
-        "BYTES",
-        "Refuse, before the first one, to transfer more bytes than this from a store.",
-        least=0,
-    ),
-]
-LhotseOption = Annotated[
-    bool,
-    typer.Option(
-        "--lhotse", help="Write Lhotse's .idx of plain JSON lines and of tar files of pairs (Shar)."
-    ),
-]
-EnergonOption = Annotated[
-    bool, typer.Option("--energon", help="Write Energon's .tar.idx of tar files, by WebDataset's samples.")
-]
-OutputDirOption = Annotated[
-    str | None, option("--output-dir -o", "FOLDER", "Write .idx files here instead of beside the data.")
-]
-
-
 def index(  # noqa: PLR0913 - an argument for each of its own options
     paths: Annotated[list[str], argument("PATH", "Datasets: files, folders or quoted globs.")],
     *,
     executor: ExecutorOption = None,
-    key: KeyOption = None,
-    pages: PagesOption = False,
-    publish: PublishOption = False,
-    most_bytes: MostBytesOption = None,
-    lhotse: LhotseOption = False,
-    energon: EnergonOption = False,
-    output_dir: OutputDirOption = None,
+    key: Annotated[
+        str | None, option("--key", "FIELD", "Keep the keys of records too, for sk.open(key=FIELD).")
+    ] = None,
+    pages: Annotated[
+        bool,
+        typer.Option("--pages", help="Find the pages of Parquet files too, which the first read else does."),
+    ] = False,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish", help="Write the index of data in a store beside it, where other machines find it."
+        ),
+    ] = False,
+    most_bytes: Annotated[
+        int | None,
+        option(
+            "--most-bytes",
+            "BYTES",
+            "Refuse, before the first one, to transfer more bytes than this from a store.",
+            least=0,
+        ),
+    ] = None,
+    lhotse: Annotated[
+        bool,
+        typer.Option(
+            "--lhotse", help="Write Lhotse's .idx of plain JSON lines and of tar files of pairs (Shar)."
+        ),
+    ] = False,
+    energon: Annotated[
+        bool,
+        typer.Option("--energon", help="Write Energon's .tar.idx of tar files, by WebDataset's samples."),
+    ] = False,
+    output_dir: Annotated[
+        str | None, option("--output-dir -o", "FOLDER", "Write .idx files here instead of beside the data.")
+    ] = None,
     data: Annotated[DataOptions, Without("refresh")],
 ) -> None:
     """Index datasets: only what is new or was changed.

@@ -16,20 +16,24 @@ EPILOG = examples(
     "info tokens:train.bin --dtype uint16 --eos 50256",
 )
 
-LengthOption = Annotated[
-    int | None,
-    option(
-        "--length -L",
-        "N",
-        "Of tokens: say what packing samples of N would waste; of 2,048 if left out.",
-        least=1,
-    ),
-]
 
 _LENGTH = 2048
 
 
-def info(path: PathArgument, *, length: LengthOption = None, data: DataOptions) -> None:
+def info(
+    path: PathArgument,
+    *,
+    length: Annotated[
+        int | None,
+        option(
+            "--length -L",
+            "N",
+            "Of tokens: say what packing samples of N would waste; of 2,048 if left out.",
+            least=1,
+        ),
+    ] = None,
+    data: DataOptions,
+) -> None:
     """Print the number of records, and their lengths.
 
     New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is

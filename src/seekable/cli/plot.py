@@ -45,7 +45,6 @@ class Theme(StrEnum):
     DARK = "dark"
 
 
-KindArgument = Annotated[Kind, typer.Argument(help="What is plotted.", show_default=False)]
 TargetArgument = Annotated[
     str,
     argument(
@@ -57,7 +56,7 @@ TargetArgument = Annotated[
 
 
 def plot(  # noqa: PLR0913 - an argument for each of its own options
-    kind: KindArgument,
+    kind: Annotated[Kind, typer.Argument(help="What is plotted.", show_default=False)],
     target: TargetArgument,
     *,
     output: Annotated[str | None, option("--output -o", "FILE", "Write here instead of to stdout.")] = None,

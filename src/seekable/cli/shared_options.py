@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -42,23 +42,9 @@ def option(
 
 PathArgument = Annotated[str, argument("PATH", "A file, a folder, or a quoted glob.")]
 
-FormatOption = Annotated[
-    str | None,
-    option("--format", "NAME", "jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out."),
-]
-
 IndexDirOption = Annotated[
     str | None,
     option("--index-dir", "FOLDER", "Keep indexes here instead of beside the data; also SEEKABLE_INDEX_DIR."),
-]
-
-AllowOption = Annotated[
-    list[str] | None,
-    option("--allow", "FOLDER", "Lists of files may also name files below it; may be given several times."),
-]
-
-JobsOption = Annotated[
-    int | None, option("--jobs", "N", "Processes that index; one to a processor if left out.")
 ]
 
 ExecutorOption = Annotated[
@@ -68,33 +54,6 @@ ExecutorOption = Annotated[
         "NAME",
         "Work on a cluster: ray, ray://HOST:PORT, ray:HOST:PORT, dask://HOST:PORT, slurm:N, or what "
         "module:function returns.",
-    ),
-]
-
-TokenTypeOption = Annotated[
-    str | None,
-    option(
-        "--dtype",
-        "NAME",
-        "Of files of tokens that do not say it, the type of a token: uint16, uint32 and so on.",
-    ),
-]
-
-EosIdOption = Annotated[
-    int | None,
-    option("--eos", "ID", "Of files of tokens without an index, the last token of a document.", least=0),
-]
-
-BosIdOption = Annotated[
-    int | None, option("--bos", "ID", "The first token of a document, as --eos is the last.", least=0)
-]
-
-RefreshOption = Annotated[
-    bool,
-    typer.Option(
-        "--refresh/--no-refresh",
-        help="List the store, or take the list that was kept, without a request.",
-        show_default=False,
     ),
 ]
 
@@ -109,14 +68,43 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; errors too
 class DataOptions:
     """The options that say how data is opened, and what is printed."""
 
-    format_name: FormatOption = None
-    dtype: TokenTypeOption = None
-    eos: EosIdOption = None
-    bos: BosIdOption = None
+    format_name: Annotated[
+        str | None,
+        option("--format", "NAME", "jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out."),
+    ] = None
+    dtype: Annotated[
+        str | None,
+        option(
+            "--dtype",
+            "NAME",
+            "Of files of tokens that do not say it, the type of a token: uint16, uint32 and so on.",
+        ),
+    ] = None
+    eos: Annotated[
+        int | None,
+        option("--eos", "ID", "Of files of tokens without an index, the last token of a document.", least=0),
+    ] = None
+    bos: Annotated[
+        int | None, option("--bos", "ID", "The first token of a document, as --eos is the last.", least=0)
+    ] = None
     index_dir: IndexDirOption = None
-    allow: AllowOption = None
-    refresh: RefreshOption = True
-    jobs: JobsOption = None
+    allow: Annotated[
+        list[str] | None,
+        option(
+            "--allow", "FOLDER", "Lists of files may also name files below it; may be given several times."
+        ),
+    ] = None
+    refresh: Annotated[
+        bool,
+        typer.Option(
+            "--refresh/--no-refresh",
+            help="List the store, or take the list that was kept, without a request.",
+            show_default=False,
+        ),
+    ] = True
+    jobs: Annotated[
+        int | None, option("--jobs", "N", "Processes that index; one to a processor if left out.")
+    ] = None
     no_progress: NoProgressOption = False
     quiet: QuietOption = False
     as_json: JsonOption = False
@@ -213,21 +201,18 @@ class PipesChoice(StrEnum):
     ALLOW = "allow"
 
 
-PipesOption = Annotated[
-    PipesChoice,
-    typer.Option(
-        "--pipes",
-        help="Run no commands, those of the specifiers given here, or also those inside script files.",
-    ),
-]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
     """The options that say how a table of Kaldi is read, and what is printed."""
 
     holder: HolderOption = None
-    pipes: PipesOption = PipesChoice.SPECIFIER
+    pipes: Annotated[
+        PipesChoice,
+        typer.Option(
+            "--pipes",
+            help="Run no commands, those of the specifiers given here, or also those inside script files.",
+        ),
+    ] = PipesChoice.SPECIFIER
     no_progress: NoProgressOption = False
     quiet: QuietOption = False
     as_json: JsonOption = False
@@ -268,6 +253,8 @@ class Without(Only):
         """Return True if the command has an option of the group."""
         return name not in self._names
 
+
+_EMPTY = inspect.Parameter.empty
 
 _STORAGE = "storage_option"
 
@@ -322,7 +309,7 @@ def _options_of(annotation: Any) -> tuple[type[Any], list[inspect.Parameter]] | 
         return None
     hints = get_type_hints(kind, include_extras=True)
     options = [
-        _parameter(each.name, each.default, hints[each.name])
+        _parameter(each.name, _EMPTY if each.default is MISSING else each.default, hints[each.name])
         for each in fields(kind)
         if all(choice.has(each.name) for choice in more if isinstance(choice, Only))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,32 +39,45 @@ def _number(option: str, metavar: str, help_text: str) -> Any:
     return typer.Option(option, metavar=metavar, min=0.0, help=help_text)
 
 
-def simulate(  # noqa: PLR0913 - an argument for each of its own options
-    target: TargetArgument,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """The options that are arguments of ``sk.simulate``; times are in milliseconds here."""
+
     global_batch_size: Annotated[
         int, _count("--global-batch-size", "-G", help_text="Records in a batch over all ranks.")
-    ],
+    ]
     records_per_second: Annotated[
         float, _number("--records-per-second", "X", "What all ranks take while they need not wait.")
-    ],
-    nodes: Annotated[int, _count("--nodes", help_text="Machines.")] = 1,
-    ranks: Annotated[int, _count("--ranks", help_text="Ranks of each machine.")] = 1,
-    epochs: Annotated[int, _count("--epochs", help_text="Epochs.")] = 1,
+    ]
+    nodes: Annotated[int, _count("--nodes", help_text="Machines.")] = 1
+    ranks: Annotated[int, _count("--ranks", help_text="Ranks of each machine.")] = 1
+    epochs: Annotated[int, _count("--epochs", help_text="Epochs.")] = 1
+    cache: Annotated[
+        float | None,
+        _number("--cache", "BYTES", "The cache of a machine, 0 for none; as much as is needed if left out."),
+    ] = None
+    link: Annotated[float, _number("--link", "BYTES", "A second, of a machine.")] = 1.25e9
+    connection: Annotated[float, _number("--connection", "BYTES", "A second, of one request.")] = 80e6
+    latency: Annotated[float, _number("--latency", "MS", "From a request to its first byte.")] = 30.0
+    get_price: Annotated[float, _number("--get-price", "X", "Of a request; S3's in USD.")] = 0.4e-6
+    list_price: Annotated[float, _number("--list-price", "X", "Of a page of a listing.")] = 5e-6
+    byte_price: Annotated[float, _number("--byte-price", "X", "Of a byte; 0 within a region.")] = 0.0
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by name."""
+        cache = None if self.cache is None else round(self.cache)
+        return {**asdict(self), "cache": cache, "latency": self.latency / _MILLISECONDS}
+
+
+def simulate(
+    target: TargetArgument,
+    *,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle all of DATA.")] = False,
     window: Annotated[int | None, _count("--window", help_text="Shuffle in windows of N blocks.")] = None,
     lanes: Annotated[int | None, _count("--lanes", help_text="Shuffle in N lanes.")] = None,
     block_rows: Annotated[int | None, _count("--block-rows", help_text="In blocks of N records.")] = None,
-    cache: Annotated[
-        float | None,
-        _number("--cache", "BYTES", "The cache of a machine, 0 for none; as much as is needed if left out."),
-    ] = None,
-    link: Annotated[float, _number("--link", "BYTES", "A second, of a machine.")] = 1.25e9,
-    connection: Annotated[float, _number("--connection", "BYTES", "A second, of one request.")] = 80e6,
-    latency: Annotated[float, _number("--latency", "MS", "From a request to its first byte.")] = 30.0,
-    get_price: Annotated[float, _number("--get-price", "X", "Of a request; S3's in USD.")] = 0.4e-6,
-    list_price: Annotated[float, _number("--list-price", "X", "Of a page of a listing.")] = 5e-6,
-    byte_price: Annotated[float, _number("--byte-price", "X", "Of a byte; 0 within a region.")] = 0.0,
+    figures: RunFigures,
     data: Annotated[DataOptions, Without("dtype", "eos", "bos", "jobs", "no_progress")],
 ) -> None:
     """Show what a run over object stores transfers and costs.
@@ -71,29 +85,13 @@ def simulate(  # noqa: PLR0913 - an argument for each of its own options
     Nothing of the data is read but its index. Local files count as if they were objects. The figures are of
     the order itself, for each machine; with the advice comes what each change gives.
     """
-    from dataclasses import asdict
-
     from seekable.cli.data_argument import DataArgument
     from seekable.cli.output import write_document
     from seekable.remote.simulation.simulate import simulate as simulated
 
     order = {"window": window, "lanes": lanes, "block_rows": block_rows}
     dataset = _dataset(DataArgument(target, data), order, shuffle=shuffle)
-    found = simulated(
-        dataset,
-        nodes=nodes,
-        ranks=ranks,
-        global_batch_size=global_batch_size,
-        records_per_second=records_per_second,
-        epochs=epochs,
-        cache=None if cache is None else round(cache),
-        link=link,
-        latency=latency / _MILLISECONDS,
-        connection=connection,
-        get_price=get_price,
-        list_price=list_price,
-        byte_price=byte_price,
-    )
+    found = simulated(dataset, **figures.arguments)
     if data.as_json:
         write_document(asdict(found))
     else:

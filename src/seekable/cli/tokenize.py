@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,64 +21,72 @@ EPILOG = examples(
     "tokenize a.jsonl --to samples --tokenizer t.json --eos 0 --sample-size 1024",
 )
 
-SourcesArgument = Annotated[list[str], argument("SOURCE", "Files, a folder, or quoted globs of texts.")]
-ToOption = Annotated[str, option("--to", "FOLDER", "Where to; it holds no other data.")]
-TokenizerOption = Annotated[
-    str, option("--tokenizer", "FILE", "A tokenizer.json, a folder with one, or tiktoken:NAME.")
-]
-ColumnOption = Annotated[str, typer.Option("--column", metavar="NAME", help="The column of the texts.")]
-EosOption = Annotated[
-    str | None, option("--eos", "TOKEN", "After each document: a token, or a number, its id.")
-]
-BosOption = Annotated[str | None, option("--bos", "TOKEN", "Before each document, as --eos.")]
-EngineOption = Annotated[
-    str | None,
-    option(
-        "--engine",
-        "NAME",
-        "hf, tiktoken or gigatoken; that of the tokenizer if left out. The fast ones are compared with "
-        "hf first.",
-    ),
-]
-DtypeOption = Annotated[
-    str | None,
-    option(
-        "--dtype",
-        "NAME",
-        "uint16, uint32 and so on; the smaller of these that holds the vocabulary, if left out.",
-    ),
-]
-SampleSizeOption = Annotated[
-    int | None, option("--sample-size", "N", "Write samples of N tokens as Forager does.", least=1)
-]
-RowsOption = Annotated[
-    int | None,
-    option(
-        "--rows-per-file", "N", "How many documents a part holds; those of 8 to 64 MB if left out.", least=1
-    ),
-]
-IdxOption = Annotated[bool, typer.Option("--idx", help="Write Megatron's index beside.")]
-WorkersOption = Annotated[
-    int | None, option("--workers --jobs", "N", "Processes; more than one where that pays, if left out.")
-]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another call wrote there.")]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """The options that are arguments of ``ds.tokenize``."""
+
+    to: Annotated[str, option("--to", "FOLDER", "Where to; it holds no other data.")]
+    tokenizer: Annotated[
+        str, option("--tokenizer", "FILE", "A tokenizer.json, a folder with one, or tiktoken:NAME.")
+    ]
+    column: Annotated[str, typer.Option("--column", metavar="NAME", help="The column of the texts.")] = "text"
+    eos: Annotated[
+        str | None, option("--eos", "TOKEN", "After each document: a token, or a number, its id.")
+    ] = None
+    bos: Annotated[str | None, option("--bos", "TOKEN", "Before each document, as --eos.")] = None
+    engine: Annotated[
+        str | None,
+        option(
+            "--engine",
+            "NAME",
+            "hf, tiktoken or gigatoken; that of the tokenizer if left out. The fast ones are compared with "
+            "hf first.",
+        ),
+    ] = None
+    dtype: Annotated[
+        str | None,
+        option(
+            "--dtype",
+            "NAME",
+            "uint16, uint32 and so on; the smaller of these that holds the vocabulary, if left out.",
+        ),
+    ] = None
+    sample_size: Annotated[
+        int | None, option("--sample-size", "N", "Write samples of N tokens as Forager does.", least=1)
+    ] = None
+    rows_per_file: Annotated[
+        int | None,
+        option(
+            "--rows-per-file",
+            "N",
+            "How many documents a part holds; those of 8 to 64 MB if left out.",
+            least=1,
+        ),
+    ] = None
+    idx: Annotated[bool, typer.Option("--idx", help="Write Megatron's index beside.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove what another call wrote there.")] = (
+        False
+    )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return {**asdict(self), "eos": _token(self.eos), "bos": _token(self.bos)}
 
 
-def tokenize(  # noqa: PLR0913 - an argument for each of its own options
-    sources: SourcesArgument,
+def _token(token: str | None) -> str | int | None:
+    """Return a token as the library takes it: a number is an id."""
+    return int(token) if token is not None and token.isascii() and token.isdigit() else token
+
+
+def tokenize(
+    sources: Annotated[list[str], argument("SOURCE", "Files, a folder, or quoted globs of texts.")],
     *,
-    to: ToOption,
-    tokenizer: TokenizerOption,
-    column: ColumnOption = "text",
-    eos: EosOption = None,
-    bos: BosOption = None,
-    engine: EngineOption = None,
-    dtype: DtypeOption = None,
-    sample_size: SampleSizeOption = None,
-    rows_per_file: RowsOption = None,
-    idx: IdxOption = False,
-    overwrite: OverwriteOption = False,
-    workers: WorkersOption = None,
+    store: StoreOptions,
+    workers: Annotated[
+        int | None, option("--workers --jobs", "N", "Processes; more than one where that pays, if left out.")
+    ] = None,
     executor: ExecutorOption = None,
     data: Annotated[DataOptions, Without("dtype", "eos", "bos", "refresh", "jobs")],
 ) -> None:
@@ -105,33 +114,12 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its own options
                 index=Index(folder=data.index_dir, jobs=workers, executor=cluster, allow=data.allow),
                 progress=watch,
             )
-            before, begun = 0 if overwrite else tokens_in(to), time.perf_counter()
-            write_tokens(
-                source,
-                to=to,
-                tokenizer=tokenizer,
-                column=column,
-                eos=_token(eos),
-                bos=_token(bos),
-                engine=engine,
-                dtype=dtype,
-                sample_size=sample_size,
-                rows_per_file=rows_per_file,
-                idx=idx,
-                overwrite=overwrite,
-                jobs=workers,
-                executor=cluster,
-                progress=watch,
-            )
+            before, begun = 0 if store.overwrite else tokens_in(store.to), time.perf_counter()
+            write_tokens(source, **store.arguments, jobs=workers, executor=cluster, progress=watch)
     finally:
         watch.close()
-    report = _report(to, time.perf_counter() - begun, before)
+    report = _report(store.to, time.perf_counter() - begun, before)
     _print(report, as_json=data.as_json, quiet=data.quiet)
-
-
-def _token(token: str | None) -> str | int | None:
-    """Return a token as the library takes it: a number is an id."""
-    return int(token) if token is not None and token.isascii() and token.isdigit() else token
 
 
 def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:

@@ -16,18 +16,16 @@ EPILOG = examples(
     "view corpus/ --open 'row 1,234,567'",
 )
 
-TargetsArgument = Annotated[
-    list[str] | None,
-    argument(
-        "TARGET",
-        "PATH, NAME=PATH, module:function that returns a Dataset, a Stream or a Loader, or a "
-        "folder of states.",
-    ),
-]
-
 
 def view(  # noqa: PLR0913 - an argument for each of its own options
-    targets: TargetsArgument = None,
+    targets: Annotated[
+        list[str] | None,
+        argument(
+            "TARGET",
+            "PATH, NAME=PATH, module:function that returns a Dataset, a Stream or a Loader, or a "
+            "folder of states.",
+        ),
+    ] = None,
     *,
     go_to: Annotated[
         str | None, option("--open", "PLACE", "Begin here: 'row 5', 'step 10 rank 3', 'part-0.jsonl:5'.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 from seekable._lazy import lazy
 from seekable.loader.batches import dataset_batches, fetched_ahead
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from seekable.loader import lane_batches
     from seekable.loader.batches import MadeBatch
     from seekable.loader.lane_deltas import LaneStates
-    from seekable.loader.lanes_state import LanesState
-    from seekable.loader.states import DatasetState
     from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes.node import Node
     from seekable.stream.stream import Stream
@@ -45,61 +43,6 @@ class JobStart:
     """Of a stream the lanes of the job, and their states."""
 
 
-class Job(Protocol):
-    """The share of one worker in the batches of a run."""
-
-    def results(self, start: JobStart) -> Iterator[Any]:
-        """Yield the results from a start to the end of the run; they depend on nothing but start and job."""
-        ...
-
-    def after(self, start: JobStart, result: Any) -> JobStart:
-        """Return the start of the result after the first one; ``start`` may change."""
-        ...
-
-    def paths(self, cursor: StepCursor) -> set[str]:
-        """Return the known files that the result for a cursor is read from."""
-        ...
-
-
-class BatchSource(Protocol):
-    """The batches of one pipeline, divided into jobs."""
-
-    @property
-    def pipeline(self) -> Any:
-        """The node of a dataset, or the Stream."""
-        ...
-
-    @property
-    def merges(self) -> bool:
-        """True if batches are made of the results of jobs; false if the results are the batches."""
-        ...
-
-    def starts(self, state: Any, cursor: StepCursor, workers: int) -> Sequence[JobStart]:
-        """Return the starts of at most so many jobs for a run from a cursor on, at least one."""
-        ...
-
-    def jobs(self, count: int, *, apart: bool) -> Sequence[Job]:
-        """Return so many jobs, which are the same for every run.
-
-        Args:
-            count: the number of jobs.
-            apart: True if each runs in a process of its own.
-        """
-        ...
-
-    def batches(
-        self, results: Sequence[Iterator[Any]], cursor: StepCursor, *, apart: bool
-    ) -> Iterator[MadeBatch]:
-        """Yield the batches from a cursor to the end of its run, made of the jobs' results.
-
-        Args:
-            results: the results of each job.
-            cursor: the place of the first batch.
-            apart: True if each job runs in a process of its own.
-        """
-        ...
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class DatasetSource:
@@ -110,7 +53,7 @@ class DatasetSource:
     collate: Collate
     merges = False
 
-    def starts(self, state: DatasetState, cursor: StepCursor, workers: int) -> list[JobStart]:
+    def starts(self, state: Any, cursor: StepCursor, workers: int) -> list[JobStart]:
         """Return for each job the first step of its own."""
         return [
             JobStart(self.steps.after(cursor, (number - cursor.step) % workers)) for number in range(workers)
@@ -186,7 +129,7 @@ class LaneSource:
     collate: Collate
     merges = True
 
-    def starts(self, state: LanesState, cursor: StepCursor, workers: int) -> list[JobStart]:
+    def starts(self, state: Any, cursor: StepCursor, workers: int) -> list[JobStart]:
         """Return the lanes of each job, and their states; no job is without a lane."""
         lanes = list(state.lanes.stages)
         shares = [lanes[number::workers] for number in range(min(workers, len(lanes)))]
@@ -229,6 +172,13 @@ class LanesJob:
     def paths(self, cursor: StepCursor) -> set[str]:
         """Return no file: which records come next depends on their contents."""
         return set()
+
+
+Job = DatasetJob | LanesJob
+"""The share of one worker in the batches of a run. Results depend only on the job and its start."""
+
+BatchSource = DatasetSource | LaneSource
+"""The batches of one pipeline, divided into jobs."""
 
 
 def _lanes_of(start: JobStart) -> LaneStates:

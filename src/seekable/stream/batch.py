@@ -28,9 +28,29 @@ if TYPE_CHECKING:
 __all__ = ["BatchItems", "Bucket", "CostLimit"]
 
 
+class _Lists(OneInput):
+    """A stage that makes lists of items. A token is the tuple of the items' tokens."""
+
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the items of the list.
+
+        Raises:
+            BadToken: the token is not a tuple of tokens.
+        """
+        if not isinstance(token, tuple) or not token:
+            message = f"a token of batch() or bucket() is a tuple of tokens (got {token!r})"
+            raise BadToken(message)
+        return [(0, each) for each in token]
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Return the list of some items."""
+        return list(items)
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class BatchItems(OneInput):
+class BatchItems(_Lists):
     """Lists of ``size`` items; the last of a lane may be shorter. A token is the tuple of the tokens."""
 
     size: int
@@ -57,18 +77,6 @@ class BatchItems(OneInput):
                 tokens, batch = [], []
         if batch:
             yield tuple(tokens), batch
-
-    @staticmethod
-    def origins(token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the items of the list.
-
-        Raises:
-            BadToken: the token is not a tuple of tokens.
-        """
-        if not isinstance(token, tuple) or not token:
-            message = f"a token of batch() is a tuple of tokens (got {token!r})"
-            raise BadToken(message)
-        return [(0, each) for each in token]
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Return the list of some items.
@@ -129,7 +137,7 @@ class CostLimit:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Bucket(OneInput):
+class Bucket(_Lists):
     """Batches of items of similar cost: items wait in buckets by cost, and each batch comes from one bucket.
 
     A hash of (seed, k) prefers a bucket for batch ``k`` of a lane, the same bucket in all lanes. If the
@@ -200,22 +208,6 @@ class Bucket(OneInput):
             drawn = state.get("drawn", 0)
             state["drawn"] = drawn + 1
             yield self._batch(lane, waiting, derive(_KIND, self.seed, drawn), ended=ended)
-
-    @staticmethod
-    def origins(token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the items of the batch.
-
-        Raises:
-            BadToken: the token is not a tuple of tokens.
-        """
-        if not isinstance(token, tuple) or not token:
-            message = f"a token of bucket() is a tuple of tokens (got {token!r})"
-            raise BadToken(message)
-        return [(0, each) for each in token]
-
-    def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the batch of some items."""
-        return list(items)
 
     @cached
     def boundaries(self) -> tuple[float, ...]:

@@ -12,8 +12,7 @@ from seekable.nodes.display import listed
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture
 from seekable.stream.mixed_runs import FIRST_DRAWS, MOST_DRAWS, JointRead, MixedRuns, MixedSources
-from seekable.stream.shapes import SeveralInputs, numbered
-from seekable.stream.stage import Inner
+from seekable.stream.shapes import InputItems, SeveralInputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +30,7 @@ Schedule = tuple[tuple[int, tuple[int, ...]], ...]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MixItems(SeveralInputs):
+class MixItems(SeveralInputs, InputItems):
     """Several streams in given proportions; each lane has the order that a mixture of datasets has.
 
     A part that has ended is drawn no more: from that draw on the other parts share its draws. Tokens are
@@ -100,15 +99,6 @@ class MixItems(SeveralInputs):
         drawn = (i for i, column in enumerate(weights) if any(column) and i not in ended)
         return min((lane.inputs[i].epochs for i in drawn), default=0)
 
-    @staticmethod
-    def origins(token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the item of one part."""
-        return numbered(token)
-
-    def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the item of the part unchanged."""
-        return items[0]
-
     def labels(self, state: dict[str, Any], lane: int, draw: int, count: int = FIRST_DRAWS) -> Int64s | None:
         """Return the indices of the parts that are drawn next; None if all parts have ended.
 
@@ -169,7 +159,7 @@ class MixItems(SeveralInputs):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MixBounded(Inner):
+class MixBounded(InputItems):
     """Thousands of streams in given proportions, of which a lane has ``bound`` open at a time.
 
     The lane draws from its open parts in turn. Each part gives ``items_per_turn`` items; then another part
@@ -246,15 +236,6 @@ class MixBounded(Inner):
     def epochs_done(self, lane: Lane) -> int:
         """Return the least number of epochs of the parts that are still drawn."""
         return self.mixture.epochs_done(lane)
-
-    @staticmethod
-    def origins(token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the item of one part."""
-        return numbered(token)
-
-    def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the item of the part unchanged."""
-        return items[0]
 
 
 class _Turns:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ForwardOnly",
+    "InputItems",
     "OneInput",
     "SameItems",
     "SameTokens",
     "SeveralInputs",
     "add_token",
     "located",
-    "numbered",
     "rebuilt",
 ]
 
@@ -120,20 +120,30 @@ class SeveralInputs(Inner):
         return self.parts[0].lanes
 
 
-def numbered(token: Token) -> Sequence[tuple[int, Token]]:
-    """Return the only origin that a token of the form (number of an input, token there) names.
+class InputItems(Inner):
+    """A stage that passes the items of its inputs on unchanged. Tokens are (index of the input, token)."""
 
-    Raises:
-        BadToken: the token has another form.
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the item of one input.
 
-    Example:
-        >>> numbered((1, "a"))
-        [(1, 'a')]
-    """
-    if isinstance(token, tuple) and len(token) == _PAIR and type(token[0]) is int:
-        return [token]
-    message = f"a token of concat() or mix() is a pair of an input's number and a token there (got {token!r})"
-    raise BadToken(message)
+        Raises:
+            BadToken: the token has another form.
+
+        Example:
+            >>> InputItems.origins((1, "a"))
+            [(1, 'a')]
+        """
+        if isinstance(token, tuple) and len(token) == _PAIR and type(token[0]) is int:
+            return [token]
+        message = (
+            f"a token of concat() or mix() is a pair of an input's number and a token there (got {token!r})"
+        )
+        raise BadToken(message)
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Return the item of the input unchanged."""
+        return items[0]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken
 from seekable.nodes.display import listed
-from seekable.stream.shapes import SeveralInputs, numbered
+from seekable.stream.shapes import InputItems, SeveralInputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ __all__ = ["Chain", "ZipItems"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Chain(SeveralInputs):
+class Chain(SeveralInputs, InputItems):
     """In each lane all items of the first stream, then of the next. Tokens are (stream's index, token)."""
 
     kind: ClassVar[str] = "chain"
@@ -51,15 +51,6 @@ class Chain(SeveralInputs):
         """Return the epochs of the current stream if it never ends, otherwise 0: another stream follows."""
         part = lane.state.get("part", 0)
         return lane.inputs[part].epochs if self.parts[part].endless else 0
-
-    @staticmethod
-    def origins(token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the item of one input."""
-        return numbered(token)
-
-    def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the item of the input unchanged."""
-        return items[0]
 
 
 @final

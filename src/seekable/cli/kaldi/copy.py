@@ -26,62 +26,57 @@ SourceArgument = Annotated[
 TargetArgument = Annotated[
     str, argument("WSPECIFIER", "The table to write, such as ark,scp:a.ark,a.scp or ark,t:-; or a filename.")
 ]
-ToHolderOption = Annotated[
-    str | None,
-    option(
-        "--to-holder", "NAME", "The type of the objects that are written; the one that is read if left out."
-    ),
-]
-CompressOption = Annotated[
-    int | None,
-    option(
-        "--compress",
-        "METHOD",
-        "Write compressed matrices by one of Kaldi's methods; 1 chooses 2 or 3 by the number of rows.",
-        least=1,
-        most=7,
-    ),
-]
-
-
-IncludeOption = Annotated[
-    str | None, option("--include", "FILE", "Copy only the keys of this file: the first word of each line.")
-]
-ExcludeOption = Annotated[str | None, option("--exclude", "FILE", "Leave out the keys of this file.")]
-SegmentsOption = Annotated[
-    str | None,
-    option(
-        "--segments",
-        "FILE",
-        "Write parts of objects, as lines KEY OLD-KEY START END say: rows, or seconds of waves.",
-    ),
-]
-FrameShiftOption = Annotated[
-    float | None, option("--frame-shift", "SECONDS", "The time of a row; --segments has seconds then.")
-]
-TextOption = Annotated[
-    bool, typer.Option("--text", help="Write one object as text; of a table, the option t says that.")
-]
-AtomicOption = Annotated[
-    bool, typer.Option("--atomic", help="Give files their names at the end; after an error nothing is left.")
-]
-AppendOption = Annotated[bool, typer.Option("--append", help="Write behind the entries that are there.")]
 
 
 def copy(  # noqa: PLR0913 - an argument for each of its options
     source: SourceArgument,
     target: TargetArgument,
     *,
-    to_holder: ToHolderOption = None,
-    compress: CompressOption = None,
+    to_holder: Annotated[
+        str | None,
+        option(
+            "--to-holder",
+            "NAME",
+            "The type of the objects that are written; the one that is read if left out.",
+        ),
+    ] = None,
+    compress: Annotated[
+        int | None,
+        option(
+            "--compress",
+            "METHOD",
+            "Write compressed matrices by one of Kaldi's methods; 1 chooses 2 or 3 by the number of rows.",
+            least=1,
+            most=7,
+        ),
+    ] = None,
     precision: PrecisionOption = None,
-    include: IncludeOption = None,
-    exclude: ExcludeOption = None,
-    segments: SegmentsOption = None,
-    frame_shift: FrameShiftOption = None,
-    text: TextOption = False,
-    atomic: AtomicOption = False,
-    append: AppendOption = False,
+    include: Annotated[
+        str | None,
+        option("--include", "FILE", "Copy only the keys of this file: the first word of each line."),
+    ] = None,
+    exclude: Annotated[str | None, option("--exclude", "FILE", "Leave out the keys of this file.")] = None,
+    segments: Annotated[
+        str | None,
+        option(
+            "--segments",
+            "FILE",
+            "Write parts of objects, as lines KEY OLD-KEY START END say: rows, or seconds of waves.",
+        ),
+    ] = None,
+    frame_shift: Annotated[
+        float | None, option("--frame-shift", "SECONDS", "The time of a row; --segments has seconds then.")
+    ] = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="Write one object as text; of a table, the option t says that.")
+    ] = False,
+    atomic: Annotated[
+        bool,
+        typer.Option("--atomic", help="Give files their names at the end; after an error nothing is left."),
+    ] = False,
+    append: Annotated[
+        bool, typer.Option("--append", help="Write behind the entries that are there.")
+    ] = False,
     table: TableOptions,
 ) -> None:
     """Copy a table of Kaldi, and convert its objects.
