@@ -1,4 +1,4 @@
-"""The checks of ``seekable doctor`` on data: its files, its index, and the space for the index."""
+"""The checks of ``seekable doctor`` on data: its files, index and free space, and the store that it lies in."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
 
 
 def _without_scheme(source: str) -> str:
-    """Return the address behind the scheme of a spec; of data of tokens the spec itself."""
+    """Return the address after the scheme of a spec; a spec of tokens is returned as it is."""
     is_tokens = source.startswith(("megatron:", "tokens:"))
     return source if is_tokens else _address_in(source)
 

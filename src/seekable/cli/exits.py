@@ -181,7 +181,7 @@ _OTHER_NAMES = {"folder": "index_dir"}
 
 
 def _in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
-    """Return a message that names options where it named arguments of Python that the command has as options.
+    """Return a message of the library with options in place of the arguments of Python.
 
     Args:
         message: the message.

@@ -1,4 +1,4 @@
-"""Output on stdout: JSON documents, records, and tables for people."""
+"""Output: JSON documents, records and tables on stdout; messages and progress on stderr."""
 
 from __future__ import annotations
 

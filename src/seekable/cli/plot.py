@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -55,29 +56,36 @@ TargetArgument = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotOptions:
+    """The options that say what a chart shows."""
+
+    start: Annotated[int | None, option("--from", "STEP", "The first step; else 0.", least=0)] = None
+    stop: Annotated[
+        int | None,
+        option("--to", "STEP", "The step after the last; else the end of the first epoch.", least=1),
+    ] = None
+    unit: Annotated[
+        Unit | None, typer.Option("--in", help="What a mixture is counted in.", show_default=False)
+    ] = None
+    log: Annotated[
+        str | None,
+        option("--log", "FILE[:STEP,LOSS]", "Losses of the run TARGET, JSONL or CSV."),
+    ] = None
+    text_key: Annotated[str | None, option("--text-key", "NAME", "The field that counts as text.")] = None
+    tokenizer: Annotated[str | None, option("--tokenizer", "FILE", "Count tokens with this file.")] = None
+
+
 def plot(  # noqa: PLR0913 - an argument for each of its own options
     kind: Annotated[Kind, typer.Argument(help="What is plotted.", show_default=False)],
     target: TargetArgument,
     *,
     output: Annotated[str | None, option("--output -o", "FILE", "Write here instead of to stdout.")] = None,
-    start: Annotated[int | None, option("--from", "STEP", "The first step; else 0.", least=0)] = None,
-    stop: Annotated[
-        int | None,
-        option("--to", "STEP", "The step after the last; else the end of the first epoch.", least=1),
-    ] = None,
-    unit: Annotated[
-        Unit | None, typer.Option("--in", help="What a mixture is counted in.", show_default=False)
-    ] = None,
     theme: Annotated[
         Theme, typer.Option("--theme", help="The colours; auto follows the reader's.")
     ] = Theme.AUTO,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers that are drawn, as CSV.")] = False,
-    log: Annotated[
-        str | None,
-        option("--log", "FILE[:STEP,LOSS]", "Losses of the run TARGET, JSONL or CSV."),
-    ] = None,
-    text_key: Annotated[str | None, option("--text-key", "NAME", "The field that counts as text.")] = None,
-    tokenizer: Annotated[str | None, option("--tokenizer", "FILE", "Count tokens with this file.")] = None,
+    options: PlotOptions,
     run: Annotated[RunOptions, Without("epochs", "steps", "end")],
     data: Annotated[DataOptions, Only("format_name", "index_dir", "jobs", "quiet", "as_json")],
 ) -> None:
@@ -89,26 +97,14 @@ def plot(  # noqa: PLR0913 - an argument for each of its own options
     index, or by the texts of the records with --tokenizer or --text-key. loss: a log of losses, with a dot at
     each spike.
     """
-    from seekable.cli.data_argument import DataArgument
     from seekable.cli.output import write_line
-    from seekable.cli.view_targets import Plotted, Window, figure_of
+    from seekable.cli.view_targets import Plot
     from seekable.errors import InvalidArgument
     from seekable.viewer.facts.documents import document
-    from seekable.viewer.facts.pipelines import Batches
 
     if as_csv and data.as_json:
         raise InvalidArgument("--csv and --json are two forms of the same numbers: give one of them")
-    plotted = Plotted(
-        target,
-        log=log,
-        text_key=text_key,
-        tokenizer=tokenizer,
-        batches=Batches(run.of_loader),
-        **run.place,
-        data=DataArgument(target, data),
-    )
-    window = Window(start, stop, None if unit is None else unit.value)
-    figure = figure_of(kind.value, plotted, window, quiet=data.quiet)
+    figure = Plot(target, options, run, data).figure(kind.value)
     if data.as_json:
         made = document(figure.document)
     else:

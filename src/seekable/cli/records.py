@@ -43,7 +43,7 @@ def record_json(record: Any) -> bytes:
 
 
 def _short(value: Any) -> Any:
-    """Return a value of an archive with a note in place of bytes: their number, and the first of them."""
+    """Return a value of an archive, with a note in place of bytes: their count and the first ones."""
     if isinstance(value, dict):
         return {name: _short(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

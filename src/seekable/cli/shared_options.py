@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -254,8 +254,6 @@ class Without(Only):
         return name not in self._names
 
 
-_EMPTY = inspect.Parameter.empty
-
 _STORAGE = "storage_option"
 
 _STORAGE_OPTION = Annotated[
@@ -305,15 +303,19 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def _options_of(annotation: Any) -> tuple[type[Any], list[inspect.Parameter]] | None:
     """Return the group that an annotation names, and its options; None if it names none."""
     kind, *more = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    if not hasattr(kind, "__dataclass_fields__"):
+    if not is_dataclass(kind):
         return None
-    hints = get_type_hints(kind, include_extras=True)
-    options = [
-        _parameter(each.name, _EMPTY if each.default is MISSING else each.default, hints[each.name])
+    choices = [each for each in more if isinstance(each, Only)]
+    return kind, [each for each in _all_options(kind) if all(choice.has(each.name) for choice in choices)]
+
+
+@functools.cache
+def _all_options(kind: type[Any]) -> list[inspect.Parameter]:
+    hints, empty = get_type_hints(kind, include_extras=True), inspect.Parameter.empty
+    return [
+        _parameter(each.name, empty if each.default is MISSING else each.default, hints[each.name])
         for each in fields(kind)
-        if all(choice.has(each.name) for choice in more if isinstance(choice, Only))
     ]
-    return kind, options
 
 
 def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:

@@ -1,4 +1,4 @@
-"""The texts of documents of tokens, by the tokenizer of a token store or by one that is named."""
+"""Prints documents of tokens as texts, and packed samples with their pieces."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TokenDecoder:
 
         Raises:
             DataNotFound: there is no such file.
-            InvalidArgument: it is no tokenizer.
+            InvalidArgument: it is not a tokenizer.
         """
         self._named = None if tokenizer is None else engine_of(tokenizer)
 
@@ -52,7 +52,7 @@ class TokenDecoder:
             path: the file that they lie in.
 
         Raises:
-            InvalidArgument: the file is of no token store with a tokenizer, and none was named.
+            InvalidArgument: the file is not in a token store with a tokenizer, and none was named.
         """
         engine = self._named if self._named is not None else engine_of_store(os.path.dirname(path))
         return engine.decode(ids)
@@ -61,7 +61,7 @@ class TokenDecoder:
 def write_texts(
     documents: Dataset, rows: Sequence[int], decoder: TokenDecoder, *, key: str, as_json: bool
 ) -> None:
-    """Print the texts of documents, each with a newline behind it.
+    """Print the texts of documents, each with a newline after it.
 
     Args:
         documents: records with token ids.
@@ -180,7 +180,7 @@ def _in_words(piece: dict[str, Any]) -> str:
 
 
 def _source(place: dict[str, Any]) -> str:
-    """Return the place of the record that a document was made of; else that of the piece."""
+    """Return the place of the record that a document was made of, or else of the piece."""
     found = place.get("source", place)
     at = "" if not found["length"] else f", byte {found['offset']:,}"
     return f"{found['path']}, record {found['row']:,}{at}"

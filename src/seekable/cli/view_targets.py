@@ -32,13 +32,14 @@ from seekable.viewer.opened import Opened, OpenPipeline, free_name, open_soon, o
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from seekable.cli.plot import PlotOptions
     from seekable.loader.loader import Loader
     from seekable.parallel.progress import ProgressHook
     from seekable.viewer.facts.loss_log import LossLog
     from seekable.viewer.facts.mixture import Unit
     from seekable.viewer.figures import Figure
 
-__all__ = ["Plotted", "Window", "figure_of", "loss_log_of", "name_of", "opened_targets", "place_of"]
+__all__ = ["Plot", "loss_log_of", "name_of", "opened_targets", "place_of"]
 
 
 _MOST_OPEN_FILES = 1024
@@ -199,60 +200,89 @@ def _pipeline(path: str, batches: Batches, place: dict[str, Any]) -> OpenPipelin
     )
 
 
-_OF_DATA = frozenset({"lengths", "files"})
 _LAST = (1 << 53) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The part that is plotted, and what it is counted in; None for what was left out."""
-
-    start: int | None
-    stop: int | None
-    unit: Unit | None
-
-
-@dataclass(frozen=True, slots=True)
-class Plotted:
-    """One target, and the options with which it is opened."""
+class Plot:
+    """What ``seekable plot`` draws: the target, and the options of the command."""
 
     target: str
-    log: str | None
-    text_key: str | None
-    tokenizer: str | None
-    batches: Batches
-    state: str | None
-    roots: list[str]
-    data: DataArgument
+    options: PlotOptions
+    run: RunOptions
+    data: DataOptions
+
+    def figure(self, kind: str) -> Figure:
+        """Return the figure of the target.
+
+        Args:
+            kind: what is plotted: lengths, files, loss, mixture, padding or schedule.
+
+        Raises:
+            InvalidArgument: the kind has no steps or no unit, and some were given; or ``stop`` is not above
+                ``start``.
+        """
+        self._check(kind)
+        if kind == "lengths":
+            return self._lengths()
+        if kind == "files":
+            return figures.files_figure(self._name, file_sizes([self._source()]))
+        if kind == "loss":
+            log = loss_log_of(self.target if self.options.log is None else self.options.log)
+            start, last = self._start, _LAST if self.options.stop is None else self.options.stop - 1
+            found = [spike for spike in spikes(log) if start <= spike.step <= last]
+            return figures.loss_figure(log.between(start, last), found)
+        loader = self._loader()
+        if kind == "schedule":
+            return self._schedule(loader)
+        return self._padding(loader) if kind == "padding" else self._mixture(loader)
+
+    def _check(self, kind: str) -> None:
+        start, stop = self.options.start, self.options.stop
+        if kind in {"lengths", "files"} and (start, stop) != (None, None):
+            message = f"{kind} are of all records, which have no steps: leave --from and --to out"
+            raise InvalidArgument(message)
+        if kind != "mixture" and self.options.unit is not None:
+            message = f"--in is what a mixture is counted in: leave it out of plot {kind}"
+            raise InvalidArgument(message)
+        if stop is not None and stop <= self._start:
+            message = f"--to must be above --from (got {stop:,} and {self._start:,})"
+            raise InvalidArgument(message)
 
     @property
-    def name(self) -> str:
+    def _name(self) -> str:
         """The target in the title of a chart."""
         return name_of(self.target)
 
-    def loader(self) -> Loader:
+    @property
+    def _start(self) -> int:
+        """The first step."""
+        return self.options.start or 0
+
+    def _stop(self, loader: Loader) -> int:
+        """Return the step after the last."""
+        given = self.options.stop
+        return usual_stop(loader, start=self._start) if given is None else given
+
+    def _loader(self) -> Loader:
         """Return the loader of a saved state, a pipeline file or a function.
 
         Raises:
             KeyNotFound: it is a loader of a stream.
         """
         found = pipeline_of(
-            self.target,
-            self.batches,
-            state=self.state,
-            roots=self.roots,
-            index_dir=self.data.options.index_dir,
+            self.target, Batches(self.run.of_loader), **self.run.place, index_dir=self.data.index_dir
         )
         return OpenPipeline(found.loader).loader
 
-    def source(self) -> DataSource:
+    def _source(self) -> DataSource:
         """Return the source of the files that the target names, or the only one of a function's dataset.
 
         Raises:
             InvalidArgument: there are several, or none.
         """
         if ":" not in self.target or "://" in self.target or exists(self.target):
-            found = self.data.sources()
+            found = DataArgument(self.target, self.data).sources()
         else:
             made = made_by(self.target, "a Dataset")
             leaves = leaves_of(made.node) if isinstance(made, Dataset) else ()
@@ -262,84 +292,38 @@ class Plotted:
             raise InvalidArgument(message)
         return found[0]
 
+    def _lengths(self) -> Figure:
+        source = self._source()
+        with StatusLine(shown=not self.data.quiet) as line:
+            for found in length_histogram(source):
+                line.show(f"{found.done:,} of {found.of:,} records")
+        return figures.lengths_figure(self._name, found)
 
-def figure_of(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Figure:
-    """Return the figure of a target.
+    def _schedule(self, loader: Loader) -> Figure:
+        weights = schedule(loader.dataset.node, batch=loader.global_batch_size)
+        stop = self.options.stop
+        if stop is None:
+            stop = max(self._stop(loader), weights.steps[-1] * 5 // 4)
+        return figures.schedule_figure(self._name, weights, start=self._start, stop=stop)
 
-    Args:
-        kind: what is plotted: lengths, files, loss, mixture, padding or schedule.
-        plotted: the target.
-        window: the steps, and the unit.
-        quiet: True to draw no progress.
+    def _mixture(self, loader: Loader) -> Figure:
+        options, node, rates = self.options, loader.dataset.node, None
+        unit: Unit = "records" if options.unit is None else options.unit.value
+        if unit == "tokens":
+            sources = zip(source_names(node), sources_in_files(node), strict=True)
+            rates = token_rates(sources, options.tokenizer, text_key=options.text_key)
+        found = mixture(loader, start=self._start, stop=self._stop(loader), unit=unit, tokens_per_byte=rates)
+        return figures.mixture_figure(self._name, found)
 
-    Raises:
-        InvalidArgument: the kind has no steps or no unit, and some were given; or ``stop`` is not above
-            ``start``.
-    """
-    _check(kind, window)
-    if kind == "lengths":
-        return _lengths(plotted, quiet=quiet)
-    if kind == "files":
-        return figures.files_figure(plotted.name, file_sizes([plotted.source()]))
-    if kind == "loss":
-        log = loss_log_of(plotted.target if plotted.log is None else plotted.log)
-        start, last = window.start or 0, _LAST if window.stop is None else window.stop - 1
-        found = [spike for spike in spikes(log) if start <= spike.step <= last]
-        return figures.loss_figure(log.between(start, last), found)
-    return _of_steps(kind, plotted, window, quiet=quiet)
-
-
-def _check(kind: str, window: Window) -> None:
-    start, stop = window.start, window.stop
-    if kind in _OF_DATA and (start, stop) != (None, None):
-        message = f"{kind} are of all records, which have no steps: leave --from and --to out"
-        raise InvalidArgument(message)
-    if kind != "mixture" and window.unit is not None:
-        message = f"--in is what a mixture is counted in: leave it out of plot {kind}"
-        raise InvalidArgument(message)
-    if stop is not None and stop <= (start or 0):
-        message = f"--to must be above --from (got {stop:,} and {start or 0:,})"
-        raise InvalidArgument(message)
-
-
-def _lengths(plotted: Plotted, *, quiet: bool) -> Figure:
-    source = plotted.source()
-    with StatusLine(shown=not quiet) as line:
-        for found in length_histogram(source):
-            line.show(f"{found.done:,} of {found.of:,} records")
-    return figures.lengths_figure(plotted.name, found)
-
-
-def _of_steps(kind: str, plotted: Plotted, window: Window, *, quiet: bool) -> Figure:
-    """Return the figure of the steps of a pipeline."""
-    loader = plotted.loader()
-    node, batch, start = loader.dataset.node, loader.global_batch_size, window.start or 0
-    if kind == "schedule":
-        weights = schedule(node, batch=batch)
-        usual = max(usual_stop(loader, start=start), weights.steps[-1] * 5 // 4)
-        stop = usual if window.stop is None else window.stop
-        return figures.schedule_figure(plotted.name, weights, start=start, stop=stop)
-    if kind == "padding":
-        return _padding(plotted, loader, start, window.stop, quiet=quiet)
-    unit, rates = window.unit or "records", None
-    if unit == "tokens":
-        sources = zip(source_names(node), sources_in_files(node), strict=True)
-        rates = token_rates(sources, plotted.tokenizer, text_key=plotted.text_key)
-    stop = usual_stop(loader, start=start) if window.stop is None else window.stop
-    found = mixture(loader, start=start, stop=stop, unit=unit, tokens_per_byte=rates)
-    return figures.mixture_figure(plotted.name, found)
-
-
-def _padding(plotted: Plotted, loader: Loader, start: int, last: int | None, *, quiet: bool) -> Figure:
-    """Return the padding by the index; by the records as in the files where their texts are to be counted."""
-    node, measure = loader.dataset.node, None
-    stop = usual_stop(loader, start=start) if last is None else last
-    if plotted.tokenizer is not None or plotted.text_key is not None or index_unit(node) is None:
-        node = as_in_files(node)
-        first = node.record(loader.position_of(start))
-        measure = record_measure(first, text_key=plotted.text_key, tokenizer=plotted.tokenizer)
-    work = padding(loader, start=start, stop=stop, measure=measure, source=node)
-    with StatusLine(shown=not quiet) as line:
-        for found in work:
-            line.show(f"{found.done:,} of {found.of:,} steps")
-    return figures.padding_figure(plotted.name, found)
+    def _padding(self, loader: Loader) -> Figure:
+        """Return the padding by the index; by the records in the files where their texts are counted."""
+        options, node, measure = self.options, loader.dataset.node, None
+        if options.tokenizer is not None or options.text_key is not None or index_unit(node) is None:
+            node = as_in_files(node)
+            first = node.record(loader.position_of(self._start))
+            measure = record_measure(first, text_key=options.text_key, tokenizer=options.tokenizer)
+        work = padding(loader, start=self._start, stop=self._stop(loader), measure=measure, source=node)
+        with StatusLine(shown=not self.data.quiet) as line:
+            for found in work:
+                line.show(f"{found.done:,} of {found.of:,} steps")
+        return figures.padding_figure(self._name, found)
