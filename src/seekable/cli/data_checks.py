@@ -1,4 +1,4 @@
-"""The checks of ``seekable doctor`` on data: its files, index and free space, and the store that it lies in."""
+"""The checks of ``seekable doctor`` on data: its files, index and free space, and its store."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.remote.stores.object_store import Stat, Store
-
-__all__ = []
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _MAGIC = re.compile(r"[*?\[{]")

@@ -1,4 +1,4 @@
-"""Exit codes, and the messages of errors on stderr."""
+"""Exit codes, and the messages of errors on stderr, in words of the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -21,11 +21,6 @@ from seekable.errors import (
     SeekableError,
     StateMismatch,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = []
 
 
 class ExitCode(IntEnum):
@@ -181,7 +176,7 @@ _OTHER_NAMES = {"folder": "index_dir"}
 
 
 def _in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
-    """Return a message of the library with options in place of the arguments of Python.
+    """Return a message of the library, with options in place of Python's arguments.
 
     Args:
         message: the message.
