@@ -303,7 +303,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def _options_of(annotation: Any) -> tuple[type[Any], list[inspect.Parameter]] | None:
     """Return the group that an annotation names, and its options; None if it names none."""
     kind, *more = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    if not is_dataclass(kind):
+    if not isinstance(kind, type) or not is_dataclass(kind):
         return None
     choices = [each for each in more if isinstance(each, Only)]
     return kind, [each for each in _all_options(kind) if all(choice.has(each.name) for choice in choices)]

@@ -51,7 +51,7 @@ def validate(
     if script is not None and not repair:
         raise typer.BadParameter("--script is for --repair", param_hint="--script")
     if repair:
-        _repair(path, table.holder, script, quiet=table.table.quiet or table.as_json)
+        _repair(path, table.holder, script, quiet=table.quiet or table.as_json)
     folder = path if os.path.isdir(path) else path.removeprefix("kaldi:")
     if folder != path or (not looks_like_a_table(path) and is_folder(path)):
         found = _checked_directory(folder)
