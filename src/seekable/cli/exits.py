@@ -81,7 +81,7 @@ def errors_told(arguments: Sequence[str], command: Any) -> Iterator[None]:
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ExitCode.FAILURE)
         message = _with_notes(error)
         if not isinstance(error, CorruptRecord):  # Its message has a part of the data.
-            message = _in_options(message, command, arguments)
+            message = in_options(message, command, arguments)
         _tell(arguments, type(error).__name__, message, code, **_details(error))
         raise typer.Exit(code) from None
 
@@ -175,7 +175,7 @@ _OTHER_NAMES = {"folder": "index_dir"}
 """What an option is called, by the name of the argument."""
 
 
-def _in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
+def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
     """Return a message of the library, with options in place of Python's arguments.
 
     Args:

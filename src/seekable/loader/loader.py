@@ -24,6 +24,7 @@ from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import RunProgress
 from seekable.loader.states import DatasetState
+from seekable.nodes.bases import positions_of_row
 from seekable.storage.far import far
 
 if TYPE_CHECKING:
@@ -35,11 +36,9 @@ if TYPE_CHECKING:
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import Coming, StepPlan
     from seekable.loader.steps import End
-    from seekable.nodes import row_positions
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
-    row_positions = lazy("seekable.nodes.row_positions")
     step_plan = lazy("seekable.loader.step_plan")
 
 __all__ = ["Loader"]
@@ -307,7 +306,7 @@ class Loader(Positioned):
             raise InvalidArgument(message)
         searched = step_plan.searched_epochs(epochs, progress.steps, progress.anchor)
         row = checked_count("row", row, least=0)
-        positions = row_positions.positions_of_row(dataset.node, path, row, searched)
+        positions = positions_of_row(dataset.node, path, row, searched)
         return step_plan.comings(progress.steps, progress.anchor, positions)
 
     def report(self) -> dict[str, Any]:
