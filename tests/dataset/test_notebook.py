@@ -10,7 +10,7 @@ import pytest
 from tests.concrete import node_classes
 
 import seekable as sk
-from seekable.nodes import display, traits
+from seekable.nodes import bases, display
 from seekable.nodes.bases import calls_functions
 from seekable.nodes.node import Leaf, OrderNode
 
@@ -110,8 +110,8 @@ def test_each_kind_of_record_node_has_its_place() -> None:
         for kind in node_classes()
         if kind.__module__.startswith("seekable.") and not issubclass(kind, OrderNode | Leaf)
     }
-    assert kinds - traits._OWN_RECORDS == CALL_FUNCTIONS
-    assert kinds >= traits._OWN_RECORDS
+    assert kinds - bases._OWN_RECORDS == CALL_FUNCTIONS
+    assert kinds >= bases._OWN_RECORDS
 
 
 def test_missing_files_raise_nothing(lines: Path) -> None:

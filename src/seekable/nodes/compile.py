@@ -31,24 +31,40 @@ class CompiledGraph:
 
     def __init__(self, roots: Sequence[Graph]) -> None:
         """Number the nodes below the roots and compile each class of them."""
-        nodes = _reachable(roots)
-        number = {id(node): i for i, node in enumerate(nodes)}
+        # Loops and not comprehensions, each of which would be a call on the way to a first record.
+        numbers: dict[int, int] = {}
+        nodes: list[Graph] = []
         members: dict[type[Graph], list[Graph]] = {}
-        for node in nodes:
-            members.setdefault(type(node), []).append(node)
-        kinds = {kind: i for i, kind in enumerate(members)}
-        local = {id(node): i for group in members.values() for i, node in enumerate(group)}
-        self._compiled = [_compile(kind, group) for kind, group in members.items()]
-        self._roots = np.array([number[id(root)] for root in roots], dtype=np.int64)
-        self._kind = np.array([kinds[type(node)] for node in nodes], dtype=np.int64)
-        self._local = np.array([local[id(node)] for node in nodes], dtype=np.int64)
-        self._routes = np.array([isinstance(compiled, Router) for compiled in self._compiled])
-        below = [
-            [number[id(child)] for child in node.children] if isinstance(node, Routed) else []
-            for node in nodes
-        ]
-        self._children = np.array([child for children in below for child in children], dtype=np.int64)
-        self._first_child = np.cumsum([0] + [len(children) for children in below])
+        kind_numbers: dict[type[Graph], int] = {}
+        kinds, local, below, pending = list[int](), list[int](), list[tuple[Graph, ...]](), list(roots)
+        while pending:
+            node = pending.pop()
+            if id(node) in numbers:
+                continue
+            numbers[id(node)] = len(nodes)
+            nodes.append(node)
+            group = members.setdefault(type(node), [])
+            kinds.append(kind_numbers.setdefault(type(node), len(kind_numbers)))
+            local.append(len(group))
+            group.append(node)
+            below.append(node.children if isinstance(node, Routed) else ())
+            pending.extend(below[-1])
+        children, first_child = list[int](), [0]
+        for each in below:
+            for child in each:
+                children.append(numbers[id(child)])
+            first_child.append(len(children))
+        self._routers: dict[int, Router] = {}
+        self._readers: dict[int, Reader] = {}
+        for kind, group in members.items():
+            if issubclass(kind, Routed):
+                self._routers[kind_numbers[kind]] = kind.router(group)
+            else:
+                assert issubclass(kind, Read)
+                self._readers[kind_numbers[kind]] = kind.reader(group)
+        self._roots = np.array([numbers[id(root)] for root in roots], dtype=np.int64)
+        self._kind, self._local = np.array(kinds, dtype=np.int64), np.array(local, dtype=np.int64)
+        self._children, self._first_child = np.array(children, dtype=np.int64), np.array(first_child)
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         """Return the plan that reads each position from the root with the number in ``which``."""
@@ -58,36 +74,32 @@ class CompiledGraph:
         kinds = self._kind[ids]
         present = np.flatnonzero(np.bincount(kinds))
         if present.size <= 1:
-            return self._reader(kinds[0]).plan(self._local[ids], positions)
+            return self._readers[int(kinds[0])].plan(self._local[ids], positions)
         parts = []
         for kind in present:
             at = np.flatnonzero(kinds == kind)
-            parts.append((at, self._reader(kind).plan(self._local[ids[at]], positions[at])))
+            parts.append((at, self._readers[int(kind)].plan(self._local[ids[at]], positions[at])))
         return GatheredPlan(positions.size, tuple(parts))
-
-    def _reader(self, kind: np.integer[Any]) -> Reader:
-        compiled = self._compiled[int(kind)]
-        assert isinstance(compiled, Reader)
-        return compiled
 
     def _route(self, ids: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         while True:
             kinds = self._kind[ids]
-            present = [kind for kind in np.flatnonzero(np.bincount(kinds)) if self._routes[kind]]
-            if not present:
-                return ids, positions
-            if len(present) == 1 and (ids.size == 1 or (kinds == present[0]).all()):
+            present = np.flatnonzero(np.bincount(kinds)).tolist()
+            if len(present) == 1:
+                if present[0] not in self._routers:
+                    return ids, positions
                 ids, positions = self._step(present[0], ids, positions)
                 continue
+            routed = self._routers.keys() & present
+            if not routed:
+                return ids, positions
             positions = positions.copy()
-            for kind in present:
+            for kind in routed:
                 at = np.flatnonzero(kinds == kind)
                 ids[at], positions[at] = self._step(kind, ids[at], positions[at])
 
-    def _step(self, kind: np.integer[Any], ids: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        router = self._compiled[int(kind)]
-        assert isinstance(router, Router)
-        slots, positions = router.route(self._local[ids], positions)
+    def _step(self, kind: int, ids: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        slots, positions = self._routers[kind].route(self._local[ids], positions)
         return self._children[self._first_child[ids] + slots], positions
 
 
@@ -192,23 +204,3 @@ def _column(size: int, parts: Sequence[tuple[NDArray[np.intp], Any]]) -> Any:
         for place, value in zip(at.tolist(), held, strict=True):
             listed[place] = value
     return listed
-
-
-def _reachable(roots: Sequence[Graph]) -> list[Graph]:
-    """Return the distinct nodes that positions of the roots can be routed to."""
-    seen: dict[int, Graph] = {}
-    pending = list(roots)
-    while pending:
-        node = pending.pop()
-        if id(node) not in seen:
-            seen[id(node)] = node
-            if isinstance(node, Routed):
-                pending.extend(node.children)
-    return list(seen.values())
-
-
-def _compile(kind: type[Graph], nodes: list[Graph]) -> Router | Reader:
-    if issubclass(kind, Routed):
-        return kind.router(nodes)
-    assert issubclass(kind, Read)
-    return kind.reader(nodes)

@@ -1,21 +1,13 @@
-"""The contract of a node of a dataset's graph, cut by concern.
+"""The contract of a node of a dataset's graph.
 
-A node is a frozen dataclass. It may be shared, pickled, and used from any thread.
-
-* ``Graph`` (``nodes/graph.py``): its children, its length, and if it is steady.
-* ``Reading``: its records.
-* ``Description``: the JSON document that decides its records and their order, and the fingerprint of that.
-* ``Locality``: which rows are cheap to read together.
-* ``Search``: at which positions a row of a file comes.
-* ``Columns``: the names and types of the columns of its records.
-
-A ``Node`` is all of these. Every concrete node is an ``OrderNode``, which sends positions on to its children,
-or a ``RecordNode``, which makes records; a ``Leaf`` is a record node without children.
+A node is a frozen dataclass. It may be shared, pickled, and used from any thread. Every concrete node is an
+``OrderNode``, which sends positions on to its children, or a ``RecordNode``, which makes records; a ``Leaf``
+is a record node without children.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
@@ -54,17 +46,12 @@ else:
 
 __all__ = [
     "BatchForm",
-    "Columns",
-    "Description",
     "HoldsNode",
     "InnerNode",
     "Leaf",
-    "Locality",
     "Node",
     "OrderNode",
-    "Reading",
     "RecordNode",
-    "Search",
 ]
 
 BatchForm = Literal["python", "numpy", "arrow"]
@@ -79,8 +66,10 @@ _MOST_CHARACTERS = 20_000
 """The most characters of the expression of a pipeline."""
 
 
-class Reading(Graph):
-    """The records of a node."""
+class Node(Graph):
+    """A node of a dataset's graph."""
+
+    # Reading: its records.
 
     @abstractmethod
     def record(self, position: int) -> Any:
@@ -104,9 +93,7 @@ class Reading(Graph):
         vars(twin).update(vars(self))
         return CompiledGraph([twin])
 
-
-class Description(Graph):
-    """The JSON document that decides the records of a node and their order."""
+    # Description: the JSON document that decides the records and their order, and its fingerprint.
 
     kind: ClassVar[str]
     """The node's name in fingerprints and random keys: changing it is a breaking change."""
@@ -163,9 +150,7 @@ class Description(Graph):
     def _fingerprints(self) -> dict[tuple[str, ...], str]:
         return {}
 
-
-class Locality(ABC):
-    """The runs of a node's rows that are cheap to read together."""
+    # Locality: the runs of rows that are cheap to read together.
 
     @property
     @abstractmethod
@@ -186,9 +171,7 @@ class Locality(ABC):
     def lanes(self) -> int:
         """The number of lanes that the order is made for; row ``r`` belongs to lane ``r % lanes``."""
 
-
-class Search(ABC):
-    """The search for the positions at which rows of the sources come."""
+    # Search: the positions at which rows of the sources come.
 
     @abstractmethod
     def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
@@ -199,9 +182,7 @@ class Search(ABC):
             within: the range of positions to search.
         """
 
-
-class Columns(Graph):
-    """The columns of the records of a node."""
+    # Columns: their names and types.
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return a node of the same description for a caller that uses only some columns of its records.
@@ -234,9 +215,7 @@ class Columns(Graph):
         """The form of a batch of records: that of the tables below if these are alike, else ``"python"``."""
         return "python"
 
-
-class Node(Reading, Description, Locality, Search, Columns):
-    """A node of a dataset's graph: all six concerns together."""
+    # The graph.
 
     @property
     @abstractmethod
@@ -418,7 +397,10 @@ class OrderNode(InnerNode, Routed):
     @cached
     def batch_form(self) -> BatchForm:
         """The form of a batch of the children's records, or ``"python"`` if the children differ."""
-        forms = {child.batch_form for child in each_once(self.children)}
+        children = self.children
+        if len(children) == 1:
+            return children[0].batch_form
+        forms = {child.batch_form for child in each_once(children)}
         return forms.pop() if len(forms) == 1 else "python"
 
 

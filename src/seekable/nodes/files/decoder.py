@@ -141,7 +141,7 @@ class Decoder(ABC):
         return self
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Return the columns of records, as of `Columns.declared`; None if only records show them."""
+        """Return the columns of records, as of `Node.declared`; None if only records show them."""
         return None
 
     def beside(self) -> tuple[FileSet, ...]:
