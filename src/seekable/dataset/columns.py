@@ -254,7 +254,7 @@ class ColumnTools(Face):
         """Return the records with the path of the file that each came from.
 
         Args:
-            name: the column for the path; a source that is no file is named in angle brackets.
+            name: the column for the path; a source that is not a file is named in angle brackets.
             row: a column for the record's number in its file, from 0; none if left out.
             relative: True for the path below the folder that was opened, which is the same on any machine.
 
@@ -278,7 +278,7 @@ class ColumnTools(Face):
 
         Raises:
             BadValue: the values of a column have no type in common.
-            WrongType: records are no dicts.
+            WrongType: records are not dicts.
             MissingDependency: pyarrow is not installed.
 
         Example:
@@ -308,7 +308,7 @@ class ColumnTools(Face):
             rows: a list or array of rows; all if left out.
 
         Raises:
-            InvalidArgument: records are no dicts, or the values of a column have no common type.
+            InvalidArgument: records are not dicts, or the values of a column have no common type.
             OutOfRange: a row that the dataset does not have.
             MissingDependency: pyarrow is not installed.
 
@@ -334,7 +334,7 @@ class ColumnTools(Face):
             size: the number of records in a batch.
 
         Raises:
-            InvalidArgument: an argument breaks a rule, or records are no dicts.
+            InvalidArgument: an argument breaks a rule, or records are not dicts.
             MissingDependency: pyarrow is not installed, and the kind is not ``"python"``.
 
         Example:

@@ -194,7 +194,7 @@ def zip(parts: Iterable[Dataset]) -> Dataset: ...
 @overload
 def zip(parts: Iterable[Stream]) -> Stream: ...
 def zip(parts: Iterable[Dataset] | Iterable[Stream]) -> Dataset | Stream:
-    """Return tuples of the records at the same positions of some datasets, or of the next items of streams.
+    """Return tuples of records at the same positions in some datasets, or of the next items in streams.
 
     Args:
         parts: at least one dataset, all of one length; or streams of equally many lanes, of which a lane ends
@@ -228,7 +228,7 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
 ) -> Dataset:
-    """Return the records of one dataset, each with the columns of the record of another that has its key.
+    """Return the records of one dataset, each with the columns of another dataset's record with its key.
 
     All keys are read once, in this call: first those of the right dataset, then those of the left one, which
     are looked up by hash and compared. Matching takes 16 bytes of memory for each row of the right dataset;
@@ -244,14 +244,14 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
         duplicates: if several records of the right have the same key: ``"error"``, ``"first"`` for the first
             of them, or ``"all"`` for a record with each.
         missing: ``"error"`` if each record of the left must match.
-        suffix: is put behind the name of a column of the right that the left has too; without it that is an
+        suffix: is put after the name of a column of the right that the left has too; without it that is an
             error.
         jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
         executor: any ``concurrent.futures.Executor`` to read keys in instead.
         progress: called with the progress; by default a bar on a terminal.
 
     Raises:
-        WrongType: ``left`` or ``right`` is no Dataset.
+        WrongType: ``left`` or ``right`` is not a Dataset.
         InvalidArgument: an argument breaks a rule, or rows are not the same in every epoch.
         EndlessDataset: one of them has no length.
         MissingColumn: a table lacks a column of the key.
@@ -293,7 +293,7 @@ def _nodes(wanted_by: str, datasets: Sequence[Any]) -> tuple[Node, ...]:
 
     Raises:
         InvalidArgument: ``datasets`` is empty.
-        WrongType: an element is no Dataset.
+        WrongType: an element is not a Dataset.
     """
     if not datasets:
         message = f"{wanted_by} needs at least one dataset (got none)"

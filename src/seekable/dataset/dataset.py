@@ -105,7 +105,7 @@ class Dataset(RowMethods, ColumnTools, Plugged, WriteMethods):
         other datasets they are the names in the first 1,000 records.
 
         Raises:
-            WrongType: records are no dicts.
+            WrongType: records are not dicts.
 
         Example:
             >>> import seekable as sk
@@ -248,7 +248,7 @@ class Dataset(RowMethods, ColumnTools, Plugged, WriteMethods):
         return self._node.plan(as_positions(positions))
 
     def locate(self, rows: Any) -> Any:
-        """Return the location of a row of epoch 0, or a list of locations for a list of rows.
+        """Return the location of a row in epoch 0, or a list of locations for a list of rows.
 
         Returns:
             A ``Location`` (absolute path, row in the file, byte offset, length without the line end); of a
@@ -439,7 +439,7 @@ def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) 
             check.
 
     Raises:
-        WrongType: ``sequence`` has no length or no items, or ``version`` is no str or int.
+        WrongType: ``sequence`` has no length or no items, or ``version`` is not a str or an int.
 
     Example:
         >>> import seekable as sk

@@ -48,7 +48,7 @@ class Face:
     def node(self) -> Node:
         """The root of the graph of nodes that decides the records and their order; it never changes.
 
-        For the library itself: it is no part of the public interface.
+        For the library itself: it is not part of the public interface.
         """
         return self._node
 

@@ -66,7 +66,7 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
         StateMismatch: data has changed, or the file was edited; the message shows the difference.
         DataNotFound: the pipeline file, a data file or a file of rows is not found.
         CorruptState: the file, or a file of rows, was cut or changed.
-        UnsupportedFormat: it is no pipeline file, or one of a newer version of seekable.
+        UnsupportedFormat: it is not a pipeline file, or one of a newer version of seekable.
 
     Example:
         >>> import tempfile, seekable as sk

@@ -147,7 +147,7 @@ class _Opening:
         return replace(self._indexing, progress=self._progress).files(found, finder)
 
     def records(self, claim: Claim) -> Any:
-        """Return the source of the files of a claim, indexed, with keys and the columns of folders.
+        """Return the source over a claim's files, indexed, with keys and the columns of folders.
 
         Raises:
             SeekableError: as ``sk.open``.

@@ -116,7 +116,7 @@ class RowMethods(Face):
         """Return ``sk.concat([self, other])``: the records of this dataset, then those of another.
 
         Raises:
-            WrongType: ``other`` is no Dataset.
+            WrongType: ``other`` is not a Dataset.
             EndlessDataset: one of them has no end.
 
         Example:
@@ -188,7 +188,7 @@ class RowMethods(Face):
         return self._over(MapBatches(self._node, fn, size, version))
 
     def take(self, n: int) -> Self:
-        """Return the first ``n`` rows of each epoch; of an endless dataset, epochs of ``n`` records.
+        """Return the first ``n`` rows of each epoch; for an endless dataset, epochs of ``n`` records.
 
         Example:
             >>> import seekable as sk
@@ -224,7 +224,7 @@ class RowMethods(Face):
 
         Raises:
             InvalidArgument: ``of`` is below 1, or ``i`` is not at least 0 and below ``of``.
-            WrongType: ``i`` or ``of`` is no integer.
+            WrongType: ``i`` or ``of`` is not an integer.
 
         Example:
             >>> import seekable as sk
@@ -458,7 +458,7 @@ class RowMethods(Face):
         """Return the given rows in the given order; rows may repeat, and negative ones count from the end.
 
         Raises:
-            WrongType: ``rows`` is no flat list of integers.
+            WrongType: ``rows`` is not a flat list of integers.
             OutOfRange: a row that the dataset does not have.
 
         Example:
@@ -508,7 +508,7 @@ class RowMethods(Face):
             columns: ``"union"`` gives each record the columns of both, as in ``sk.concat``.
 
         Raises:
-            WrongType: ``other`` is no Dataset, or its records have no columns.
+            WrongType: ``other`` is not a Dataset, or its records have no columns.
             InvalidArgument: rows are not the same in every epoch, records are made of several, or no type
                 holds the values of a column of both.
 

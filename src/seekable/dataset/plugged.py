@@ -45,7 +45,7 @@ class Plugged(Face):
 
     @property
     def lengths(self) -> Int64s:
-        """The number of tokens of each document of token files: int64, one a record; it cannot be written.
+        """The token count of each document in token files: int64, one a record; it cannot be written.
 
         No data file is read. The rows may be chosen and put into any fixed order.
 

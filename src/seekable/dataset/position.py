@@ -111,7 +111,7 @@ def checked_place(row: SupportsIndex, size: int | None) -> int:
         size: the number of rows of an epoch; None if there is no end.
 
     Raises:
-        WrongType: ``row`` is no integer.
+        WrongType: ``row`` is not an integer.
         OutOfRange: the dataset does not have the row, or the position.
 
     Example:
@@ -138,7 +138,7 @@ def as_positions(positions: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """Return positions of any epochs as an int64 array; an array that is one already is not checked.
 
     Raises:
-        WrongType: they are no flat list of integers.
+        WrongType: they are not a flat list of integers.
         OutOfRange: one is below 0, or too large.
 
     Example:
@@ -151,7 +151,7 @@ def as_positions(positions: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
 
 
 def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArray[np.int64]:
-    """Return a list of rows of epoch 0, or of ``Position``s, as an int64 array of positions.
+    """Return a list of rows in epoch 0, or of ``Position``s, as an int64 array of positions.
 
     Args:
         rows: a flat list, tuple or array of rows, negative ones counted from the end; or a list or tuple of
@@ -159,7 +159,7 @@ def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDAr
         size: the number of rows of an epoch; None if there is no end.
 
     Raises:
-        WrongType: ``rows`` is no flat list of integers, or has both rows and positions.
+        WrongType: ``rows`` is not a flat list of integers, or has both rows and positions.
         OutOfRange: the dataset does not have a row, or a position.
 
     Example:

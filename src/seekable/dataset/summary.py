@@ -84,7 +84,7 @@ class Info:
     """The files of the sources; empty if a record is made of several (batch, zip)."""
 
     columns: tuple[ColumnInfo, ...]
-    """The columns of the records; empty if records are no dicts."""
+    """The columns of the records; empty if records are not dicts."""
 
     looked_at: int
     """The number of records, from the first on, that were read to find the columns."""

@@ -129,7 +129,7 @@ def unified_parts(what: str, parts: Sequence[Node]) -> tuple[Node, ...]:
 
     Raises:
         InvalidArgument: a column has types without a common one.
-        WrongType: records are no dicts.
+        WrongType: records are not dicts.
     """
     union, declared = _Union(what), [part.declared() for part in parts]
     for part, below in zip(parts, declared, strict=True):
@@ -171,7 +171,7 @@ def unified_files(
     Raises:
         MissingColumn: there is such a column.
         InvalidArgument: a column has types without a common one, or a file would have two columns of a name.
-        WrongType: records are no dicts.
+        WrongType: records are not dicts.
     """
     what = "map_columns()"
     union = _Union(what)
@@ -284,7 +284,7 @@ def _sampled(what: str, node: Node, only: frozenset[str] | None = None) -> list[
         only: the columns to look at; None for all.
 
     Raises:
-        WrongType: a record is no dict.
+        WrongType: a record is not a dict.
         InvalidArgument: values of a column have no common type.
     """
     node = node if only is None else node.narrowed(only)

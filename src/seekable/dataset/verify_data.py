@@ -215,7 +215,7 @@ def verify_sources(
     executor: Executor | None,
     progress: ProgressHook | None,
 ) -> Verification:
-    """Return the problems of the data files of all sources of a pipeline; see `verify`."""
+    """Return the problems in the data files that a pipeline reads; see `verify`."""
     found = Verification(0, 0, 0, (), (), ())
     how = _Run(jobs, executor, progress)
     check = partial(

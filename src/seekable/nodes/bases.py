@@ -126,7 +126,7 @@ class UnaryPlan(Plan):
 
     nodes: Sequence[Any]
     which: Int64s
-    """The number of the node of each position, or one number for all positions."""
+    """The index of the node of each position, or one index for all positions."""
     positions: Int64s
     child: Plan
 
@@ -359,7 +359,7 @@ _OWN_RECORDS = frozenset(
 
 
 def calls_functions(node: Node) -> bool:
-    """Return True if the reading of a record may call a function of the user, or a method of their object.
+    """Return True if reading a record may call a user's function, or a method of a user's object.
 
     What is not known to call none counts as calling one.
 

@@ -100,7 +100,7 @@ class Batch(UnaryNode, RecordNode):
         return self.child, self.start_of(position)
 
     def taking(self, old: Node, go: Taking) -> Node | None:
-        """Return batches of the old length of the old order of the child."""
+        """Return batches of the old length over the old order of the child."""
         return Batch(go(old.child, self.child), old.length) if isinstance(old, Batch) else None
 
     def rows_of_one(self, position: int) -> tuple[int, int]:

@@ -67,7 +67,7 @@ class CompiledGraph:
         self._children, self._first_child = np.array(children, dtype=np.int64), np.array(first_child)
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return the plan that reads each position from the root with the number in ``which``."""
+        """Return the plan that reads each position from the root with the index in ``which``."""
         if not positions.size:
             return GatheredPlan(0, ())
         ids, positions = self._route(self._roots[which], positions)

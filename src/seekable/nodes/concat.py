@@ -105,7 +105,7 @@ class Concat(OrderNode):
         return start // size * below, None if stop is None else -(-stop // size) * below
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the positions, moved behind the parts that come before."""
+        """Return the positions, moved past the parts that come before."""
         epochs, rows = np.divmod(positions, self._starts[slot + 1] - self._starts[slot])
         return epochs * self.size + self._starts[slot] + rows
 

@@ -74,7 +74,7 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of the values of a column in a run of rows."""
+    """The bounds of a column's values in a run of rows."""
 
     least: Any
     """A lower bound of all values; None if there is none."""

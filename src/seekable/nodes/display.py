@@ -66,7 +66,7 @@ def _tree(node: Node, indent: str) -> Iterator[str]:
 
 
 def data_size(leaf: Any, file: int) -> int | None:
-    """Return the bytes of a file of a source, of a file on the Hub those that are there; None if unknown."""
+    """Return the size of a source's file; for a file on the Hub, what is there of it; None if unknown."""
     # What stands for a source of a description has the source itself, if its files were found.
     files = getattr(leaf.files, "files", leaf.files)
     return None if files is None else int(files.data_size(file))

@@ -62,7 +62,7 @@ def flattened(child: Node, fn: ToItems, version: str | int | None, running: Runn
 
 @dataclass(frozen=True, slots=True)
 class _FlatItems:
-    """The items of records; as a picklable job it counts those of a range of rows."""
+    """The items of records; as a picklable job it counts the items in a range of rows."""
 
     child: Node
     fn: ToItems
@@ -146,7 +146,7 @@ class Flatten(Evaluated, RecordNode):
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return the name of the function, and the count and digest of the rows of the items."""
+        """Return the function's name, and the count and digest of the items' rows."""
         return {"fn": self.items.function or None, "count": self.size, "rows": self.rows.digest}
 
     def shown(self, children: Sequence[str]) -> str:
@@ -229,7 +229,7 @@ class _Left:
 
     row: int
     first: int
-    """The number of the first item that was not given."""
+    """The index of the first item that was not given."""
     items: list[Any]
 
 
@@ -266,7 +266,7 @@ class _FlattenReader(Reader):
 
 @dataclass(frozen=True, slots=True)
 class _FlattenPlan(Plan):
-    """Runs of consecutive items of one record each; lists, of which slices are cheap."""
+    """Runs of consecutive items, each from one record; lists that are cheap to slice."""
 
     node: Flatten
     edges: list[int]
@@ -367,7 +367,7 @@ class _Several:
         """For each row the items that were made and not taken, by number."""
 
     def taken(self, record: Any, row: int, count: int, numbers: range) -> Iterator[Any]:
-        """Yield items of a record; they are made of the given record, or of the same record read again."""
+        """Yield items of a record, made from the given record or from the same record read again."""
         if row not in self._left:
             self._left[row] = dict(
                 enumerate(self._node.checked(self._node.items.of(record, row), row, count))

@@ -90,7 +90,7 @@ class Origins:
     """The path of each file below the opened folder; its absolute path if that folder is unknown."""
 
     files: Int64s
-    """The number in ``paths`` of each record's file: int64."""
+    """The index in ``paths`` of each record's file: int64."""
 
     rows: Int64s
     """The number of each record in its file, from 0: int64."""
@@ -105,7 +105,7 @@ def of_files(files: FileSet, numbers: Int64s, rows: Int64s) -> Origins:
 
     Args:
         files: the files.
-        numbers: the number of each record's file, int64.
+        numbers: the index of each record's file, int64.
         rows: the number of each record, counted over all files, int64.
     """
     present, used = np.unique(numbers, return_inverse=True)
@@ -235,11 +235,11 @@ class Plan(ABC):
     @property
     @abstractmethod
     def from_stores(self) -> bool:
-        """True if some of the files may be objects of stores, of which bytes are fetched."""
+        """True if some of the files may be objects of stores, whose bytes are fetched."""
 
     @abstractmethod
     def ranges(self) -> Iterator[FileRanges]:
-        """Yield the ranges of bytes of files that ``read`` reads; nothing of the records is read.
+        """Yield the byte ranges that ``read`` reads in files; no record is read.
 
         Of tables the footers and the page indexes are read, if they are not known yet. Not among the ranges
         are objects that only the contents of records name: those of scripts and of data directories of Kaldi.
@@ -294,7 +294,7 @@ class ColumnarPlan(Plan):
 
 
 class SlicedPlan(Plan):
-    """A plan of records that are dicts of flat arrays, of which slices can be copied without a record."""
+    """A plan for records that are dicts of flat arrays; slices are copied without making a record."""
 
     counts: Int64s
     """The number of elements of each record's arrays."""
@@ -319,11 +319,11 @@ class SlicedPlan(Plan):
 
     @abstractmethod
     def ranges_of_slices(self, starts: Int64s, counts: Int64s) -> Iterator[FileRanges]:
-        """Yield the ranges of bytes of a slice of each record's arrays; see ``ranges``."""
+        """Yield the byte ranges for a slice of each record's arrays; see ``ranges``."""
 
     @abstractmethod
     def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
-        """Return the ``Location`` of a slice of the first array of each record."""
+        """Return the ``Location`` of a slice in each record's first array."""
 
 
 def held(plan: Plan, ranges: Iterator[FileRanges] | None = None) -> AbstractContextManager[None]:
@@ -352,11 +352,11 @@ class Router(ABC):
 
 
 class Reader(ABC):
-    """Plans the reading of positions of many record nodes of one class."""
+    """Plans the reading of positions in many record nodes of one class."""
 
     @abstractmethod
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return the plan to read each position from the node with the number in ``which``."""
+        """Return the plan to read each position from the node with the index in ``which``."""
 
 
 class Graph(ABC):
@@ -628,7 +628,7 @@ class DataFiles(Protocol):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FileRanges:
-    """Ranges of bytes of some files, in the order of the records that need them; one may be there twice.
+    """Byte ranges in some files, in the order of the records that need them; one may be there twice.
 
     A range counts the bytes of the content: those that ``files.mapped(file).view`` has. Of a compressed file
     that is not the bytes of the file.
@@ -636,11 +636,11 @@ class FileRanges:
 
     files: DataFiles
     which: Int64s
-    """The number of each range's file."""
+    """The index of each range's file."""
     starts: NDArray[np.uint64]
     """Its first byte."""
     ends: NDArray[np.uint64]
-    """The byte behind its last; equal to ``starts`` where a record has no bytes."""
+    """The byte after its last; equal to ``starts`` where a record has no bytes."""
 
     @classmethod
     def of(cls, files: DataFiles, which: Int64s, starts: Int64s, ends: Int64s) -> FileRanges:
@@ -649,5 +649,5 @@ class FileRanges:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes of all ranges; bytes of two ranges count twice."""
+        """The sum of the ranges' sizes; bytes in two ranges count twice."""
         return int((self.ends - self.starts).sum())

@@ -25,7 +25,7 @@ __all__ = ["Interleave"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Interleave(PermutationNode, OrderNode):
-    """Row ``r`` of epoch ``e`` is the next row of run ``r % lanes`` of the child's epoch ``e``."""
+    """Row ``r`` of epoch ``e`` is the next row of run ``r % lanes`` in the child's epoch ``e``."""
 
     child: Node
     dealt_to: int

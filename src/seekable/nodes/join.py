@@ -310,7 +310,7 @@ def _check(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Join(InnerNode, RecordNode):
-    """Row ``r`` is row ``rows[r]`` of the left, with the columns of row ``matched[r]`` of the right added."""
+    """Row ``r`` is row ``rows[r]`` on the left, with the columns of row ``matched[r]`` on the right added."""
 
     left: Node
     right: Node

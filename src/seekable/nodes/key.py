@@ -117,7 +117,7 @@ class Keys:
         return found if source is leaf else [(row, leaf.record(row)) for row, _ in found]
 
     def check_all_read(self, leaf: _ReadsRecords) -> None:
-        """Read a record that has no key, if there is one: behind a damaged one there may be any key.
+        """Read a record that has no key, if there is one: a damaged one may hide any key.
 
         Raises:
             CorruptRecord: it cannot be read, and the source does not leave such records out.
@@ -139,7 +139,7 @@ class Keys:
 
 
 def entry_key(record: Any) -> Any:
-    """Return the key of an entry of Kaldi's tables, the first of the pair that is its record."""
+    """Return the key of an entry in Kaldi's tables, the first of the pair that is its record."""
     return record[0]
 
 
@@ -153,7 +153,7 @@ def key_in(record: Any, of: KeyOf) -> Any:
 
     Raises:
         KeyError: the record has no field of this name.
-        TypeError: the record is no dict.
+        TypeError: the record is not a dict.
     """
     if not isinstance(of, str):
         key = of(record)

@@ -236,7 +236,7 @@ class KeySequence(Sequence[Any]):
     def __getitem__(self, rows: slice | Sequence[int] | Int64s) -> list[Any]: ...
 
     def __getitem__(self, rows: int | slice | Sequence[int] | Int64s) -> Any:
-        """Return the key of a row, or a list of the keys of a slice or of a list of rows.
+        """Return the key of a row, or a list of keys for a slice or a list of rows.
 
         Raises:
             OutOfRange: there is no such row.
@@ -411,7 +411,7 @@ def _written(
 
 @dataclass(frozen=True, eq=False)
 class _KeyHashing:
-    """A picklable job that hashes the keys of runs of rows, numbered over some of a source's files."""
+    """A picklable job that hashes the keys in runs of rows, numbered over some of a source's files."""
 
     source: FilesLeaf
     of: KeyOf

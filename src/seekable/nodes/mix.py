@@ -128,7 +128,7 @@ class Mix(OrderNode):
 
     @property
     def limited_by(self) -> int | None:
-        """The number of the part whose last record ends the epoch; None if the mixture is endless."""
+        """The index of the part whose last record ends the epoch; None if the mixture is endless."""
         return None if self.size is None else self._end[1]
 
     @property
@@ -228,7 +228,7 @@ class Mix(OrderNode):
 
     @cached
     def _end(self) -> tuple[int, int]:
-        """The number of draws of an epoch, and the number of the part that ends it."""
+        """The number of draws in an epoch, and the index of the part that ends it."""
         weights = self.schedule[0][1]
         operation = f"mix(stop={self.stop!r})"
         lengths = [

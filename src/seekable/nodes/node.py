@@ -212,7 +212,7 @@ class Node(Graph):
 
     @property
     def batch_form(self) -> BatchForm:
-        """The form of a batch of records: that of the tables below if these are alike, else ``"python"``."""
+        """The form of a batch: that of the tables below if these are alike, else ``"python"``."""
         return "python"
 
     # The graph.

@@ -87,7 +87,7 @@ def reads_ahead(
 
 
 def read_rows(dataset: Node, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the records of some rows in lists of up to 64, each with the number of records before it."""
+    """Yield records in lists of up to 64, each with the number of records before it."""
     planned = (
         (start, dataset.plan(rows[start : start + _PLANNED])) for start in range(0, rows.size, _PLANNED)
     )

@@ -39,7 +39,7 @@ class Repeat(UnaryNode, ElementwiseNode, OrderNode):
 
     @property
     def size(self) -> int:
-        """The number of records of ``times`` epochs of the child."""
+        """The number of records in ``times`` epochs of the child."""
         return self.times * known_size(self.child, "repeat()")
 
     @property

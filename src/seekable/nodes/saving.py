@@ -39,7 +39,7 @@ class Saving(Protocol):
 
 
 class Loading(Protocol):
-    """What of a pipeline file, and of the arguments of its reader, values are made of.
+    """What values are made of: a pipeline file, and what its reader was given.
 
     ``where`` is the place of a value in the file, for the messages of errors.
     """

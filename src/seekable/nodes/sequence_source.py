@@ -70,7 +70,7 @@ class SequenceSource(Leaf):
 
     @property
     def place(self) -> str:
-        """The path in locations: the type and the version, in angle brackets as it is no file."""
+        """The path in locations: the type and the version, in angle brackets as it is not a file."""
         return f"<{self.type_name}>" if self.version is None else f"<{self.type_name} {self.version}>"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:

@@ -66,12 +66,12 @@ class Slice(UnaryNode, OrderNode):
 
     @property
     def epoch_from(self) -> int:
-        """The number of rows of an epoch of this node; 0 if positions do not restart with epochs."""
+        """The number of rows in this node's epoch; 0 if positions do not restart with epochs."""
         return 0 if self.child.size is None else self.count or 0
 
     @property
     def epoch_to(self) -> int:
-        """The number of rows of an epoch of the child."""
+        """The number of rows in the child's epoch."""
         return self.child.size or 0
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def spaced(node: Node, start: int, step: int) -> Slice:
 
 
 def cut(node: Node, rows: slice) -> Slice:
-    """Return a node of the rows of a slice, clamped to the epoch as a slice of a list is.
+    """Return a node over the rows of a slice, clamped to the epoch like a list's slice.
 
     Raises:
         InvalidArgument: the node is endless, and the slice counts from the end or backwards.

@@ -303,7 +303,7 @@ class _Texts:
 
 
 def _spans(tied: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
-    """Return the starts and stops of the runs of places each of which is tied to the one before.
+    """Return the starts and stops of runs of places; each place is tied to the one before.
 
     Args:
         tied: True for each place that is tied to the one before; then False.
@@ -334,7 +334,7 @@ _TO_INTEGER: dict[str, Callable[[Any], int]] = {
     _NANOSECONDS_IN_ZONE: lambda key: key.value,
     _MOMENT_IN_ZONE: lambda key: (key - _MIDNIGHT.replace(tzinfo=dt.UTC)) // _MICROSECOND,
 }
-"""For kinds of keys that are no numbers and no texts, their number of days, microseconds or nanoseconds."""
+"""For kinds of keys that are neither numbers nor texts, their number of days, microseconds or nanoseconds."""
 
 _TO_BYTES: dict[str, Callable[[Any], bytes]] = {
     _TEXT: lambda key: key.encode("utf-8", "surrogatepass"),

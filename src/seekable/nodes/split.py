@@ -69,7 +69,7 @@ def _is_in_rows(parts: Parts) -> bool:
     """Return True if all parts are given by numbers of rows; integers that sum to 1 are shares.
 
     Raises:
-        WrongType: ``parts`` is no dict.
+        WrongType: ``parts`` is not a dict.
         InvalidArgument: there is no part, or more than one has None.
 
     Example:
@@ -93,7 +93,7 @@ def _is_in_rows(parts: Parts) -> bool:
 
 
 def _numbers_of_rows(parts: Parts, size: int) -> dict[Any, int]:
-    """Return the number of rows of each part; rows that no part gets are those of a part named None."""
+    """Return the row count of each part; rows that no part gets go to a part named None."""
     rows = {name: None if value is None else int(value) for name, value in parts.items()}
     for name, count in rows.items():
         if count is not None and count < 0:
@@ -117,7 +117,7 @@ def _exact_shares(parts: Parts) -> dict[Any, Fraction]:
     """Return the share of each part as the decimal number that Python prints for it.
 
     Raises:
-        WrongType: a share is no number.
+        WrongType: a share is not a number.
         InvalidArgument: a share is not from 0 to 1, or they do not sum to 1.
 
     Example:
@@ -149,7 +149,7 @@ def _share(name: object, share: float) -> Fraction:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Split(UnaryNode, OrderNode):
-    """The rows, ascending, of one of some parts of given sizes, dealt in blocks of 1,000."""
+    """The rows, ascending, of one part among parts of given sizes, dealt in blocks of 1,000."""
 
     child: Node
     seed: int
@@ -157,7 +157,7 @@ class Split(UnaryNode, OrderNode):
     """The name of the part, which has no effect on its rows."""
 
     number: int
-    """The number of the part among all parts."""
+    """The index of the part among all parts."""
 
     sizes: tuple[int, ...]
     """The number of rows of each part; they sum to the child's size."""
@@ -429,7 +429,7 @@ def _numbered(job: _Labels, size: int) -> Int64s:
 
 
 def _owners(labels: Int64s, dealt: Callable[[int], Mapping[Any, Node]]) -> Int64s:
-    """Return the number of the part that each row belongs to.
+    """Return the index of the part that each row belongs to.
 
     Args:
         labels: a number for the label of each row.
@@ -448,7 +448,7 @@ def _owners(labels: Int64s, dealt: Callable[[int], Mapping[Any, Node]]) -> Int64
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """A picklable job that returns the labels of a range of rows; a hole has a label of its own."""
+    """A picklable job that returns the labels in a range of rows; a hole has its own label."""
 
     dataset: Node
     by: By

@@ -80,7 +80,7 @@ class WindowedShuffle(PermutationNode, OrderNode):
 
     @cached
     def open_bytes(self) -> int:
-        """The mean number of bytes of files in the windows of all lanes; 0 for records in memory."""
+        """The mean number of bytes that the windows of all lanes hold; 0 for records in memory."""
         blocks = self.order.edges.size - 1
         if not blocks:
             return 0

@@ -166,7 +166,7 @@ def description_of(state: State) -> PipelineDescription:
 
     Raises:
         StateMismatch: the state carries none; the message says what to do.
-        CorruptState: what it carries is no description.
+        CorruptState: what it carries is not a description.
     """
     if state.pipeline is None:
         message = (
@@ -328,7 +328,7 @@ _COUNTERS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
 def _lanes_with_counters(
     old_kinds: Sequence[str], old_lanes: Mapping[int, Sequence[StageState]], new: Stream
 ) -> dict[int, list[StageState]]:
-    """Return the states of the stages of each lane of a stream that resumes an old one by rows.
+    """Return the stage states in each lane for a stream that resumes an old one by rows.
 
     Args:
         old_kinds: the kinds of the stages of the old stream, in the order of the graph.

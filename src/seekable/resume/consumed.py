@@ -152,7 +152,7 @@ def consumed(progress: DatasetProgress) -> Consumed:
 
 
 def _finished_epochs(progress: DatasetProgress) -> int:
-    """Return the number of epochs of its run of which all rows were drawn; 0 for a run without end."""
+    """Return how many epochs of its run were drawn to the end; 0 for a run without end."""
     size = progress.dataset.size
     if not size or progress.endless:
         return 0
@@ -372,7 +372,7 @@ def in_ordinals(source: Continued, remaining: Remaining) -> Remaining:
 
 
 def _epoch_with(position: int, size: int) -> tuple[int, int]:
-    """Return the number of epochs that have begun at a position, and the end of the last of them."""
+    """Return how many epochs have begun at a position, and the end of the last one."""
     num_begun = position // size + 1
     return num_begun, num_begun * size
 
@@ -444,7 +444,7 @@ def start_position(root: Node, begun: Sequence[BegunEpoch], *, num_draws: int, n
 
 
 def _draws_before(root: Node, position: int) -> int:
-    """Return the number of draws of the topmost mixture, or of rows of the one source, before a position."""
+    """Return how many draws the topmost mixture, or rows the one source, has before a position."""
     while keeps_positions(root):
         position = root.start_of(position) if isinstance(root, Batch) else position
         root = root.children[0]
@@ -536,7 +536,7 @@ def drawn_by_lanes(lanes: Lanes, number: int) -> list[int]:
 
     Args:
         lanes: what the stages of all lanes remember.
-        number: the number of the reader among the stages.
+        number: the index of the reader among the stages.
 
     Raises:
         CorruptState: the memory of the reader has no count.
@@ -550,7 +550,7 @@ def drawn_by_lanes(lanes: Lanes, number: int) -> list[int]:
 
 
 def _waiting_in(lineage: Lineage, lanes: Lanes, *, except_for: Rows | None = None) -> list[Int64s]:
-    """Return the rows that wait in the stages of some lanes, as positions of the dataset of each reader.
+    """Return the rows that wait in some lanes' stages, as positions in each reader's dataset.
 
     Args:
         lineage: of the stream.

@@ -30,10 +30,10 @@ __all__ = ["Continued", "OldSegment", "continued", "simplified"]
 
 @dataclass(frozen=True, slots=True)
 class OldSegment:
-    """Some positions of one of the old orders of a `Continued` node."""
+    """Some positions in one of a `Continued` node's old orders."""
 
     slot: int
-    """The number of the order among ``Continued.olds``."""
+    """The index of the order among ``Continued.olds``."""
 
     positions: StridedRange
     """The positions in that order, delivered in ascending order."""

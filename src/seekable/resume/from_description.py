@@ -220,7 +220,7 @@ def _found(source: Any) -> Node:
 
 
 def _names_and_lengths(tree: Tree) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the name and the number of records of each file of a source; one stand-in without files."""
+    """Return each file's name and record count; one stand-in for a source without files."""
     if "of" in tree:
         return (f"<{tree['kind']}>",), (tree["count"],)
     if "files" in tree:

@@ -67,7 +67,7 @@ class Match:
 
 
 def matched(olds: Sequence[tuple[NamedSource, Remainder]], news: Sequence[NamedSource]) -> dict[int, Match]:
-    """Return, for the number of each present source that continues an old one, what it continues.
+    """Return, for the index of each present source that continues an old one, what it continues.
 
     A source is continued by the present one with its name; without names by the one in its place, if there
     are as many as before; otherwise by the first one that has its rows. A source that nothing continues is
@@ -251,7 +251,7 @@ def _over_rows(node: Node, child: Node, rows: KeptRows) -> Node:
 
 
 def _spans_of(present: Node, spans: Sequence[tuple[int, int]]) -> Node:
-    """Return spans of rows of a dataset, one after the other: the dataset itself if that is all of it."""
+    """Return spans of a dataset's rows, one after the other: the dataset itself if they are all."""
     if list(spans) == [(0, present.size)]:
         return present
     parts = [Slice(present, start, 1, count) for start, count in spans]
@@ -302,7 +302,7 @@ def _shown(described: Mapping[str, Any]) -> str:
 
 
 def _rows_of_child(node: Evaluated, child: Node) -> Iterator[Int64s]:
-    """Yield, as rows of ``child``, the rows of a node that are of the same sources, in the order of the node.
+    """Yield, as rows of ``child``, the rows of a node that have the same sources, in the node's order.
 
     The node's own child may have more sources, or the same ones in another order.
     """

@@ -39,7 +39,7 @@ class RowRef:
     """The name of the file relative to the folder that was opened; in angle brackets for what is no file."""
 
     row: int
-    """The number of the record in that file, from 0."""
+    """The row of the record in that file, from 0."""
 
 
 @final
@@ -98,7 +98,7 @@ class PlaceholderSource(Leaf):
 
     @property
     def blocks(self) -> Int64s:
-        """Runs of 1,024 rows, none of which crosses files; of tables that were found again, their groups.
+        """Runs of 1,024 rows that cross no file; for tables that were found again, their groups.
 
         Raises:
             InvalidArgument: the source is of tables, whose groups of rows a description does not have.

@@ -77,7 +77,7 @@ class LeafRow(NamedTuple):
 
 
 class _ShardRow(NamedTuple):
-    """A row of a shard, by the names of the shard and the number of the row in it."""
+    """A row of a shard, by the shard's names and the row's number in it."""
 
     name: str
     """The path of the file below the opened folder; in angle brackets for a sequence in memory."""
@@ -90,7 +90,7 @@ class _ShardRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard of a leaf: the rows of one file, or of one sequence in memory."""
+    """A leaf's shard: the rows of one file, or of one sequence in memory."""
 
     name: str
     path: str
@@ -173,7 +173,7 @@ def _ascends(node: UnaryNode) -> bool:
 
 
 def rows_before(node: Node, at: LeafRow) -> int | None:
-    """Return the number of rows of an epoch that come before a row of a leaf, in natural order.
+    """Return how many rows of an epoch come before a leaf's row, in natural order.
 
     The result is None if the leaf is not below the node. ``moves_rows(node)`` must be None.
 
@@ -254,7 +254,7 @@ class SourceReport:
     """The name, below the opened folder, of the file that has the next row."""
 
     row_offset: int | None = None
-    """The number of the next row in that file."""
+    """The next row in that file."""
 
     def document(self) -> dict[str, Any]:
         """Return the report as a JSON-safe dict."""

@@ -6,7 +6,7 @@ shard it had consumed:
     {"resume_state": {"datasets": [{"spec": "corpus/*.jsonl", "shard": "b.jsonl", "row_offset": 120}]}}
 
 It holds nothing of the pipeline, so any pipeline that reads these sources in natural order resumes from it.
-Each source delivers the rows behind that row, to the end of its epoch, and then whole epochs. Rows in flight
+Each source delivers the rows after that row, to the end of its epoch, and then whole epochs. Rows in flight
 are not part of it, nor is the number of the epoch.
 """
 
@@ -84,7 +84,7 @@ def offsets_in(document: Mapping[str, Any]) -> list[RowOffset]:
     """Return the entries of a document that has ``resume_state``.
 
     Raises:
-        CorruptState: they are no list, or one of them lacks a key or has a value of a wrong type.
+        CorruptState: they are not a list, or one of them lacks a key or has a value of a wrong type.
 
     Example:
         >>> offsets_in({"resume_state": {"datasets": [{"spec": "web", "shard": "a.jsonl", "row_offset": 5}]}})
@@ -127,7 +127,7 @@ def resume_state_of(progress: Sequence[DatasetProgress]) -> dict[str, Any]:
 
 
 def dataset_at_offsets(plain: Node, document: Mapping[str, Any]) -> tuple[Node, RunState]:
-    """Return a dataset that resumes behind the rows of a document, and the state of it there.
+    """Return a dataset that resumes after the rows of a document, and the state of it there.
 
     Raises:
         CorruptState: the document is none of this kind.
@@ -140,7 +140,7 @@ def dataset_at_offsets(plain: Node, document: Mapping[str, Any]) -> tuple[Node, 
 
 
 def stream_at_offsets(plain: Stream, document: Mapping[str, Any]) -> tuple[Stream, StreamState]:
-    """Return a stream that resumes behind the rows of a document, and the state of it: all buffers are empty.
+    """Return a stream that resumes after the rows of a document, and the state of it: all buffers are empty.
 
     Raises:
         CorruptState: the document is none of this kind.
@@ -236,7 +236,7 @@ def _next_entry(entries: dict[str, list[RowOffset]], spec: str, source: NamedSou
 
 
 def _position(source: NamedSource, offset: RowOffset | None) -> int:
-    """Return the number of rows of an epoch of a source that lie before an offset.
+    """Return how many rows of a source's epoch lie before an offset.
 
     Raises:
         StateMismatch: the source has no such shard, or the shard has fewer rows.
@@ -307,7 +307,7 @@ def _named(name: str, shards: Sequence[tuple[Any, Shard]]) -> list[tuple[Any, Sh
 
 
 def _offset_of(source: NamedSource, remaining: Remaining, *, is_begun: bool) -> RowOffset:
-    """Return the shard and row behind the last row that any lane has read of a source.
+    """Return the shard and row after the last row that any lane has read of a source.
 
     Args:
         source: the source.

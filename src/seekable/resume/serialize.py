@@ -1,6 +1,6 @@
 """The ``rows`` of a state: the segments of older orders that a pipeline resumed by rows still has.
 
-Of a dataset it has an entry for each source that is a `Continued` node, under the number of the source. What
+Of a dataset it has an entry for each source that is a `Continued` node, under the index of the source. What
 is empty or 0 is left out, so an entry whose segments have come is a number or two:
 
     {"0": {"olds": [...], "pieces": [...], "lagging": [...], "tail": 0, "first": 1000}}

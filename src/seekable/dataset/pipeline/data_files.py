@@ -66,7 +66,7 @@ class _DataFile(msgspec.Struct, omit_defaults=True):
 
 
 class _Folder(msgspec.Struct, omit_defaults=True):
-    """Consecutive files of one folder, or of one commit of a repository on the Hub."""
+    """Consecutive files in one folder, or in one commit of a repository on the Hub."""
 
     files: list[_DataFile]
     folder: str | None = None
@@ -104,7 +104,7 @@ class Roots:
         """Return the folders that the argument ``root`` of ``load_dataset`` names.
 
         Raises:
-            WrongType: ``root`` is no path, no list of paths, and no dict of paths.
+            WrongType: ``root`` is neither a path nor a list or dict of paths.
         """
         is_many = isinstance(root, Iterable) and not isinstance(root, str)
         given: Any = root if is_many else [] if root in (None, "") else [root]

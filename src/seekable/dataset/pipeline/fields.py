@@ -338,7 +338,7 @@ class Given:
             given: the objects by name, or None.
 
         Raises:
-            WrongType: ``given`` is no mapping of names.
+            WrongType: ``given`` is not a mapping of names.
         """
         given = {} if given is None else given
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):

@@ -236,7 +236,7 @@ class NodeReader:
         self.nodes: list[Node] = []
         """The nodes that were made so far."""
         self.saved: dict[int, dict[str, Any]] = {}
-        """What the description of each source had when it was saved, by the number of the node."""
+        """What the description of each source had when it was saved, by the index of the node."""
         self._ways: dict[Any, Callable[[Any, str], Any]] = {
             Any: value_from_json,
             Callable: self.function,

@@ -235,7 +235,7 @@ def _read(reader: NodeReader, documents: Any) -> list[Node]:
 
 
 def _changes(nodes: Sequence[Node], saved: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
-    """Return the differences between sources and what was saved of them, by the number of the node."""
+    """Return the differences between sources and what was saved of them, by the index of the node."""
     now = {number: nodes[number].describe(None) for number in saved if number < len(nodes)}
     texts = {number: difference({**now[number], **saved[number]}, now[number]) for number in now}
     return {number: text for number, text in texts.items() if text}
@@ -256,7 +256,7 @@ def _check_same(
 
     Args:
         nodes: the nodes, the dataset last.
-        saved: what the description of each source had when it was saved, by the number of the node.
+        saved: what the description of each source had when it was saved, by the index of the node.
         fingerprint: that of the saved pipeline.
         allow_changed: True if data may have changed.
 

@@ -367,7 +367,7 @@ def fill_values(
 
 
 def _family(exact: str) -> str | None:
-    """Return the name of the Python type of the values of an Arrow type; None if there is none."""
+    """Return the name of the Python type for an Arrow type's values; None if there is none."""
     bare = exact.partition("<")[0].partition("[")[0].rstrip("0123456789")
     return next((family for family, names in _NAMES.items() if bare in names), None)
 

@@ -94,7 +94,7 @@ class CastTarget:
         )
 
     def cast(self, value: Any) -> Any:
-        """Return a value of the target type; of NumPy targets a scalar, or an array for a list of numbers.
+        """Return a value of the target type; for NumPy a scalar, or an array for a list of numbers.
 
         Raises:
             ValueError: the value does not fit, or would lose a fraction or digits.

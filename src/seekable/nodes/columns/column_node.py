@@ -178,7 +178,7 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
     """A node whose position ``p`` is the child's position ``p`` with other columns; a hole stays a hole."""
 
     only: frozenset[str] | None
-    """The columns that are used above; None for all. They are no part of the description."""
+    """The columns that are used above; None for all. They are not part of the description."""
 
     @property
     @abstractmethod
@@ -190,7 +190,7 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
 
     @abstractmethod
     def needs(self, columns: frozenset[str]) -> frozenset[str] | None:
-        """Return the columns of the child that some columns of this node are made of; None for all."""
+        """Return the child's columns that some columns of this node are made of; None for all."""
 
     @abstractmethod
     def beneath(self, column: str) -> str | None:
@@ -233,7 +233,7 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
         return replace(self, child=child, only=only)  # type: ignore[type-var]  # a dataclass
 
     def may_match(self, where: Where) -> Int64s:
-        """Return the runs of the child, if all columns of the conditions are unchanged columns of it."""
+        """Return the child's runs, if all columns of the conditions are unchanged columns of the child."""
         below = where.below(self.beneath)
         return super().may_match(where) if below is None else self.child.may_match(below)
 
@@ -271,7 +271,7 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
 
 
 def _origins_of(child: Node, position: int) -> Origins:
-    """Return the file and the row of one record; of a source of files without a plan, which takes longer."""
+    """Return the file and the row of one record; for a source of files without a plan, which takes longer."""
     files = getattr(child, "files", None)
     if not isinstance(files, FileSet) or not child.size:
         return child.plan(np.array([position], dtype=np.int64)).origins()
@@ -291,7 +291,7 @@ def _type_error(record: object) -> WrongType | None:
 
 @final
 class _ColumnsPlan(UnaryPlan):
-    """A plan that makes the records of nodes over columns from those of the plan of their children."""
+    """A plan for nodes over columns: it makes their records from those that the children's plan reads."""
 
     def read(self) -> list[Any]:
         """Return the records, made of those of the children."""

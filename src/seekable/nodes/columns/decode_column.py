@@ -42,7 +42,7 @@ __all__ = [
 
 
 def take_array(column: pa.Array[Any] | pa.ChunkedArray[Any], rows: Int64s) -> pa.Array[Any]:
-    """Return some rows of a column as an array of their own, which keeps nothing of the other rows.
+    """Copy some rows of a column into an array that keeps nothing of the other rows.
 
     Args:
         column: the column.
@@ -369,7 +369,7 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def in_threads(job: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
-    """Return the results of a function of each item, in the order of the items.
+    """Call a function for each item; return the results in the order of the items.
 
     ``pyarrow.cpu_count()`` threads share the items; a single item, or a count of 1, starts no thread.
 

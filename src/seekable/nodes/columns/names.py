@@ -163,7 +163,7 @@ def value_by(record: Any, by: By) -> Any:
     """Return the value of a record's column, or what the function returns for the record.
 
     Raises:
-        WrongType: ``by`` is a name, and the record is no dict.
+        WrongType: ``by`` is a name, and the record is not a dict.
         MissingColumn: the record has no column of this name.
     """
     if not isinstance(by, str):

@@ -272,7 +272,7 @@ class Partitions(ColumnarNode):
 
         Raises:
             BadValue: a record has another value in a column of the name of a key.
-            InvalidArgument: a record is no dict.
+            InvalidArgument: a record is not a dict.
         """
         plan = self.child.plan(positions)
         if not self._is_apart and not record_batches.is_columnar(plan):
@@ -376,7 +376,7 @@ class Partitions(ColumnarNode):
 def _own(
     record: Mapping[str, Any], values: Mapping[str, Any], texts: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    """Return the values of a record in columns of keys that its file lies in no folder of.
+    """Return a record's own values for keys without a folder in the path of its file.
 
     Raises:
         BadValue: the record has another value than the folder.

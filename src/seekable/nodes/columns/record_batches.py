@@ -70,7 +70,7 @@ def _even(count: int, each: int, size: int) -> int:
 
 
 def _planned(node: Node, size: int) -> Iterator[tuple[int, Plan]]:
-    """Yield the plans of epoch 0 in their order, each of whole batches, with its number of records."""
+    """Yield the plans of epoch 0 in their order, each for whole batches, with its record count."""
     at_once, start = max(1, _AHEAD // size) * size, 0
     while node.size is None or start < node.size:
         stop = start + at_once if node.size is None else min(start + at_once, node.size)
@@ -79,7 +79,7 @@ def _planned(node: Node, size: int) -> Iterator[tuple[int, Plan]]:
 
 
 def _in_columns(part: Plan, kind: BatchForm, size: int) -> Iterator[Any]:
-    """Yield the records of a plan in batches of columns: record batches, or dicts of arrays."""
+    """Yield a plan's records in batches of columns: record batches, or dicts of arrays."""
     pieces = (part.slice(at, min(at + size, len(part))) for at in range(0, len(part), size))
     first = part.slice(0, min(size, len(part))).arrays() if kind == "numpy" else None
     if first is not None:
@@ -94,7 +94,7 @@ def _in_columns(part: Plan, kind: BatchForm, size: int) -> Iterator[Any]:
 
 
 def batch_of(plan: Plan, decode: DecodeTable) -> Any:
-    """Return the records of a plan: a list of records, a dict of arrays, or a record batch."""
+    """Return a plan's records as a list of records, a dict of arrays, or a record batch."""
     if decode == "python":
         return plan.read()
     return table_of(plan) if decode == "arrow" else numpy_batch(table_of(plan), plan)
@@ -104,7 +104,7 @@ def table_of(plan: Plan) -> pa.RecordBatch:
     """Return the records of a plan as one record batch, in the order of the plan.
 
     Raises:
-        InvalidArgument: records are no dicts, or their values have no common types.
+        InvalidArgument: records are not dicts, or their values have no common types.
     """
     if isinstance(plan, ColumnarPlan):
         batch: pa.RecordBatch = plan.table()
@@ -137,7 +137,7 @@ def batch_of_records(records: Sequence[Any], types: Mapping[str, Any]) -> pa.Rec
             those with None here, are inferred.
 
     Raises:
-        InvalidArgument: records are no dicts, or their values have no common types.
+        InvalidArgument: records are not dicts, or their values have no common types.
     """
     wrong = next((record for record in records if not isinstance(record, dict)), None)
     if wrong is not None:
@@ -153,14 +153,14 @@ def batch_of_records(records: Sequence[Any], types: Mapping[str, Any]) -> pa.Rec
 
 
 def with_rows(names: Sequence[str], arrays: Sequence[pa.Array], rows: int) -> pa.RecordBatch:
-    """Return a record batch of some columns, or of none: it has the given number of rows."""
+    """Return a record batch with some columns, or without any: it has the given number of rows."""
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
-    """Return the rows of several sources in the order of the plan, with the columns of all sources.
+    """Return the rows of several sources in the plan's order, with the columns of all sources.
 
     Raises:
         InvalidArgument: a column has types without a common one, or a value that does not fit it.
@@ -176,7 +176,7 @@ def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
 def gathered_batch(
     size: int, at: Sequence[NDArray[np.intp]], batches: Sequence[pa.RecordBatch]
 ) -> pa.RecordBatch:
-    """Return the rows of several batches as one, with the columns of all of them.
+    """Join several batches into one, with the columns of all of them.
 
     Args:
         size: the number of all rows.

@@ -134,7 +134,7 @@ class UnifyColumns(ColumnarNode):
 
         Raises:
             BadValue: a value does not fit its column.
-            InvalidArgument: a record is no dict.
+            InvalidArgument: a record is not a dict.
         """
         plan = self.child.plan(positions)
         if not is_columnar(plan):

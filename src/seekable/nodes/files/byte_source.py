@@ -82,7 +82,7 @@ class FileSource(RunsLeaf):
         return self.decoder.described(describe, self.version)
 
     def shapes_of(self, node: Node) -> Shapes | None:
-        """Return the shapes of the objects of a dataset over entries of Kaldi's tables."""
+        """Return the shapes of objects in a dataset over entries of Kaldi's tables."""
         return self.decoder.shapes_of(node)
 
     def own_keys(self) -> OwnKeys | None:
@@ -144,7 +144,7 @@ class FileSource(RunsLeaf):
         return self if decoder is self.decoder else replace(self, decoder=decoder)
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Return the names of the columns of utterances of Kaldi; None of lines and entries."""
+        """Return the column names of Kaldi's utterances; None for lines and entries."""
         return self.decoder.declared()
 
 

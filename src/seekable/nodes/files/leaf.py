@@ -202,7 +202,7 @@ class FilesLeaf(Leaf):
 
 
 def warn_of_files(source: Any, kind: type[Warning]) -> None:
-    """Warn of what the surveys of files found strange, of the first five.
+    """Warn about the first five strange things that the surveys of files found.
 
     Args:
         source: a source whose ``words`` have the schemas of its files, each with its warnings.
@@ -221,7 +221,7 @@ def warn_of_files(source: Any, kind: type[Warning]) -> None:
 
 
 def undecodable(leaf: Leaf, start: int, stop: int) -> Bad:
-    """Return the records of some rows of a source of files that cannot be decoded."""
+    """Return which records of some rows cannot be decoded."""
     found: list[CorruptRecord] = []
     collecting = replace(leaf, errors=found.append)  # type: ignore[type-var]  # each source has the field
     for _ in read_rows(collecting, np.arange(start, stop, dtype=np.int64)):
@@ -238,7 +238,7 @@ class RunsLeaf(FilesLeaf):
 
     @cached
     def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
+        """The edges of blocks of 1,024 rows, int64; no block crosses files."""
         return default_blocks_within(self.files.records)
 
     @property
@@ -292,7 +292,7 @@ class RunsLeaf(FilesLeaf):
 
 
 class SlicedAxis(ABC):
-    """The elements of all records of a source in one sequence, of which windows are copied without a record.
+    """The elements of all records in one sequence; windows of it are copied without making a record.
 
     ``starts`` are the first elements of windows, counted over all files, int64.
     """
@@ -320,11 +320,11 @@ class SlicedAxis(ABC):
 
     @abstractmethod
     def ranges(self, starts: Int64s, width: int, columns: Container[str]) -> Iterator[FileRanges]:
-        """Yield the ranges of bytes of windows of so many elements, in the arrays with these names."""
+        """Yield the byte ranges of windows of so many elements, in the arrays with these names."""
 
     @abstractmethod
     def paths(self, starts: Int64s, width: int) -> set[str]:
-        """Return the paths of the files of windows of so many elements."""
+        """Return the paths of the files that windows of so many elements lie in."""
 
 
 class SlicedLeaf(RunsLeaf):
@@ -333,7 +333,7 @@ class SlicedLeaf(RunsLeaf):
     @property
     @abstractmethod
     def dtypes(self) -> dict[str, np.dtype[Any]]:
-        """The type of each array of records, in native byte order; one that holds those of all files."""
+        """The type of each array in records, in native byte order; it holds the values of all files."""
 
     @abstractmethod
     def lengths_between(self, start: int, stop: int) -> Int64s:

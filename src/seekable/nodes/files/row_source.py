@@ -151,7 +151,7 @@ class RowSource(FilesLeaf):
     """The columns that the user named, in their order; None for all."""
     version: str | int | None = None
     needed: frozenset[str] | None = None
-    """The columns that are used above; None for all. They are no part of the description."""
+    """The columns that are used above; None for all. They are not part of the description."""
     keys: Keys | None = None
     errors: OnError | None = None
 
@@ -169,7 +169,7 @@ class RowSource(FilesLeaf):
 
     @property
     def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
+        """The edges of blocks of 1,024 rows, int64; no block crosses files."""
         return default_blocks_within(self.files.records)
 
     @property
