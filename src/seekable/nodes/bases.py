@@ -18,6 +18,7 @@ from seekable._arguments import checked_path
 from seekable._cached import cached
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.graph import (
+    ChildPlan,
     Plan,
     Reader,
     Router,
@@ -121,7 +122,7 @@ class InMemoryPlan(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class UnaryPlan(Plan):
+class UnaryPlan(ChildPlan):
     """A plan of many nodes that makes each record from one record of another plan."""
 
     nodes: Sequence[Any]
@@ -146,29 +147,6 @@ class UnaryPlan(Plan):
     def origins(self) -> Origins:
         """Return the origins of the child's records."""
         return self.child.origins()
-
-    @property
-    def paths(self) -> set[str]:
-        """The paths of the files that the child's plan reads."""
-        return self.child.paths
-
-    @property
-    def from_stores(self) -> bool:
-        """True if the child's plan may fetch bytes."""
-        return self.child.from_stores
-
-    def ranges(self) -> Iterator[FileRanges]:
-        """Yield the ranges of bytes that the child's plan reads."""
-        return self.child.ranges()
-
-    def advise(self) -> None:
-        """Announce the reads of the child's plan to the operating system."""
-        self.child.advise()
-
-    @property
-    def bytes(self) -> int:
-        """The number of bytes that the child's plan reads."""
-        return self.child.bytes
 
 
 @final

@@ -11,14 +11,14 @@ import numpy as np
 from seekable.errors import NothingPassed
 from seekable.nodes.bases import UnaryNode, int64s, integer_of
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.graph import HOLE, Plan, Reader
+from seekable.nodes.graph import HOLE, ChildPlan, Plan, Reader
 from seekable.nodes.node import Node, RecordNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import FileRanges, SearchRange
+    from seekable.nodes.graph import SearchRange
     from seekable.nodes.node import Taking
 
 
@@ -149,7 +149,7 @@ class _BatchReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _BatchPlan(Plan):
+class _BatchPlan(ChildPlan):
     bounds: Int64s
     """The start of each batch among the child's records, then the end of the last batch: int64."""
     child: Plan
@@ -166,24 +166,6 @@ class _BatchPlan(Plan):
 
     def locate(self) -> list[Any]:
         return self._cut(self.child.locate())
-
-    @property
-    def paths(self) -> set[str]:
-        return self.child.paths
-
-    @property
-    def from_stores(self) -> bool:
-        return self.child.from_stores
-
-    def ranges(self) -> Iterator[FileRanges]:
-        return self.child.ranges()
-
-    def advise(self) -> None:
-        self.child.advise()
-
-    @property
-    def bytes(self) -> int:
-        return self.child.bytes
 
     def _cut(self, items: list[Any]) -> list[Any]:
         bounds = self.bounds.tolist()

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.graph import Graph, Origins, Plan, Read, Reader, Routed, Router, gathered, held
+from seekable.nodes.graph import Graph, JointPlan, Origins, Plan, Read, Reader, Routed, Router, gathered, held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import FileRanges
 
 
 __all__ = ["CompiledGraph", "GatheredPlan"]
@@ -104,7 +103,7 @@ class CompiledGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class GatheredPlan(Plan):
+class GatheredPlan(JointPlan):
     """Plans of several readers, and the indices of their records in the requested order."""
 
     size: int
@@ -150,29 +149,9 @@ class GatheredPlan(Plan):
         return None if not out or any(column is None for column in out.values()) else out
 
     @property
-    def paths(self) -> set[str]:
-        """The paths of the files that any part reads."""
-        return set().union(*(plan.paths for _, plan in self.parts))
-
-    @property
-    def from_stores(self) -> bool:
-        """True if a part may fetch bytes."""
-        return any(plan.from_stores for _, plan in self.parts)
-
-    def ranges(self) -> Iterator[FileRanges]:
-        """Yield the ranges of bytes that any part reads."""
-        for _, plan in self.parts:
-            yield from plan.ranges()
-
-    def advise(self) -> None:
-        """Announce the reads of all parts to the operating system."""
-        for _, plan in self.parts:
-            plan.advise()
-
-    @property
-    def bytes(self) -> int:
-        """The number of bytes that all parts read."""
-        return sum(plan.bytes for _, plan in self.parts)
+    def below(self) -> list[Plan]:
+        """The plans of all parts."""
+        return [plan for _, plan in self.parts]
 
     def _gather(self, lists: list[list[Any]]) -> list[Any]:
         out: list[Any] = [None] * self.size

@@ -18,7 +18,7 @@ from seekable.index.location import shared
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
-from seekable.nodes.graph import HOLE, Origins, Plan, Reader
+from seekable.nodes.graph import HOLE, ChildPlan, Origins, Plan, Reader
 from seekable.nodes.node import Node, RecordNode
 from seekable.nodes.readahead import read_rows
 from seekable.parallel.map_ranges import map_ranges
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.evaluated import Running
-    from seekable.nodes.graph import FileRanges, SearchRange
+    from seekable.nodes.graph import SearchRange
     from seekable.nodes.saved_rows import KeptRows
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
@@ -265,7 +265,7 @@ class _FlattenReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _FlattenPlan(Plan):
+class _FlattenPlan(ChildPlan):
     """Runs of consecutive items, each from one record; lists that are cheap to slice."""
 
     node: Flatten
@@ -329,24 +329,6 @@ class _FlattenPlan(Plan):
         lengths, below = np.diff(self.edges), self.child.origins()
         files, rows = np.repeat(below.files, lengths), np.repeat(below.rows, lengths)
         return Origins(below.paths, below.names, files, rows)
-
-    @property
-    def paths(self) -> set[str]:
-        return self.child.paths
-
-    @property
-    def from_stores(self) -> bool:
-        return self.child.from_stores
-
-    def ranges(self) -> Iterator[FileRanges]:
-        return self.child.ranges()
-
-    def advise(self) -> None:
-        self.child.advise()
-
-    @property
-    def bytes(self) -> int:
-        return self.child.bytes
 
 
 class _Several:

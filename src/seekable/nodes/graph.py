@@ -44,11 +44,13 @@ else:
 __all__ = [
     "HOLE",
     "MOST_DEEP",
+    "ChildPlan",
     "ColumnarPlan",
     "DataFiles",
     "FileRanges",
     "Graph",
     "Hole",
+    "JointPlan",
     "Origins",
     "Plan",
     "Read",
@@ -271,6 +273,69 @@ class Plan(ABC):
             if the records are made one by one, or there is none.
         """
         return None
+
+
+class ChildPlan(Plan):
+    """A plan that makes its records from those of one other plan, and reads no file besides."""
+
+    child: Plan
+
+    @property
+    def paths(self) -> set[str]:
+        """The paths of the files that the child's plan reads."""
+        return self.child.paths
+
+    @property
+    def from_stores(self) -> bool:
+        """True if the child's plan may fetch bytes."""
+        return self.child.from_stores
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes that the child's plan reads."""
+        return self.child.ranges()
+
+    def advise(self) -> None:
+        """Announce the reads of the child's plan to the operating system."""
+        self.child.advise()
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes that the child's plan reads."""
+        return self.child.bytes
+
+
+class JointPlan(Plan):
+    """A plan that makes its records from those of several other plans, and reads no file besides."""
+
+    @property
+    @abstractmethod
+    def below(self) -> Sequence[Plan]:
+        """The other plans."""
+
+    @property
+    def paths(self) -> set[str]:
+        """The paths of the files that any of the plans reads."""
+        return set().union(*(plan.paths for plan in self.below))
+
+    @property
+    def from_stores(self) -> bool:
+        """True if one of the plans may fetch bytes."""
+        return any(plan.from_stores for plan in self.below)
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes that any of the plans reads."""
+        for plan in self.below:
+            yield from plan.ranges()
+
+    def advise(self) -> None:
+        """Announce the reads of all plans to the operating system."""
+        for plan in self.below:
+            plan.advise()
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes that all plans read."""
+        return sum(plan.bytes for plan in self.below)
 
 
 class ColumnarPlan(Plan):

@@ -19,7 +19,7 @@ from seekable.nodes.columns.names import checked_names, must_have
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.display import describe_place
 from seekable.nodes.evaluated import check_seen
-from seekable.nodes.graph import HOLE, Plan, Reader, held, known_size, must_be_steady
+from seekable.nodes.graph import HOLE, JointPlan, Plan, Reader, held, known_size, must_be_steady
 from seekable.nodes.key import is_key
 from seekable.nodes.node import InnerNode, Node, RecordNode
 from seekable.nodes.readahead import read_rows
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import FileRanges, Origins, SearchRange
+    from seekable.nodes.graph import Origins, SearchRange
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
 
@@ -480,7 +480,7 @@ class _JoinReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _JoinPlan(Plan):
+class _JoinPlan(JointPlan):
     node: Join
     positions: Int64s
     left: Plan
@@ -519,24 +519,8 @@ class _JoinPlan(Plan):
         return self.left.origins()
 
     @property
-    def paths(self) -> set[str]:
-        return self.left.paths | self.right.paths
-
-    @property
-    def from_stores(self) -> bool:
-        return self.left.from_stores or self.right.from_stores
-
-    def ranges(self) -> Iterator[FileRanges]:
-        yield from self.left.ranges()
-        yield from self.right.ranges()
-
-    def advise(self) -> None:
-        self.left.advise()
-        self.right.advise()
-
-    @property
-    def bytes(self) -> int:
-        return self.left.bytes + self.right.bytes
+    def below(self) -> tuple[Plan, ...]:
+        return self.left, self.right
 
     def _spread(self, items: list[Any]) -> list[Any]:
         out: list[Any] = [None] * len(self)

@@ -11,14 +11,13 @@ from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
-from seekable.nodes.graph import HOLE, Plan, Reader, held
+from seekable.nodes.graph import HOLE, JointPlan, Plan, Reader, held
 from seekable.nodes.node import Node, RecordNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import FileRanges
     from seekable.nodes.node import Taking
 
 
@@ -109,7 +108,7 @@ class _ZipReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _ZipPlan(Plan):
+class _ZipPlan(JointPlan):
     columns: tuple[Plan, ...]
 
     def __len__(self) -> int:
@@ -127,24 +126,8 @@ class _ZipPlan(Plan):
         return list(zip(*(column.locate() for column in self.columns), strict=True))
 
     @property
-    def paths(self) -> set[str]:
-        return set().union(*(column.paths for column in self.columns))
-
-    @property
-    def from_stores(self) -> bool:
-        return any(column.from_stores for column in self.columns)
-
-    def ranges(self) -> Iterator[FileRanges]:
-        for column in self.columns:
-            yield from column.ranges()
-
-    def advise(self) -> None:
-        for column in self.columns:
-            column.advise()
-
-    @property
-    def bytes(self) -> int:
-        return sum(column.bytes for column in self.columns)
+    def below(self) -> tuple[Plan, ...]:
+        return self.columns
 
 
 def _has_hole(record: tuple[Any, ...]) -> bool:
