@@ -153,21 +153,28 @@ class _FilesReader(Reader):
 
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
-        self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
+        self.decoders: list[Decoder] = []
         """The decoder of each file. The nodes are not kept: they hold this reader."""
-        self.fasts = [None if decoder.headed else decoder.fast for decoder in self.decoders]
+        self.fasts: list[Callable[[memoryview], Any] | None] = []
         """The function that decodes a record of each file; None where it depends on the head of the file."""
-        self.errors = [node.errors for node in nodes for _ in range(len(node.files))]
-        self.needs_heads_only = all(node.decoder.needs_head_only for node in nodes)
+        self.errors: list[OnError | None] = []
+        self.needs_heads_only, self.names_objects, has_heads = True, False, False
+        lengths = []
+        for node in nodes:
+            decoder, count, is_headed = node.decoder, len(node.files), node.decoder.headed
+            self.decoders += [decoder] * count
+            self.fasts += [None if is_headed else decoder.fast] * count
+            self.errors += [node.errors] * count
+            self.needs_heads_only = self.needs_heads_only and decoder.needs_head_only
+            self.names_objects = self.names_objects or decoder.names_objects
+            has_heads = has_heads or is_headed
+            lengths.append(node.size)
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
-        self.names_objects = any(node.decoder.names_objects for node in nodes)
         self.slices = far().reads.slices(self.files, len(self.decoders)) if self.from_stores else None
-        self.reads_more = self.from_stores and (
-            self.names_objects or any(node.decoder.headed for node in nodes)
-        )
+        self.reads_more = self.from_stores and (self.names_objects or has_heads)
         """True if more is read of objects than the bytes of records: heads, and objects that lines name."""
-        self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
+        self._lengths = np.array(lengths, dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
 
@@ -306,7 +313,7 @@ class _FilesPlan(Plan):
         runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
         gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
         merged = merge_near(self.files[order], self.starts[order], self.ends[order], gap=gap)
-        for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
+        for file, start, end in zip(*map(np.ndarray.tolist, merged), strict=True):
             self.reader.files.mapped(file).advise(start, end)
 
     @property
