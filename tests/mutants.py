@@ -245,7 +245,7 @@ MUTANTS = (
         tests=("stream/test_closed_world.py",),
     ),
     Mutant(
-        *("a restored stream reads again what it had read", 3, "stream/source.py"),
+        *("a restored stream reads again what it had read", 3, "stream/from_dataset.py"),
         "        self._reads = source.reads(lane.number, done)\n",
         "        self._reads = source.reads(lane.number, done)\n"
         "        read = 0\n"

@@ -6,7 +6,7 @@ module that may need one names it once, beside its other imports::
     if TYPE_CHECKING:
         from seekable.stream import source
     else:
-        source = lazy("seekable.stream.source")
+        source = lazy("seekable.stream.from_dataset")
 
 and writes ``source.FromDataset(...)``. Type checkers read the first branch. For the rules of imports between
 modules (``tests/test_architecture.py``) a call of ``lazy`` or ``imported`` with a literal is an import.

@@ -9,7 +9,7 @@ from tests.stream.matrix import BUILDERS
 
 import seekable as sk
 from seekable.formats.lines.line_stream import FromLines
-from seekable.stream.source import FromDataset
+from seekable.stream.from_dataset import FromDataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,12 +19,12 @@ from seekable.formats.lines.line_stream import FromLines
 from seekable.stream.batch import BatchItems, Bucket
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
+from seekable.stream.from_dataset import FromDataset
 from seekable.stream.iterable import FromIterable
 from seekable.stream.map import MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat
-from seekable.stream.source import FromDataset
 from seekable.stream.take import RepeatItems, ShuffleItems, SkipSlots, TakeSlots
 from seekable.stream.zip import Chain, ZipItems
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import Plan
     from seekable.nodes.key_lookup import KeySequence
     from seekable.nodes.sequence_source import SupportsItems
-    from seekable.stream import source as stream_source
+    from seekable.stream import from_dataset as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
     from seekable.writing import write_dataset
@@ -47,7 +47,7 @@ else:
     keys = lazy("seekable.nodes.key")
     lookup = lazy("seekable.nodes.key_lookup")
     sequence_source = lazy("seekable.nodes.sequence_source")
-    stream_source = lazy("seekable.stream.source")
+    stream_source = lazy("seekable.stream.from_dataset")
     stream_face = lazy("seekable.stream.stream")
     write_dataset = lazy("seekable.writing.write_dataset")
 

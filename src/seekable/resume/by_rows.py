@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from seekable.resume.match import Match
     from seekable.resume.pipeline_sources import Name, NamedSource
     from seekable.state.document import State
-    from seekable.stream.source import FromDataset
+    from seekable.stream.from_dataset import FromDataset
     from seekable.stream.stage import Stage
     from seekable.stream.stream import Stream
 

@@ -34,9 +34,9 @@ from seekable.resume.pipeline_sources import (
     sources_of,
 )
 from seekable.state.document import StreamState
+from seekable.stream.from_dataset import FromDataset
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import described_lineage, lineage_of, rows_given, rows_held
-from seekable.stream.source import FromDataset
 from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:

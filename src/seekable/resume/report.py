@@ -34,7 +34,7 @@ from seekable.resume.continued import Continued
 from seekable.resume.from_description import described_sources
 from seekable.resume.pipeline_sources import counted_sources, positions_by_source, remaining_by_source
 from seekable.resume.placeholders import PlaceholderSource
-from seekable.stream.source import FromDataset
+from seekable.stream.from_dataset import FromDataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

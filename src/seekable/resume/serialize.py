@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.nodes.node import Node
-    from seekable.stream.source import FromDataset
+    from seekable.stream.from_dataset import FromDataset
     from seekable.stream.stream import Stream
 
 __all__ = [

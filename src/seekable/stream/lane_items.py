@@ -9,10 +9,10 @@ from seekable.errors import BadToken
 from seekable.nodes.columns.arrow_types import common_types
 from seekable.nodes.display import listed
 from seekable.stream.filter import FilterItems
+from seekable.stream.from_dataset import FromDataset
 from seekable.stream.lane import LaneIterator, StageState
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.shapes import SameItems, located
-from seekable.stream.source import FromDataset
 from seekable.stream.take import RepeatItems
 from seekable.stream.zip import Chain
 from seekable.writing.pipeline_code import functions_of, own_functions, paths_of

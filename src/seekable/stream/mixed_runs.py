@@ -18,8 +18,8 @@ from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import num_lane_rows
+from seekable.stream.from_dataset import FIRST_READ, MOST_READ, FromDataset
 from seekable.stream.runs import END, RunLength, Runs
-from seekable.stream.source import FIRST_READ, MOST_READ, FromDataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
