@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from seekable.nodes.mix import Schedule, Weights
     from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
-    from seekable.stream import chain as stream_chain
     from seekable.stream import mix as stream_mix
     from seekable.stream import stream as stream_face
     from seekable.stream import zip as stream_zip
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 else:
     union = lazy("seekable.dataset.union")
     join_node = lazy("seekable.nodes.join")
-    stream_chain = lazy("seekable.stream.zip")
     stream_mix = lazy("seekable.stream.mix")
     stream_face = lazy("seekable.stream.stream")
     stream_zip = lazy("seekable.stream.zip")
@@ -182,7 +180,7 @@ def concat(
         if columns is not None:
             message = "columns= is for datasets: concatenate these, and make a stream of the result"
             raise InvalidArgument(message)
-        return stream_face.Stream(stream_chain.Chain(tuple(stream.stage for stream in given)))
+        return stream_face.Stream(stream_zip.Chain(tuple(stream.stage for stream in given)))
     nodes = _nodes("concat()", given)
     if columns is not None and union.checked_union("concat()", columns):
         nodes = union.unified_parts("concat()", nodes)

@@ -33,10 +33,8 @@ else:
 
 __all__ = [
     "MadeBatch",
-    "Stretch",
     "dataset_batches",
     "fetched_ahead",
-    "stretches",
 ]
 
 _AHEAD, _MOST_AHEAD = 4096, 16384
@@ -104,7 +102,7 @@ def dataset_batches(
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class _Stretch:
     """The positions of some next batches of a run."""
 
     cursor: StepCursor
@@ -122,29 +120,25 @@ class Stretch:
             yield start, stop, steps.after(self.cursor, number), steps.after(self.cursor, number + 1)
 
 
-def stretches(steps: Steps, cursor: StepCursor, *, number: int = 0, of: int = 1) -> Iterator[Stretch]:
-    """Yield the rest of a run after a cursor, in stretches of the steps with ``t % of == number``.
+def _planned_stretches(
+    dataset: Node, steps: Steps, cursor: StepCursor, *, number: int = 0, of: int = 1
+) -> Iterator[tuple[_Stretch, Plan]]:
+    """Yield the rest of a run after a cursor, in stretches, each with the plan to read it.
 
-    The first stretch is one batch: a restarted run resolves no more of the order before its first batch.
+    A stretch has the batches of the steps ``t % of == number``. The first one is one batch: a restarted run
+    resolves no more of the order before its first batch.
     """
     wanted, positions_wanted = of, _AHEAD
     left = steps.left(cursor)
     while left != 0:
         count = wanted if left is None else min(wanted, left)
         mine = range((number - cursor.step) % of, count, of)
-        yield Stretch(cursor, mine, *_positions(steps, cursor, count, mine))
+        stretch = _Stretch(cursor, mine, *_positions(steps, cursor, count, mine))
+        yield stretch, dataset.plan(stretch.positions)
         cursor = steps.after(cursor, count)
         left = steps.left(cursor)
         wanted = of * max(1, -(-positions_wanted * steps.world_size // steps.batch))
         positions_wanted = _MOST_AHEAD
-
-
-def _planned_stretches(
-    dataset: Node, steps: Steps, cursor: StepCursor, *, number: int = 0, of: int = 1
-) -> Iterator[tuple[Stretch, Plan]]:
-    """Yield the stretches of a run, each with the plan to read it; arguments as of `stretches`."""
-    found = stretches(steps, cursor, number=number, of=of)
-    return ((stretch, dataset.plan(stretch.positions)) for stretch in found)
 
 
 def _positions(steps: Steps, cursor: StepCursor, count: int, mine: range) -> tuple[Int64s, list[int]]:

@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from seekable.resume import report
     from seekable.state.document import State
     from seekable.storage import addresses
-    from seekable.stream import description as stream_description
+    from seekable.stream import iterator as stream_iterator
     from seekable.stream.stream import Stream
 else:
     addresses = lazy("seekable.storage.addresses")
     evaluated = lazy("seekable.nodes.evaluated")
     report = lazy("seekable.resume.report")
-    stream_description = lazy("seekable.stream.iterator")
+    stream_iterator = lazy("seekable.stream.iterator")
 
 
 __all__ = ["Stateful", "load_state", "save_state", "source_paths_of"]
@@ -339,10 +339,7 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
         >>> source_paths_of(sk.from_sequence("abc").shuffle(seed=1).node)["sources"]
         [{'kind': 'sequence', 'spec': 'from_sequence(<builtins.str of 3>)'}]
     """
-    if isinstance(pipeline, Node):
-        datasets = [pipeline]
-    else:
-        datasets = list(stream_description.datasets_of(pipeline.stage))
+    datasets = _datasets_of(pipeline)
     leaves = [leaf for dataset in datasets for leaf in _leaves(dataset)]
     noted: dict[str, Any] = {
         "seekable_sources": _SOURCES_SCHEMA,
@@ -354,6 +351,10 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
     if isinstance(pipeline, Node) and pipeline.scheduled:
         return {**noted, "description": pipeline.describe(None)}
     return noted
+
+
+def _datasets_of(pipeline: Node | Stream) -> list[Node]:
+    return [pipeline] if isinstance(pipeline, Node) else [*stream_iterator.datasets_of(pipeline.stage)]
 
 
 def _noted(leaf: Leaf) -> dict[str, Any]:
