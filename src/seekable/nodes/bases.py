@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ONE_CHILD",
     "Ascending",
+    "EachRecordNode",
     "EachRouter",
     "ElementwiseNode",
     "InMemoryPlan",
@@ -190,6 +191,25 @@ class ElementwiseNode(InnerNode):
     def first_of(self, position: int) -> tuple[Node, int] | None:
         """Return the first child and the same position."""
         return self.children[0], position
+
+
+class EachRecordNode(UnaryNode, ElementwiseNode, RecordNode):
+    """A node that makes one record from each record of the child."""
+
+    @property
+    def size(self) -> int | None:
+        """The number of records of the child."""
+        return self.child.size
+
+    @property
+    def steady(self) -> bool:
+        """True if the child is steady."""
+        return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The blocks of the child."""
+        return self.child.blocks
 
 
 ONE_CHILD = np.zeros(1, dtype=np.int64)

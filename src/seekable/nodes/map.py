@@ -15,18 +15,17 @@ import xxhash
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
+from seekable.nodes.bases import EachRecordNode, UnaryPlan, UnaryReader
 from seekable.nodes.display import add_place
 from seekable.nodes.graph import HOLE
-from seekable.nodes.node import Node, RecordNode
 from seekable.state.canonical import canonical_json
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable._typing import Int64s
     from seekable.nodes.graph import Reader
+    from seekable.nodes.node import Node
 
 __all__ = ["ItemRandomness", "Map", "MapBatches"]
 
@@ -69,7 +68,7 @@ class ItemRandomness:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(UnaryNode, ElementwiseNode, RecordNode):
+class Map(EachRecordNode):
     """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position; a hole stays one."""
 
     child: Node
@@ -84,19 +83,9 @@ class Map(UnaryNode, ElementwiseNode, RecordNode):
         describe_function(self.fn, self.version)
 
     @property
-    def size(self) -> int | None:
-        """The number of records of an epoch, equal to the child's."""
-        return self.child.size
-
-    @property
     def steady(self) -> bool:
         """True if the child is steady and there is no seed; a seed draws anew in each epoch."""
         return self.child.steady and self.seed is None
-
-    @property
-    def blocks(self) -> Int64s:
-        """The blocks of the child."""
-        return self.child.blocks
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the name of the function, and the seed."""
@@ -178,7 +167,7 @@ class _MapPlan(UnaryPlan):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MapBatches(UnaryNode, ElementwiseNode, RecordNode):
+class MapBatches(EachRecordNode):
     """``fn(records)``, called with up to ``at_once`` records without holes, returns as many."""
 
     child: Node
@@ -191,21 +180,6 @@ class MapBatches(UnaryNode, ElementwiseNode, RecordNode):
     def __post_init__(self) -> None:
         """Raise an error for a function without a name that a description can hold."""
         describe_function(self.fn, self.version)
-
-    @property
-    def size(self) -> int | None:
-        """The number of records of an epoch, equal to the child's."""
-        return self.child.size
-
-    @property
-    def steady(self) -> bool:
-        """True if the child is steady."""
-        return self.child.steady
-
-    @property
-    def blocks(self) -> Int64s:
-        """The blocks of the child."""
-        return self.child.blocks
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the name of the function; the number of records in a call has no effect on them."""

@@ -11,7 +11,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import BadValue, CorruptState, WrongType
-from seekable.nodes.columns.column_node import ColumnNode, OneByOne
+from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import checked_name, lacking
 from seekable.state.functions import describe_function
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
-    from seekable.nodes.columns.column_node import Making
     from seekable.nodes.node import Node
     from seekable.nodes.saving import Loading, Saving
 else:
@@ -262,11 +261,6 @@ class Cast(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.cast({{{types}}}{missing})"
 
-    @property
-    def making(self) -> Making:
-        """Each record is made by itself."""
-        return OneByOne(self.made)
-
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a dict with the values of the target types.
 
@@ -297,19 +291,12 @@ class Cast(ColumnNode):
                 )
         return None
 
-    def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """Return the same columns: each is made of the child's column of that name."""
-        return columns
-
     def beneath(self, column: str) -> str | None:
         """Return the same name; None if the values of the column are cast."""
         return None if any(column == name for name, _ in self.targets) else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child, with the target types."""
-        below = self.child.declared()
-        if below is None:
-            return None
         types = {name: target.to if target.way == "arrow" else None for name, target in self.targets}
         return {**below, **types}
 

@@ -81,10 +81,9 @@ class SelectColumns(ColumnNode):
         """Return the same name; None if the column is not among the names."""
         return column if column in self.names else None
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the named columns of the child."""
-        below = self.child.declared()
-        return None if below is None else {name: below.get(name) for name in self.names}
+        return {name: below.get(name) for name in self.names}
 
     @cached
     def _taken(self) -> tuple[str, ...]:
@@ -120,11 +119,6 @@ class DropColumns(ColumnNode):
         """Return the call of the method, over the shown child."""
         return f"{children[0]}.drop_columns({list(self.names)!r})"
 
-    @property
-    def making(self) -> Making:
-        """Each record is made by itself."""
-        return OneByOne(self.made)
-
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a dict of the columns that are not dropped."""
         dropped = self._dropped
@@ -142,11 +136,8 @@ class DropColumns(ColumnNode):
         """Return the same name; None if the column is dropped."""
         return None if column in self._dropped else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child that are not dropped."""
-        below = self.child.declared()
-        if below is None:
-            return None
         return {name: kind for name, kind in below.items() if name not in self._dropped}
 
     @cached
@@ -176,11 +167,6 @@ class Fill(ColumnNode):
         nested = ", nested=True" if self.nested else ""
         return f"{children[0]}.fill({dict(self.values)!r}{nested})"
 
-    @property
-    def making(self) -> Making:
-        """Each record is made by itself."""
-        return OneByOne(self.made)
-
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a dict with a value in place of each None, and of each column that the record lacks."""
         made = dict(record)
@@ -191,10 +177,6 @@ class Fill(ColumnNode):
             elif self.nested and isinstance(held, list | dict):
                 made[name] = _filled(held, value)
         return made
-
-    def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """Return the same columns: each is made of the child's column of that name."""
-        return columns
 
     def beneath(self, column: str) -> str | None:
         """Return the same name; None if the column is filled, because the child has None there."""
@@ -291,9 +273,6 @@ class SourceColumn(ColumnNode):
         """Return the same name; None for the new columns."""
         return None if column in (self.column, self.row) else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child, and the new ones with unknown types."""
-        below = self.child.declared()
-        if below is None:
-            return None
         return {**below, **{name: None for name in (self.column, self.row) if name is not None}}

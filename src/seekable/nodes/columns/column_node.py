@@ -24,13 +24,12 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import BadValue, SeekableError, WrongType
 from seekable.index.fileset import FileSet
-from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
+from seekable.nodes.bases import EachRecordNode, UnaryPlan, UnaryReader
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.graph import HOLE, ColumnarPlan, Origins, of_files
-from seekable.nodes.node import RecordNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -174,23 +173,26 @@ def _checked_record(record: object) -> Record:
     raise WrongType(message)
 
 
-class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
+class ColumnNode(EachRecordNode):
     """A node whose position ``p`` is the child's position ``p`` with other columns; a hole stays a hole."""
 
     only: frozenset[str] | None
     """The columns that are used above; None for all. They are not part of the description."""
 
+    made: Any
+    """Returns a new record; ``wrong`` returns what is raised for an error of it."""
+
     @property
-    @abstractmethod
     def making(self) -> Making:
-        """The way in which records are made; a record that is given to it stays unchanged.
+        """The way in which records are made, by default each by itself."""
+        return OneByOne(self.made)
 
-        ``wrong`` returns what is raised for an error of it.
-        """
-
-    @abstractmethod
     def needs(self, columns: frozenset[str]) -> frozenset[str] | None:
-        """Return the child's columns that some columns of this node are made of; None for all."""
+        """Return the child's columns that some columns of this node are made of, by default the same.
+
+        None stands for all.
+        """
+        return columns
 
     @abstractmethod
     def beneath(self, column: str) -> str | None:
@@ -204,20 +206,14 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
         """Return the node's columns, made of those of the child; None, by default, if they need records."""
         return None
 
-    @property
-    def size(self) -> int | None:
-        """The number of records of the child."""
-        return self.child.size
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns of the node, if the child declares its own."""
+        below = self.child.declared()
+        return None if below is None else self.declared_over(below)
 
-    @property
-    def steady(self) -> bool:
-        """True if the child is steady."""
-        return self.child.steady
-
-    @property
-    def blocks(self) -> Int64s:
-        """The edges of the blocks of the child."""
-        return self.child.blocks
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the columns of the node and their types, given those of the child; by default the same."""
+        return below
 
     def looked_at(self, column: str) -> bool:
         """Return True if a column is used above."""

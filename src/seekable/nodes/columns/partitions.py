@@ -231,11 +231,8 @@ class Partitions(ColumnarNode):
         """Return the same name; None for a key."""
         return None if column in self._keys else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child, if it declares them, and those of the folders."""
-        below = self.child.declared()
-        if below is None:
-            return None
         kinds = {**below, **self._arrow_types}
         return kinds if self.order is None else {name: kinds[name] for name in self.order}
 

@@ -75,11 +75,6 @@ class Rename(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.rename({dict(self.names)!r}{missing})"
 
-    @property
-    def making(self) -> Making:
-        """Each record is made by itself."""
-        return OneByOne(self.made)
-
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a dict of the values under their new names, in the order of the record.
 
@@ -114,11 +109,8 @@ class Rename(ColumnNode):
             return self._olds[column]
         return None if column in self._news else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child under their new names."""
-        below = self.child.declared()
-        if below is None:
-            return None
         return {self._news.get(name, name): kind for name, kind in below.items()}
 
     @cached
@@ -212,11 +204,8 @@ class MapColumns(ColumnNode):
         """Return the same name; None if a file has another name for the column."""
         return None if column in self._touched else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child; renamed columns have unknown types."""
-        below = self.child.declared()
-        if below is None:
-            return None
         kinds = {name: None if name in self._touched else kind for name, kind in below.items()}
         return {**kinds, **dict.fromkeys(self._news)}
 
@@ -266,11 +255,6 @@ class Alias(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.alias({self.new!r}, {self.old!r}{missing})"
 
-    @property
-    def making(self) -> Making:
-        """Each record is made by itself."""
-        return OneByOne(self.made)
-
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a dict with the new column, if it is used.
 
@@ -293,10 +277,9 @@ class Alias(ColumnNode):
         """Return the old name for the new one; other names are the same."""
         return self.old if column == self.new else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child, and the new one with the type of the old one."""
-        below = self.child.declared()
-        return None if below is None else {**below, self.new: below.get(self.old)}
+        return {**below, self.new: below.get(self.old)}
 
 
 @final
@@ -368,10 +351,9 @@ class Computed(ColumnNode):
         """Return the same name; None for the new column."""
         return None if column == self.new else column
 
-    def declared(self) -> Mapping[str, Any] | None:
+    def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child, and the new one with an unknown type."""
-        below = self.child.declared()
-        return None if below is None else {**below, self.new: None}
+        return {**below, self.new: None}
 
 
 def _unchanged(record: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import BadValue
-from seekable.nodes.columns.column_node import ColumnarNode, OneByOne
+from seekable.nodes.columns.column_node import ColumnarNode
 from seekable.nodes.columns.record_batches import batch_of_records, is_columnar, table_of, with_rows
 from seekable.nodes.columns.unified_type import fitted_array, fitting, is_unchanged
 from seekable.nodes.conditions import Bounds
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.errors import SeekableError
-    from seekable.nodes.columns.column_node import Making
     from seekable.nodes.conditions import Where
     from seekable.nodes.node import Node
 else:
@@ -55,11 +54,6 @@ class UnifyColumns(ColumnarNode):
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the child, and the names of the columns."""
         return f"unify_columns({children[0]}, [{listed([repr(name) for name, _ in self.columns])}])"
-
-    @property
-    def making(self) -> Making:
-        """Each record is made by itself."""
-        return OneByOne(self.made)
 
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a dict of the columns.
