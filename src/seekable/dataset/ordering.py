@@ -325,7 +325,7 @@ class RowMethods(Face):
         chosen = filter_node.choice(
             fn, where=where, files=files, limit=limit, version=version, columns=columns
         )
-        running = evaluated.Running(save, jobs, executor, progress)
+        running = evaluated.EvaluationOptions(save, jobs, executor, progress)
         return self._over(filter_node.filtered(self._node, chosen, running))
 
     def filter_batches(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -360,7 +360,7 @@ class RowMethods(Face):
         chosen = filter_node.choice(
             fn, together=checked_count("size", size, least=1), version=version, columns=columns
         )
-        running = evaluated.Running(save, jobs, executor, progress)
+        running = evaluated.EvaluationOptions(save, jobs, executor, progress)
         return self._over(filter_node.filtered(self._node, chosen, running))
 
     def flatten(
@@ -402,7 +402,7 @@ class RowMethods(Face):
             >>> len(words), words[3], words.locate(3).row
             (4, 'not', 2)
         """
-        running = evaluated.Running(save, jobs, executor, progress)
+        running = evaluated.EvaluationOptions(save, jobs, executor, progress)
         return self._over(flatten_node.flattened(self._node, fn, version, running))
 
     def sort(
@@ -448,7 +448,7 @@ class RowMethods(Face):
             >>> list(sk.from_sequence([{"n": 1}, {"n": None}, {"n": 5}]).sort("n", reverse=True))
             [{'n': 5}, {'n': 1}, {'n': None}]
         """
-        running = evaluated.Running(save, jobs, executor, progress)
+        running = evaluated.EvaluationOptions(save, jobs, executor, progress)
         reverse = checked_flag("reverse", reverse)
         return self._over(
             sort_node.sorted_by(self._node, by, reverse=reverse, version=version, running=running)

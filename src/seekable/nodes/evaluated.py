@@ -18,7 +18,7 @@ from seekable.nodes.bases import UnaryNode, leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size, must_be_steady, nodes_of
 from seekable.nodes.saved_rows import KeptRows, RowsOrigin, keep_unnamed, saved_rows
-from seekable.parallel.map_ranges import FinishedRanges
+from seekable.parallel.map_ranges import FinishedRanges, execution_options
 from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
 
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.node import Node
-    from seekable.parallel import cluster, map_ranges
+    from seekable.parallel import cluster
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
 else:
-    map_ranges = lazy("seekable.parallel.map_ranges")
     cluster = lazy("seekable.parallel.cluster")
 
-__all__ = ["Evaluated", "Evaluation", "Running", "check_seen", "evaluated_rows", "row_files_of"]
+__all__ = ["Evaluated", "Evaluation", "EvaluationOptions", "check_seen", "evaluated_rows", "row_files_of"]
 
 
 class Evaluated(UnaryNode):
@@ -63,7 +62,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class EvaluationOptions:
     """The arguments of a user for how an evaluation runs and where its rows are kept."""
 
     save: str | os.PathLike[str] | None
@@ -76,7 +75,7 @@ def evaluated_rows(
     child: Node,
     question: Evaluation,
     find: Callable[[int, ExecutionOptions, Watch], Iterable[Int64s]],
-    running: Running,
+    running: EvaluationOptions,
 ) -> KeptRows:
     """Return the rows that an evaluation finds, or that an earlier one kept in the file ``save=``.
 
@@ -97,7 +96,7 @@ def evaluated_rows(
     call = f"{question.operation}()"
     size = known_size(child, call)
     must_be_steady(child, call)
-    using = map_ranges.execution_options(running.jobs, running.executor, at_once=True)
+    using = execution_options(running.jobs, running.executor, at_once=True)
     path = None if running.save is None else _checked_path(running.save)
     with watched(running.progress, task=question.doing, rows=size) as watch:
 

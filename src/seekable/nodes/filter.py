@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.evaluated import Running
+    from seekable.nodes.evaluated import EvaluationOptions
     from seekable.nodes.graph import Router
     from seekable.nodes.node import Node
     from seekable.parallel.map_ranges import ExecutionOptions
@@ -409,7 +409,7 @@ _ROW_BITS = 40
 """A row is a number of 23 bits for its file and one of 40 bits in the file."""
 
 
-def filtered(child: Node, choice: _Choice, running: Running) -> Node:
+def filtered(child: Node, choice: _Choice, running: EvaluationOptions) -> Node:
     """Return a node of the rows whose records pass; see ``Dataset.filter``."""
     known_size(child, "filter()")
     must_be_steady(child, "filter()")

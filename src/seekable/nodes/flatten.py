@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.evaluated import Running
+    from seekable.nodes.evaluated import EvaluationOptions
     from seekable.nodes.graph import SearchRange
     from seekable.nodes.saved_rows import KeptRows
     from seekable.parallel.map_ranges import ExecutionOptions
@@ -43,7 +43,7 @@ __all__ = ["Flatten", "flattened"]
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-def flattened(child: Node, fn: ToItems, version: str | int | None, running: Running) -> Node:
+def flattened(child: Node, fn: ToItems, version: str | int | None, running: EvaluationOptions) -> Node:
     """Return a node of the items of all records; see ``Dataset.flatten``."""
     items = _FlatItems(child, fn, version)
     code = None if fn is None or version is not None or running.save is None else code_digest(fn)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.evaluated import Running
+    from seekable.nodes.evaluated import EvaluationOptions
     from seekable.nodes.graph import Router, SearchRange
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
@@ -544,7 +544,9 @@ def _kind_of_moment(key: dt.datetime) -> str | None:
     return None
 
 
-def sorted_by(child: Node, by: By, *, reverse: bool, version: str | int | None, running: Running) -> Node:
+def sorted_by(
+    child: Node, by: By, *, reverse: bool, version: str | int | None, running: EvaluationOptions
+) -> Node:
     """Return a node of the records in the order of their keys; see ``Dataset.sort``."""
     known_size(child, "sort()")
     must_be_steady(child, "sort()")

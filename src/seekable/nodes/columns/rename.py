@@ -82,7 +82,7 @@ class Rename(ColumnNode):
             KeyError: the record lacks a column, and ``missing`` is ``"error"``.
             BadValue: the record has a column of a new name already.
         """
-        news = self._news
+        news = self._new_names
         made = {news.get(name, name): value for name, value in record.items()}
         if len(made) != len(record):
             raise BadValue(_collision(record, news))
@@ -90,9 +90,9 @@ class Rename(ColumnNode):
             return made
         if self.missing == "error":
             raise KeyError
-        for old in [old for old in self._news if old in self._taken and old not in record]:
-            if made.setdefault(self._news[old]) is not None:
-                raise BadValue(_collision({**record, old: None}, self._news))
+        for old in [old for old in self._new_names if old in self._taken and old not in record]:
+            if made.setdefault(self._new_names[old]) is not None:
+                raise BadValue(_collision({**record, old: None}, self._new_names))
         return made
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
@@ -101,24 +101,26 @@ class Rename(ColumnNode):
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
         """Return the old names, and the new ones, so that a clash with an existing column is found."""
-        return frozenset(self._olds.get(column, column) for column in columns) | (columns - self._news.keys())
+        return frozenset(self._old_names.get(column, column) for column in columns) | (
+            columns - self._new_names.keys()
+        )
 
     def beneath(self, column: str) -> str | None:
         """Return the old name of a column; None if only its new name is in the child."""
-        if column in self._olds:
-            return self._olds[column]
-        return None if column in self._news else column
+        if column in self._old_names:
+            return self._old_names[column]
+        return None if column in self._new_names else column
 
     def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child under their new names."""
-        return {self._news.get(name, name): kind for name, kind in below.items()}
+        return {self._new_names.get(name, name): kind for name, kind in below.items()}
 
     @cached
-    def _news(self) -> dict[str, str]:
+    def _new_names(self) -> dict[str, str]:
         return dict(self.names)
 
     @cached
-    def _olds(self) -> dict[str, str]:
+    def _old_names(self) -> dict[str, str]:
         return {new: old for old, new in self.names}
 
     @cached
@@ -167,7 +169,7 @@ class MapColumns(ColumnNode):
         names = self._names_of(path, name)
         made = self._renamed(record, names)
         if self.missing == "none":
-            for new in self._news:
+            for new in self._new_names:
                 if self.looked_at(new):
                     made.setdefault(new)
             return made
@@ -185,7 +187,7 @@ class MapColumns(ColumnNode):
         made: dict[str, Any] = {}
         for old, value in record.items():
             new = names.get(old, old)
-            if value is None and (new in made or (lenient and old in self._olds and old not in names)):
+            if value is None and (new in made or (lenient and old in self._old_names and old not in names)):
                 continue
             if new in made and made[new] is not None and new in touched:
                 raise BadValue(_collision(record, names))
@@ -207,19 +209,19 @@ class MapColumns(ColumnNode):
     def declared_over(self, below: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the columns of the child; renamed columns have unknown types."""
         kinds = {name: None if name in self._touched else kind for name, kind in below.items()}
-        return {**kinds, **dict.fromkeys(self._news)}
+        return {**kinds, **dict.fromkeys(self._new_names)}
 
     @cached
-    def _olds(self) -> frozenset[str]:
+    def _old_names(self) -> frozenset[str]:
         return frozenset(old for _, names in self.files for old, _ in names)
 
     @cached
-    def _news(self) -> tuple[str, ...]:
+    def _new_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(new for _, names in self.files for _, new in names))
 
     @cached
     def _touched(self) -> frozenset[str]:
-        return self._olds.union(self._news)
+        return self._old_names.union(self._new_names)
 
     def _names_of(self, path: str, name: str) -> dict[str, str]:
         known = self._of_files
