@@ -50,6 +50,8 @@ SPARSE = 8
 """Units are sparse if less than one part in so many is wanted, as by a shuffle of all records."""
 SCATTERED = 4
 """Units are scattered if those that follow each other are fewer than so many. Blocks of windows are not."""
+_HELD_BYTES = 512 << 20
+"""Ranges that bring no more bytes than that, with the gaps between them, are held in memory as they are."""
 NEAR_BYTES = 16 << 10
 """Missing parts of a range with so many bytes between them are fetched together with these."""
 
@@ -374,7 +376,6 @@ def planned(
     gap_bytes: int,
     most_bytes: int,
     align_bytes: int,
-    held_bytes: int,
     rooms: Sequence[CacheRoom],
 ) -> list[PlannedRange]:
     """Return requests for some ranges in the order of first need: of each object by units, or by ranges.
@@ -386,8 +387,6 @@ def planned(
         align_bytes: requests by units start at multiples of this, a multiple of the size of a unit, where
             little of each unit is wanted, and the units are scattered: their neighbours are going to be read
             as well. Else they are of the units alone.
-        held_bytes: what memory holds until it is read: the gaps that requests by ranges bring must fit into
-            it, or be at most as many bytes as the ranges.
         rooms: the cache on disk of each object.
     """
     kinds, are_sparse = np.zeros((2, len(wants.objects)), np.int64)
@@ -413,7 +412,7 @@ def planned(
             if align:
                 requests = merged(some, gap_bytes=0, most_bytes=most_bytes, align_bytes=align)
             else:
-                requests = _by_ranges(some, gap_bytes, most_bytes, held_bytes)
+                requests = _by_ranges(some, gap_bytes=gap_bytes, most_bytes=most_bytes)
             columns = (rows[requests.first], requests.which, requests.starts, requests.stops)
             for first, which, start, stop in zip(*(column.tolist() for column in columns), strict=True):
                 ref = wants.objects[which]
@@ -423,16 +422,16 @@ def planned(
     return [request for _, request in found]
 
 
-def _by_ranges(wants: Wants, gap_bytes: int, most_bytes: int, held_bytes: int) -> MergedRanges:
-    """Return the requests for ranges of objects that no disk keeps; see `planned`.
+def _by_ranges(wants: Wants, *, gap_bytes: int, most_bytes: int) -> MergedRanges:
+    """Return the requests for ranges of objects that no disk keeps: memory holds what they bring.
 
-    Ranges all over the data, as a shuffle of all records has them, would be joined to all of it otherwise.
+    Ranges all over large data, as a shuffle of all records has them, would be joined to all of it. They are
+    joined only as far as they bring twice the bytes that are wanted.
     """
     requests = merged(wants, gap_bytes=gap_bytes, most_bytes=most_bytes, align_bytes=1)
-    if int((requests.stops - requests.starts).sum()) <= held_bytes:
+    if int((requests.stops - requests.starts).sum()) <= _HELD_BYTES:
         return requests
-    held_bytes = max(held_bytes, DENSE * int(covered(wants).sum()))
-    gap_bytes = gap_within(wants, gap_bytes=gap_bytes, most_bytes=held_bytes)
+    gap_bytes = gap_within(wants, gap_bytes=gap_bytes, most_bytes=DENSE * int(covered(wants).sum()))
     return merged(wants, gap_bytes=gap_bytes, most_bytes=most_bytes, align_bytes=1)
 
 

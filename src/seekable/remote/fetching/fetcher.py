@@ -319,7 +319,6 @@ class Fetcher:
             gap_bytes=min(gap, _RECORD_GAP_BYTES) if alone else gap,
             most_bytes=MOST_BYTES,
             align_bytes=align_bytes,
-            held_bytes=self.budget_bytes(),
             rooms=[NO_ROOM] * len(wants.objects) if alone else self._rooms.wanted(wants.objects),
         )
 
