@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from seekable.errors import SeekableError, Unreachable
@@ -124,22 +124,18 @@ class FetchCounts:
 
     def report(self, *, oldest: str | None, waiting_bytes: int) -> FetchReport:
         """Return the counts as they are now."""
+        counts = {name: getattr(self, name) for name in _COUNTED}
         latencies = sorted(self.latencies.copy())
         return FetchReport(
-            requests=self.requests,
-            fetched_bytes=self.fetched_bytes,
-            hits=self.hits,
-            misses=self.misses,
-            waits=self.waits,
-            wait_seconds=self.wait_seconds,
-            retries=self.retries,
-            hedges=self.hedges,
-            refusals=self.refusals,
+            **counts,
             p50_seconds=_quantile(latencies, 0.5),
             p95_seconds=_quantile(latencies, 0.95),
             oldest=oldest,
             waiting_bytes=waiting_bytes,
         )
+
+
+_COUNTED = tuple(each.name for each in fields(FetchCounts) if each.name != "latencies")
 
 
 def _quantile(ascending: list[float], share: float) -> float | None:

@@ -21,13 +21,14 @@ import numpy as np
 
 from seekable.remote.cache.disk_room import LEFT
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
-from seekable.remote.fetching.coalescing import NEAR_BYTES, SCATTERED, SPARSE
+from seekable.remote.fetching.coalescing import NEAR_BYTES, SCATTERED, SPARSE, merged
 from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
 from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS, Needs
+from seekable.remote.fetching.wants import Wants
 from seekable.storage.object_key import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -470,55 +471,9 @@ def range_requests(reads: RankReads, knobs: Knobs) -> RankRequests:
         reads: the ranges.
         knobs: the most bytes of a request, and of a gap.
     """
-    full = np.flatnonzero(reads.stops > reads.starts)
-    order = full[np.lexsort((reads.starts[full], reads.files[full]))]
-    files, starts, stops, rows = (
-        column[order] for column in (reads.files, reads.starts, reads.stops, reads.rows)
-    )
-    parts = list(_spans(files, starts, stops, rows, knobs))
-    return joined_requests(parts)
-
-
-def _spans(
-    files: Int64s, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs
-) -> Iterator[RankRequests]:
-    """Yield requests for sorted ranges: first for groups that are short enough, then for long ones."""
-    if not files.size:
-        return
-    # The largest end so far, in each file: ends of one file lie below those of the next on one axis.
-    step = int(stops.max()) + 1
-    reach = np.maximum.accumulate(stops + files * step) - files * step
-    before = np.concatenate([[0], reach[:-1]])
-    new = (np.diff(files, prepend=-1) != 0) | (starts - before > knobs.gap_bytes)
-    group = np.cumsum(new) - 1
-    firsts = np.flatnonzero(new)
-    start, stop = starts[firsts], np.maximum.reduceat(stops, firsts)
-    long = stop - start > knobs.most_bytes
-    need = np.minimum.reduceat(rows, firsts)
-    yield RankRequests(need, stop - start, files[firsts], start).taken(~long)
-    for number in np.flatnonzero(long).tolist():
-        here = slice(*np.searchsorted(group, (number, number + 1)).tolist())
-        yield _cut(int(files[firsts[number]]), starts[here], stops[here], rows[here], knobs)
-
-
-def _cut(file: int, starts: Int64s, stops: Int64s, rows: Int64s, knobs: Knobs) -> RankRequests:
-    """Return the requests of ranges that follow each other closely and are too many for one request."""
-    found: list[list[int]] = []
-    reach = -1
-    for start, stop, row in zip(starts.tolist(), stops.tolist(), rows.tolist(), strict=True):
-        begin = max(start, reach)
-        while begin < stop:
-            end = min(stop, begin + knobs.most_bytes)
-            if found and end - found[-1][0] <= knobs.most_bytes:
-                found[-1][1] = end
-                found[-1][2] = min(found[-1][2], row)
-            else:
-                found.append([begin, end, row])
-            begin = end
-        reach = max(reach, stop)
-    table = np.array(found, np.int64)
-    files = np.full(len(table), file, np.int64)
-    return RankRequests(table[:, 2], table[:, 1] - table[:, 0], files, table[:, 0])
+    wants = Wants((), reads.files, reads.starts, reads.stops)
+    found = merged(wants, gap_bytes=knobs.gap_bytes, most_bytes=knobs.most_bytes, align_bytes=1)
+    return RankRequests(reads.rows[found.first], found.stops - found.starts, found.which, found.starts)
 
 
 def _taken(reads: RankReads, chosen: NDArray[np.bool_]) -> RankReads:

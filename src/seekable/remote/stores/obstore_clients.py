@@ -175,17 +175,10 @@ def _s3(bucket: str, options: StorageOptions) -> Client:
     config = _config(options)
     if options.endpoint("s3"):
         config["endpoint"] = options.endpoint("s3")
-    store = obstore_stores.S3Store(
-        bucket,
-        **config,
-        skip_signature=credentials.is_anonymous,
-        client_options=_client_options(
-            options, endpoint=options.endpoint("s3"), bundles=("AWS_CA_BUNDLE", _BUNDLE)
-        ),
-        retry_config=_RETRY,
-        credential_provider=credentials.provider,
+    client_options = _client_options(
+        options, endpoint=options.endpoint("s3"), bundles=("AWS_CA_BUNDLE", _BUNDLE)
     )
-    return Client(store, credentials.kind)
+    return _client(obstore_stores.S3Store, bucket, config, credentials, client_options)
 
 
 def _gs(bucket: str, options: StorageOptions) -> Client:
@@ -199,15 +192,8 @@ def _gs(bucket: str, options: StorageOptions) -> Client:
     credentials = _cloud_credentials(
         options, given, "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"
     )
-    store = obstore_stores.GCSStore(
-        bucket,
-        **config,
-        skip_signature=credentials.is_anonymous,
-        client_options=_client_options(options, endpoint=endpoint),
-        retry_config=_RETRY,
-        credential_provider=credentials.provider,
-    )
-    return Client(store, credentials.kind)
+    client_options = _client_options(options, endpoint=endpoint)
+    return _client(obstore_stores.GCSStore, bucket, config, credentials, client_options)
 
 
 def _az(bucket: str, options: StorageOptions, secrets: UrlSecrets) -> Client:
@@ -222,11 +208,18 @@ def _az(bucket: str, options: StorageOptions, secrets: UrlSecrets) -> Client:
     given = [name for name in ("account_key", "sas_key", "client_secret", "token") if name in config]
     names = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_KEY", "AZURE_CLIENT_SECRET")
     credentials = _cloud_credentials(options, given, *names)
-    store = obstore_stores.AzureStore(
-        container,
+    client_options = _client_options(options, endpoint=options.endpoint("az"))
+    return _client(obstore_stores.AzureStore, container, config, credentials, client_options)
+
+
+def _client(
+    kind: Any, bucket: str, config: dict[str, Any], credentials: _Credentials, client_options: Any
+) -> Client:
+    store = kind(
+        bucket,
         **config,
         skip_signature=credentials.is_anonymous,
-        client_options=_client_options(options, endpoint=options.endpoint("az")),
+        client_options=client_options,
         retry_config=_RETRY,
         credential_provider=credentials.provider,
     )
