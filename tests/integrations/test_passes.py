@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.integrations.passes import Passes
+from seekable.integrations.transformers import Passes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

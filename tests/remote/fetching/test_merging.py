@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.remote.fetching.coalescing import MergedRanges, covered, gap_within, merged
-from seekable.remote.fetching.wants import ObjectRef, Wants
+from seekable.remote.fetching.wants import MergedRanges, ObjectRef, Wants, covered, gap_within, merged
 from seekable.remote.stores.object_store import Pin
 
 SIZES = [0, 1, 50, 64, 200]

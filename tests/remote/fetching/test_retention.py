@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.thrift import wider
 
-from seekable.remote.fetching.coalescing import DENSE
 from seekable.remote.fetching.look_ahead import Needs
+from seekable.remote.fetching.wants import DENSE
 
 Span = tuple[int, int, int]
 spans = st.tuples(st.integers(0, 2), st.integers(0, 90), st.integers(0, 40)).map(

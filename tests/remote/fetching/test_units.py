@@ -8,10 +8,8 @@ import pytest
 from tests.remote.fetching.fake_store import FakeStore, content, failing
 
 from seekable.remote.cache.disk_cache import DiskCache
-from seekable.remote.fetching.coalescing import planned
 from seekable.remote.fetching.fetcher import Fetcher
-from seekable.remote.fetching.kept_units import NO_ROOM, CacheRoom
-from seekable.remote.fetching.wants import ObjectRef, Wants
+from seekable.remote.fetching.wants import NO_ROOM, CacheRoom, ObjectRef, Wants, planned
 from seekable.remote.stores.object_store import Passing, Pin
 from seekable.storage.object_key import UNIT_BYTES
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from seekable.formats.file_format import FileFormat
     from seekable.formats.lines import jsonl_writer
     from seekable.formats.tables import parquet_writer
-    from seekable.integrations.ray import ray_blocks
+    from seekable.integrations.ray import blocks as ray_blocks
     from seekable.integrations.ray.datasink import FileSink
 else:
-    ray_blocks = lazy("seekable.integrations.ray.ray_blocks")
+    ray_blocks = lazy("seekable.integrations.ray.blocks")
     ray_data = optional("ray.data", extra="ray")
     ray_datasink = lazy("seekable.integrations.ray.datasink")
     ray_datasource = lazy("seekable.integrations.ray.datasource")

@@ -15,7 +15,7 @@ from ray.data.datasource import ReadTask
 
 from seekable.errors import MissingColumn, WrongType
 from seekable.formats.file_format import UnwritableRecord
-from seekable.integrations.ray.ray_blocks import WAY_OUT, BlockColumns, columns_of
+from seekable.integrations.ray.blocks import WAY_OUT, BlockColumns, columns_of
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.columns.record_batches import is_columnar, table_of
 from seekable.nodes.display import describe_row

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.remote.fetching.coalescing import PlannedRange
+    from seekable.remote.fetching.wants import PlannedRange
 
 __all__ = [
     "AHEAD_SECONDS",

@@ -19,14 +19,13 @@ from seekable.errors import InvalidArgument
 from seekable.remote.cache.disk_cache import disk_cache
 from seekable.remote.cache.held_ranges import CELL_BYTES, Held, HeldRanges
 from seekable.remote.fetching.budget import Appetite, gap_bytes
-from seekable.remote.fetching.coalescing import planned
 from seekable.remote.fetching.forks import GuardedStores
-from seekable.remote.fetching.kept_units import NO_ROOM, Rooms, blocks_here, units_here
+from seekable.remote.fetching.kept_units import Rooms, blocks_here, units_here
 from seekable.remote.fetching.look_ahead import LookAhead, as_planned
 from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.sending import FetchCounts, Patience, Places, Sender
 from seekable.remote.fetching.transfers import Transfers
-from seekable.remote.fetching.wants import Wants
+from seekable.remote.fetching.wants import NO_ROOM, Wants, planned
 from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
@@ -37,10 +36,9 @@ if TYPE_CHECKING:
     from seekable.remote import mounts
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import Bytes, HeldBlock
-    from seekable.remote.fetching.coalescing import PlannedRange
     from seekable.remote.fetching.sending import FetchReport
     from seekable.remote.fetching.transfers import Flight
-    from seekable.remote.fetching.wants import ObjectRef
+    from seekable.remote.fetching.wants import ObjectRef, PlannedRange
     from seekable.remote.stores.object_store import Store
     from seekable.storage.access import CacheChoice
 

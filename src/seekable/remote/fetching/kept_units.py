@@ -6,10 +6,11 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
+from seekable.remote.fetching.wants import CacheRoom
 from seekable.storage.object_key import UNIT_BYTES
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from seekable.storage.access import CacheChoice
 
 __all__ = [
-    "NO_ROOM",
-    "CacheRoom",
     "Rooms",
     "UnitWriter",
     "blocks_here",
@@ -205,23 +204,6 @@ def _append(runs: list[range], unit: int) -> None:
         runs[-1] = range(runs[-1].start, unit + 1)
     else:
         runs.append(range(unit, unit + 1))
-
-
-class CacheRoom(NamedTuple):
-    """A cache on disk, as far as requests depend on it."""
-
-    data_bytes: int
-    """The bytes of all objects that readers of the process want of it; no more is counted above its room."""
-    room_bytes: int
-    """The most bytes that it keeps; 0 for no cache, any number before it is made."""
-
-    @property
-    def evicts(self) -> bool:
-        """True if it does not keep all that readers want."""
-        return self.data_bytes > self.room_bytes
-
-
-NO_ROOM: Final = CacheRoom(0, 0)
 
 
 @final

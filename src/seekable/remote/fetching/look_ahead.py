@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
-from seekable.remote.fetching.coalescing import DENSE, RangesByObject
-from seekable.remote.fetching.wants import Wants, by_place
+from seekable.remote.fetching.wants import DENSE, RangesByObject, Wants, by_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import HeldBlock
-    from seekable.remote.fetching.coalescing import PlannedRange
     from seekable.remote.fetching.transfers import Flight
+    from seekable.remote.fetching.wants import PlannedRange
     from seekable.storage.access import CacheChoice
 
 __all__ = ["SPARSE_BUDGETS", "LookAhead", "Needs", "Readers", "as_planned"]

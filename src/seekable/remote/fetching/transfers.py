@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from seekable.remote.cache.disk_cache import DiskCache
     from seekable.remote.cache.held_ranges import HeldBlock, HeldRanges
-    from seekable.remote.fetching.coalescing import PlannedRange
     from seekable.remote.fetching.sending import Patience, Sender
+    from seekable.remote.fetching.wants import PlannedRange
     from seekable.remote.stores.object_store import FolderListing, Page, Pin, Stat
     from seekable.storage.access import CacheChoice
 

@@ -21,10 +21,9 @@ import numpy as np
 
 from seekable.remote.cache.disk_room import LEFT
 from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
-from seekable.remote.fetching.coalescing import NEAR_BYTES, SCATTERED, SPARSE, merged
 from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
 from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS, Needs
-from seekable.remote.fetching.wants import Wants
+from seekable.remote.fetching.wants import NEAR_BYTES, SCATTERED, SPARSE, Wants, merged
 from seekable.storage.object_key import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:

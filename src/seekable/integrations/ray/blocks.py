@@ -280,7 +280,8 @@ def _fitting(array: pa.Array, field: pa.Field) -> pa.Array:
 class RayRows:
     """The rows of materialized blocks: row ``r`` in constant time. Picklable, for the workers of the cluster.
 
-    Blocks are references. A process fetches a block when it reads a row of it.
+    Blocks are references. A process fetches a block when it reads a row of it. Fingerprints of
+    datasets hold the name of this class and of its module.
     """
 
     def __init__(self, refs: Sequence[Any], counts: Sequence[int]) -> None:
