@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.nodes import key_lookup
     from seekable.nodes.columns import partitions as partition_columns
-    from seekable.nodes.files.decoder import AskedDecoder, Decode
+    from seekable.nodes.files.decoders import AskedDecoder, Decode
     from seekable.nodes.key import KeyOf
     from seekable.nodes.node import Node
     from seekable.parallel import map_ranges

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.files.decoder import Decoder
+from seekable.nodes.files.decoders import Decoder
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.sequence_source import SequenceSource
 

@@ -21,7 +21,7 @@ from tests.formats.fields.samples import npy, npz, png, tenbin
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
 from seekable.formats.tar.fields.field_decoder import FIELD_DECODERS, field_decoder, last_component
 from seekable.formats.tar.fields.images import IMAGE_SPECS, IMAGE_SUFFIXES
-from seekable.nodes.files.decoder import kind_of_payload, payload_decoder
+from seekable.nodes.files.decoders import kind_of_payload, payload_decoder
 
 webdataset = pytest.importorskip("webdataset")
 

@@ -53,7 +53,7 @@ class Stores:
         return far().mount(address, self.storage_options, self.storage)
 
 
-class _DataFile(msgspec.Struct, omit_defaults=True):
+class _SavedFile(msgspec.Struct, omit_defaults=True):
     """A file by name, and what it was like when the pipeline was saved."""
 
     name: str
@@ -68,7 +68,7 @@ class _DataFile(msgspec.Struct, omit_defaults=True):
 class _Folder(msgspec.Struct, omit_defaults=True):
     """Consecutive files in one folder, or in one commit of a repository on the Hub."""
 
-    files: list[_DataFile]
+    files: list[_SavedFile]
     folder: str | None = None
     relative: str | None = None
     hub: str | None = None
@@ -151,7 +151,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
     folders = []
     first = 0
     for root, _, count in files.runs:
-        own = [_DataFile(**next(entries)) for _ in range(count)]
+        own = [_SavedFile(**next(entries)) for _ in range(count)]
         if is_remote(root):
             folders.append(_hub_files(files, first, own))
         else:
@@ -169,7 +169,7 @@ def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
     return [{**{key: each[key] for key in each if key != "files"}, "files": each["files"]} for each in made]
 
 
-def _hub_files(files: FileSet, first: int, own: list[_DataFile]) -> _Folder:
+def _hub_files(files: FileSet, first: int, own: list[_SavedFile]) -> _Folder:
     hub, revision = "", ""
     for number, entry in enumerate(own, start=first):
         hub, revision, entry.hub_size, entry.etag = far().placeholders.original(files.path(number))

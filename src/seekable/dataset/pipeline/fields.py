@@ -37,7 +37,7 @@ from seekable.index.surveyor import TableIndexer
 from seekable.nodes.columns.choose import Missing
 from seekable.nodes.columns.decode_column import DecodeTable
 from seekable.nodes.columns.partitions import KeyType
-from seekable.nodes.files.decoder import Decoder
+from seekable.nodes.files.decoders import Decoder
 from seekable.nodes.key import Keys
 from seekable.nodes.node import Node
 from seekable.nodes.saved_rows import ROW_BYTES, KeptRows

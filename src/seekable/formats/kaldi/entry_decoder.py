@@ -27,7 +27,7 @@ from seekable.index.digest import text_key_hashes
 from seekable.index.key_files import keys_of_entries
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.files.byte_source import FileSource
-from seekable.nodes.files.decoder import Decoder
+from seekable.nodes.files.decoders import Decoder
 from seekable.nodes.files.leaf import OwnKeys
 from seekable.nodes.graph import HOLE, known_size
 from seekable.nodes.key import Keys, entry_key, itself

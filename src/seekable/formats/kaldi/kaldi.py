@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from seekable.formats.look import Folder, Look
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
-    from seekable.nodes.files.decoder import Decoder
+    from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.key import KeyOf
     from seekable.nodes.saving import Loading
 else:

@@ -16,7 +16,7 @@ from seekable.formats.kaldi.files.pipes import checked_pipes
 from seekable.formats.kaldi.files.stored_file import script_folders
 from seekable.formats.lines.line_source import line_span
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.files.decoder import Decoder
+from seekable.nodes.files.decoders import Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

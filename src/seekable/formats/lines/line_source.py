@@ -17,7 +17,7 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.formats.contract import Format, Reading
 from seekable.nodes.files.byte_source import FileSource
-from seekable.nodes.files.decoder import Decode, Decoder
+from seekable.nodes.files.decoders import Decode, Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

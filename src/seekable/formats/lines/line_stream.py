@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import Card
     from seekable.formats.lines.line_source import LineDecoder, Lines
     from seekable.formats.lines.sequential_file import SequentialFile
-    from seekable.nodes.files.decoder import Decode
+    from seekable.nodes.files.decoders import Decode
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Finder
-    from seekable.nodes.files.decoder import Decoder
+    from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.files.leaf import OwnKeys, Shapes
     from seekable.nodes.key import Keys
     from seekable.nodes.node import Node

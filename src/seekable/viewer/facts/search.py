@@ -32,7 +32,7 @@ from seekable.viewer.facts.reading import bytes_of_records, file_pieces, read_pi
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from seekable.nodes.files.decoder import Decoder
+    from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.node import Node
     from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.reading import FilePiece

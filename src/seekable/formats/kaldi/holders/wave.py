@@ -14,7 +14,7 @@ from seekable.formats.audio.wave_file import is_plain, samples_of
 from seekable.formats.audio.wave_header import PCM, WaveError, parse_wave_header
 from seekable.formats.kaldi.holders.other_formats import refuse_text
 from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES
-from seekable.nodes.files.decoder import payload_decoder
+from seekable.nodes.files.decoders import payload_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,10 +16,10 @@ from seekable.formats.tar.fields.field_decoder import (
     last_component,
 )
 from seekable.formats.tar.fields.images import IMAGE_DECODERS, IMAGE_SUFFIXES, UPRIGHT
-from seekable.nodes.files.decoder import kind_of_payload, payload_decoder, payload_kinds
+from seekable.nodes.files.decoders import kind_of_payload, payload_decoder, payload_kinds
 
 if TYPE_CHECKING:
-    from seekable.nodes.files.decoder import AskedDecoder
+    from seekable.nodes.files.decoders import AskedDecoder
     from seekable.nodes.saving import Loading, Saving
 
 __all__ = ["FieldDecoders", "check_fields", "checked_decode"]

@@ -27,12 +27,12 @@ from seekable.formats.tar.fields.values import (
     beginning,
     gunzipped,
 )
-from seekable.nodes.files.decoder import NamedPayload, kind_of_payload
+from seekable.nodes.files.decoders import NamedPayload, kind_of_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.nodes.files.decoder import AskedDecoder
+    from seekable.nodes.files.decoders import AskedDecoder
 
 __all__ = [
     "AUDIO_SUFFIXES",
