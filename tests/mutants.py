@@ -133,7 +133,7 @@ MUTANTS = (
         tests=("remote/stores", "remote/reading"),
     ),
     Mutant(
-        *("a merged request ends with its last range, not the farthest", 10, "remote/fetching/merging.py"),
+        *("a merged request ends with its last range, not the farthest", 10, "remote/fetching/wants.py"),
         *("ends = np.maximum.reduceat(stops, heads)", "ends = stops[edges[1:] - 1]"),
         tests=("remote/fetching/test_merging.py",),
     ),
