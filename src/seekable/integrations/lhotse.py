@@ -50,7 +50,7 @@ def cut_set(
 
     Raises:
         WrongType: ``source`` is neither a Dataset nor a Stream.
-        InvalidArgument: ``epochs`` is below 1, or of a stream; or ``shard`` is no part.
+        InvalidArgument: ``epochs`` is below 1, or of a stream; or ``shard`` is not a part.
 
     Example:
         >>> import seekable as sk

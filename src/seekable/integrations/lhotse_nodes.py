@@ -93,7 +93,7 @@ class _Node(IteratorNode):  # type: ignore[misc]  # Lhotse has no types
 
         Raises:
             StateMismatch: the state is of another worker or rank, or of another number of them.
-            WrongType: a record is no cut.
+            WrongType: a record is not a cut.
         """
         state, self._restored = self._restored, None
         shard = self._asked_shard or _share()
@@ -185,7 +185,7 @@ class DatasetNode(_Node):
 
         Raises:
             OutOfRange: there is no such position.
-            WrongType: the token is no integer.
+            WrongType: the token is not an integer.
         """
         try:
             position = operator.index(token)
@@ -334,7 +334,7 @@ def _with_token(record: Any, token: Any) -> Any:
     A record that is an object may come again under another token, while this one waits in a buffer.
 
     Raises:
-        WrongType: the record is no cut, and holds no attributes.
+        WrongType: the record is not a cut, and holds no attributes.
     """
     if isinstance(record, dict):
         item = cut_from_record(record)

@@ -141,7 +141,7 @@ def parsed_split(split: str) -> list[float]:
     """Return the shares of the three splits that a text such as ``"969,30,1"`` names.
 
     Raises:
-        WrongType: it is no text.
+        WrongType: it is not a text.
         InvalidArgument: it has no number, more than three, or adds up to 0.
 
     Example:

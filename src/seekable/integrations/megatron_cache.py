@@ -40,7 +40,7 @@ class CachedOrders:
 
         Raises:
             DataNotFound: there is no such folder.
-            CorruptTokens: a description is no JSON.
+            CorruptTokens: a description is not JSON.
         """
         self._folder = Path(folder)
         self._split = split

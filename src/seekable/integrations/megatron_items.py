@@ -69,7 +69,7 @@ class ItemOptions:
 
         Args:
             samples: records with ``tokens``; also with ``segment_ids`` if they may be padded.
-            dataset_id: the number of the source in a blend; None without a blend.
+            dataset_id: the index of the source in a blend; None without a blend.
         """
         arguments: dict[str, Any] = {
             "extra": self.extra,
@@ -102,7 +102,7 @@ def gpt_item(
         pad: the token that is masked: its loss is 0, and the embedding gets token 0 for it.
         reset_position_ids: True for positions that start again after each end of a document.
         eod_mask_loss: True for loss 0 where the input is the end of a document.
-        dataset_id: the number of the source in a blend, which the item then has.
+        dataset_id: the index of the source in a blend, which the item then has.
 
     Returns:
         ``tokens``, ``labels`` and ``position_ids``, int64, and ``loss_mask``, float32.

@@ -61,7 +61,7 @@ class BatchSampler(Sampler[list[int]]):
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
         InvalidArgument: an argument breaks a rule.
-        WrongType: ``dataset`` is no Dataset.
+        WrongType: ``dataset`` is not a Dataset.
 
     Example:
         >>> import seekable as sk

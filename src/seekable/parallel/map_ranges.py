@@ -128,7 +128,7 @@ class FinishedRanges:
             cut.truncate(whole)
 
     def add(self, stop: int, made: Any) -> None:
-        """Keep the next range; a disk that is full is no error, and ends the keeping.
+        """Keep the next range; a disk that is full is not an error, and ends the keeping.
 
         Args:
             stop: the number after its last.
@@ -223,7 +223,7 @@ def execution_options(jobs: int | None, executor: Executor | None, *, at_once: b
         at_once: True to start workers at once where ``jobs`` is a number.
 
     Raises:
-        WrongType: ``jobs`` is no integer, or ``executor`` no executor.
+        WrongType: ``jobs`` is not an integer, or ``executor`` no executor.
         InvalidArgument: ``jobs`` is less than 1.
     """
     check_workers(jobs, executor)

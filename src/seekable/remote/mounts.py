@@ -156,7 +156,7 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
 
     Raises:
         InvalidArgument: no such address or option.
-        WrongType: the options are no mapping, or ``storage`` is no file system.
+        WrongType: the options are not a mapping, or ``storage`` is not a file system.
     """
     if storage is not None and not is_address(address):
         address = f"{protocol_of(storage)}://{address.lstrip('/')}"
@@ -199,7 +199,7 @@ def store_of(path: str) -> tuple[Store, str]:
 
     Raises:
         AccessDenied: options of the store did not come to this process.
-        InvalidArgument: the path is no address.
+        InvalidArgument: the path is not an address.
         MissingDependency: the package that reads the store is not installed.
     """
     found = parse(path)
@@ -245,7 +245,7 @@ class Mounts:
         self.addresses = tuple(sorted(set(addresses)))
 
     def __reduce__(self) -> tuple[Callable[[list[_Public]], Mounts], tuple[list[_Public]]]:
-        """Pickle the options of each mount that are no secrets, and the names of the others."""
+        """Pickle the options of each mount that are not secret, and the names of the others."""
         with _lock:
             records = [_mounts[address] for address in self.addresses if address in _mounts]
             return _received, ([_public(record) for record in records],)

@@ -93,7 +93,7 @@ class _RangeChunk:
     """The ranges of some records that follow each other."""
 
     stop: int
-    """The number of the record after the last, counted from the first plan on."""
+    """The index of the record after the last, counted from the first plan on."""
     wants: Wants
     bytes: int
     """The bytes that the records need; ``wants`` may have more, between records that are near each other."""
@@ -216,13 +216,13 @@ def near_ranges(
     """Return fewer ranges, which contain all of some ranges: those that are near each other are one.
 
     Args:
-        which: the number of the object of each range.
+        which: the index of each range's object.
         starts: its first byte.
         stops: the byte after its last.
         sizes: the number of bytes of each object.
 
     Returns:
-        The number of the first of the given ranges that each contains, ascending; its object, first byte and
+        The index of the first of the given ranges that each contains, ascending; its object, first byte and
         end.
     """
     order = by_place(which, starts)

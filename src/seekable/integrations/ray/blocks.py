@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["ITEM", "WAY_OUT", "BlockColumns", "RayRows", "columns_of", "rows_of"]
 
 ITEM = "item"
-"""The column of records that are no dicts; Ray's own name for it."""
+"""The column of records that are not dicts; Ray's own name for it."""
 
 WAY_OUT = (
     "the files, or the records looked at first, say so: give sk_source(..., schema=) what all columns hold, "
@@ -60,13 +60,13 @@ class BlockColumns:
     """All columns, in their order."""
 
     plain: Columns
-    """The columns that are no tensors."""
+    """The columns that are not tensors."""
 
     tensors: Mapping[str, Any]
     """The types of Ray for the columns of arrays."""
 
     boxed: bool
-    """True if records are no dicts, so that each is the value of the one column `ITEM`."""
+    """True if records are not dicts, so that each is the value of the one column `ITEM`."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -146,7 +146,7 @@ def columns_of(
         given: the ``pyarrow.Schema`` of the user; None for none.
 
     Raises:
-        WrongType: ``given`` is no schema, or records have no common columns.
+        WrongType: ``given`` is not a schema, or records have no common columns.
         InvalidArgument: a column is there twice.
     """
     if given is not None:
@@ -191,13 +191,13 @@ def _checked_schema(schema: Any) -> pa.Schema:
 
 
 def _is_boxed(previewed: Iterable[Previewed]) -> bool:
-    """Return True if the first record is no dict."""
+    """Return True if the first record is not a dict."""
     records = (record for records, _ in previewed for record in records if record is not HOLE)
     return not isinstance(next(records, {}), dict)
 
 
 def _check_dicts(rows: Sequence[Any], names: frozenset[str] | None) -> None:
-    """Raise `UnwritableRecord` for a record that is no dict, or has a name that is not among ``names``."""
+    """Raise `UnwritableRecord` for a record that is not a dict, or has a name that is not among ``names``."""
     try:
         check_names(rows, names)
     except UnsupportedType:

@@ -56,7 +56,7 @@ def sk_source(
     Blocks are tables of Arrow with one schema. Columns of Parquet and Arrow files become columns of blocks
     without a record in Python, and columns that the pipeline of Ray does not use are not read. Of other
     records up to 1,024 from the first to the last decide what the columns hold. Arrays of numpy become
-    tensors of Ray, records that are no dicts the column ``"item"``, and holes are left out.
+    tensors of Ray, records that are not dicts the column ``"item"``, and holes are left out.
 
     Args:
         data: the dataset or the stream. All nodes must be able to read its files, and its index.

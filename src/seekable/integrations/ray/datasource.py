@@ -177,7 +177,7 @@ class DatasetReads:
     def _table(
         self, columns: BlockColumns, plan: Plan, where: Any, *, narrowed: bool
     ) -> tuple[pa.Table, Any]:
-        """Return the records of a plan, and the positions of those that are no holes."""
+        """Return the records of a plan, and the positions of those that are not holes."""
         if is_columnar(plan):
             return columns.of_batch(table_of(plan)), where
         records = plan.read()

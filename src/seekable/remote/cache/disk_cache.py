@@ -233,7 +233,7 @@ class DiskCache:
 
         Args:
             ref_key: the object, as `object_key` names it.
-            units: the numbers of the units, in their order.
+            units: the indexes of the units, in their order.
         """
         found, damaged = self._open_objects.read(ref_key, units, read_bytes=len(units) * UNIT_BYTES)
         hits = sum(extent is not None for extent in found)
@@ -257,11 +257,11 @@ class DiskCache:
                 kept.note_use(units, int(time.time()))
 
     def save(self, ref_key: str, unit: int, data: Buffer, *, etag: str | None = None) -> None:
-        """Keep a unit; a disk that is full or cannot be written is no error.
+        """Keep a unit; a disk that is full or cannot be written is not an error.
 
         Args:
             ref_key: the object, as `object_key` names it.
-            unit: the number of the unit.
+            unit: the index of the unit.
             data: all its bytes.
             etag: the etag of the object, for people.
 
@@ -276,11 +276,11 @@ class DiskCache:
         self.save_units(ref_key, unit, data, etag=etag)
 
     def save_units(self, ref_key: str, first: int, data: Buffer, *, etag: str | None = None) -> None:
-        """Keep consecutive units; a disk that is full or cannot be written is no error.
+        """Keep consecutive units; a disk that is full or cannot be written is not an error.
 
         Args:
             ref_key: the object, as `object_key` names it.
-            first: the number of the first unit.
+            first: the index of the first unit.
             data: all their bytes.
             etag: the etag of the object, for people.
         """
@@ -313,7 +313,7 @@ class DiskCache:
 
         Args:
             ref_key: the object, as `object_key` names it.
-            unit: the number of the unit.
+            unit: the index of the unit.
         """
         return self.claim_units(ref_key, range(unit, unit + 1))
 
@@ -327,7 +327,7 @@ class DiskCache:
 
         Args:
             ref_key: the object, as `object_key` names it.
-            units: the numbers of the units.
+            units: the indexes of the units.
             seconds: the time from now on until the plan needs them for the last time; 0 if it needs them no
                 more.
         """

@@ -237,18 +237,18 @@ class KeptObject:
         return self._seconds[4 * unit + 6] < second
 
     def note_use(self, units: Iterable[int], second: int) -> None:
-        """Write the time of last use of some units; a folder that cannot be written is no error."""
+        """Write the time of last use of some units; a folder that cannot be written is not an error."""
         self._write_fields(units, _USED_AT, second)
 
     def note_need(self, units: range, second: int) -> None:
-        """Write the time of last need of some units; a folder that cannot be written is no error."""
+        """Write the time of last need of some units; a folder that cannot be written is not an error."""
         self._write_fields(units, _NEEDED_AT, second)
 
     def write(self, units: range, data: Buffer, second: int) -> None:
         """Write units and then their entries. Only the holder of the ledger's lock may call this.
 
         Args:
-            units: the numbers of the units, which follow each other.
+            units: the indexes of the units, which follow each other.
             data: all of their bytes.
             second: the time of use, in seconds since 1970.
 
@@ -400,7 +400,7 @@ def _opened(path: str, flags: int) -> Iterator[int]:
 
 
 def _extent_units(header: bytes) -> int | None:
-    """Return the units of an extent that a header says, None if it is no valid header."""
+    """Return the units of an extent that a header says, None if it is not a valid header."""
     if len(header) < HEADER.size:
         return None
     magic, units, _ = HEADER.unpack(header)
@@ -449,7 +449,7 @@ class OpenObjects:
 
         Args:
             ref_key: the object.
-            units: the numbers of the units.
+            units: the indexes of the units.
             read_bytes: the bytes of them that the caller will read.
         """
         found, damaged = self._found(ref_key, units)

@@ -137,7 +137,7 @@ class Cells:
         self._lock = threading.Lock()
 
     def first(self, key: str) -> int:
-        """Return the number of the first cell of an object; -1 if it has no numbers.
+        """Return the index of the first cell of an object; -1 if it has no numbers.
 
         Args:
             key: the name of the object, as ``object_key`` returned it.
@@ -269,7 +269,7 @@ class Cells:
         """Return True if bytes of some cells were read since the cells came.
 
         Args:
-            low: the number of the first cell.
+            low: the index of the first cell.
             high: the number after the last.
         """
         return bool(self._used[low:high].any())

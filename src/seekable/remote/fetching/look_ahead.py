@@ -58,7 +58,7 @@ class Needs:
         """Take the ranges, the next one first.
 
         Args:
-            which: the number of the object of each range.
+            which: the index of each range's object.
             starts: its first byte.
             stops: the byte after its last.
         """
@@ -70,7 +70,7 @@ class Needs:
         A byte that several ranges need counts as often; of a range at the edge of a block all bytes count.
 
         Args:
-            which: the number of the object of each block; -1 for an object without ranges.
+            which: the index of each block's object; -1 for an object without ranges.
             starts: its first byte.
             stops: the byte after its last.
             most_bytes: the most bytes of blocks that are not dense.

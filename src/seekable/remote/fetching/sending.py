@@ -192,7 +192,7 @@ class Pace:
         return max(0.0, self._stopped_until - now)
 
     def answered(self, now: float) -> None:
-        """Take note of an answer that was no refusal."""
+        """Take note of an answer that was not a refusal."""
         if self._refused_at is not None:
             self.rate = min(_MOST_RATE, self.rate + _GROWTH)
         elif self._doubled_at is None:

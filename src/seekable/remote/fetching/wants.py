@@ -106,7 +106,7 @@ class Wants:
     objects: tuple[ObjectRef, ...]
     """The objects that the ranges belong to; the objects differ."""
     which: Int64s
-    """The number in ``objects`` of the object of each range."""
+    """The index in ``objects`` of each range's object."""
     starts: Int64s
     """The first byte of each range."""
     stops: Int64s
@@ -148,10 +148,10 @@ class Wants:
 
 
 def by_place(which: Int64s, starts: Int64s) -> Int64s:
-    """Return the numbers of ranges in the order of their objects and first bytes, equals as they are.
+    """Return the indexes of ranges in the order of their objects and first bytes, equals as they are.
 
     Args:
-        which: the number of the object of each range.
+        which: the index of each range's object.
         starts: its first byte.
 
     Example:
@@ -193,13 +193,13 @@ class MergedRanges:
     """Requests in the order of first need. No two of them share a byte."""
 
     which: Int64s
-    """The number of the object of each request."""
+    """The index of each request's object."""
     starts: Int64s
     """The first byte of each request."""
     stops: Int64s
     """The byte after the last of each request."""
     first: Int64s
-    """The number of the first range that needs bytes of the request; ascending."""
+    """The index of the first range that needs bytes of the request; ascending."""
 
     def __len__(self) -> int:
         """Return the number of requests."""
@@ -296,7 +296,7 @@ def _aligned(
         which: the object of each range.
         starts: its first byte.
         stops: the byte after its last.
-        rows: its number, ascending.
+        rows: its index, ascending.
         bounds: the most bytes of a gap and of a request, and the bytes of a cell.
     """
     gap_bytes, most_bytes, align_bytes = bounds
@@ -414,7 +414,7 @@ class PlannedRange:
 
     @property
     def units(self) -> range:
-        """The numbers of the units that the range touches."""
+        """The indexes of the units that the range touches."""
         return range(self.start // UNIT_BYTES, -(-self.stop // UNIT_BYTES))
 
     def parts(self, gaps: Sequence[tuple[int, int]]) -> list[PlannedRange]:

@@ -66,7 +66,7 @@ def adopt_published(
     """Add the files that published indexes have, and return those that are to be scanned, and notices.
 
     Args:
-        tasks: the files; those that are no objects of a store are returned.
+        tasks: the files; those that are not objects of a store are returned.
         scanner: finds the records in them.
         most_bytes: the most bytes that may be fetched; None for any number.
 

@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 _STRIDES = 4
-"""The number of reads that show a stride: this many in about equal strides are no chance."""
+"""The number of reads that show a stride: this many in about equal strides are not by chance."""
 
 _AHEAD = 12
 """The places that are then fetched ahead, at the same time as the one that is needed."""
@@ -267,7 +267,7 @@ def wants_of(files: FilesByNumber, which: Int64s, starts: Numbers, ends: Numbers
 
     Args:
         files: the files.
-        which: the number of each range's file, int64.
+        which: the index of each range's file, int64.
         starts: its first byte in the content, int64 or uint64.
         ends: the byte after its last.
     """

@@ -220,7 +220,7 @@ def publish(files: FileSet) -> list[Publication]:
         files: the files, which were compared with the store when they were opened.
 
     Raises:
-        InvalidArgument: some files are no objects of a store.
+        InvalidArgument: some files are not objects of a store.
         AccessDenied: the store cannot be written.
         Unreachable: the store cannot be reached.
         IndexStale: the local index is gone, or others publish all the time.

@@ -63,9 +63,9 @@ class RankReads:
     """
 
     rows: Int64s
-    """The number of the record that needs each range, counted in the order of reading; ascending."""
+    """The index of the record that needs each range, counted in the order of reading; ascending."""
     files: Int64s
-    """The number of each range's file."""
+    """The index of each range's file."""
     starts: Int64s
     """Its first byte."""
     stops: Int64s
@@ -98,7 +98,7 @@ class UnitAxis:
     file_sizes: Int64s
     """The number of bytes of each file."""
     firsts: Int64s
-    """The number of the first unit of each file."""
+    """The index of the first unit of each file."""
     count: int
     """The number after the last unit."""
 
@@ -121,7 +121,7 @@ class UnitAxis:
         """Return all units of the chunks that some units are in, and the first record that needs each chunk.
 
         Args:
-            units: numbers of units, ascending.
+            units: indexes of units, ascending.
             rows: the first record that needs each of them.
             width: the units of a chunk, which begins at a multiple of them in its file.
         """
@@ -138,7 +138,7 @@ class UnitAxis:
         return chunks[owner] + within, needs[owner]
 
     def files(self, units: Int64s) -> Int64s:
-        """Return the number of the file of each unit."""
+        """Return the index of each unit's file."""
         return np.searchsorted(self.firsts, units, side="right") - 1
 
     def sizes(self, units: Int64s) -> Int64s:
@@ -213,7 +213,7 @@ class RankRequests:
     sizes: Int64s
     """Its number of bytes."""
     files: Int64s
-    """The number of its file."""
+    """The index of its file."""
     starts: Int64s
     """The first byte of each."""
 

@@ -185,7 +185,7 @@ class FileNumbers:
         return np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
 
     def of(self, ranges: FileRanges) -> Int64s:
-        """Return the number of the file of each range."""
+        """Return the index of each range's file."""
         files = ranges.files
         sizes = getattr(files, "data_sizes", None)
         if sizes is None:
@@ -197,7 +197,7 @@ class FileNumbers:
         return ranges.which + self._sets[id(files)][1]
 
     def folders(self) -> tuple[Int64s, list[str]]:
-        """Return the number of each file's folder, and the folders: a store bounds the requests to each."""
+        """Return the index of each file's folder, and the folders: a store bounds the requests to each."""
         paths: dict[int, str] = {number: path for path, number in self._others.items()}
         for files, first in self._sets.values():
             count = len(files)  # type: ignore[arg-type]  # a FileSet

@@ -12,7 +12,7 @@ class EpochTransfer:
     """The transfers of one epoch.
 
     Attributes:
-        epoch: the number of the epoch, from 0.
+        epoch: the index of the epoch, from 0.
         bytes: the mean number of bytes that a node fetches.
         most_bytes: the most bytes that a node fetches.
         requests: the mean number of requests of a node.

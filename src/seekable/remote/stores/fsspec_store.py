@@ -51,7 +51,7 @@ def protocol_of(file_system: object) -> str:
     """Return the scheme of the addresses of a file system.
 
     Raises:
-        WrongType: the object is no fsspec file system.
+        WrongType: the object is not an fsspec file system.
     """
     missing = [name for name in _NEEDED if not callable(getattr(file_system, name, None))]
     if missing:

@@ -66,7 +66,7 @@ _OURS: Final = frozenset(
         *("credential_provider", "allow_http", "profile"),
     )
 )
-"""The options that are no configuration of a store."""
+"""The options that do not configure a store."""
 
 _CERTIFICATES: Final = ("root_certificate", "proxy_ca_certificate")
 _BUNDLE: Final = "REQUESTS_CA_BUNDLE"

@@ -155,7 +155,7 @@ class StorageOptions:
         """Return the endpoint, from the options, the environment or a profile; empty for that of the cloud.
 
         Raises:
-            InvalidArgument: the environment or the profile has one that is no URL.
+            InvalidArgument: the environment or the profile has one that is not a URL.
         """
         found = self.values.get("endpoint")
         if found is None:
@@ -179,7 +179,7 @@ class StorageOptions:
         return " ".join([self.endpoint(scheme), *([account] if scheme == "az" and account else [])])
 
     def without_secrets(self) -> StorageOptions:
-        """Return the options that are no secrets."""
+        """Return the options that are not secret."""
         kept = {name: value for name, value in self.values.items() if name in PUBLIC_OPTIONS}
         if "endpoint" in kept:
             kept["endpoint"] = shown(str(kept["endpoint"]))
@@ -192,7 +192,7 @@ class StorageOptions:
     __hash__ = None  # type: ignore[assignment]  # values may be mappings
 
     def __repr__(self) -> str:
-        """Return the names, and the values that are no secrets."""
+        """Return the names, and the values that are not secret."""
         public = self.without_secrets().values
         texts = (f"{name}={public[name]!r}" if name in public else f"{name}=..." for name in self.values)
         return f"StorageOptions({', '.join(texts)})"
@@ -217,7 +217,7 @@ def checked_options(
 
     Raises:
         InvalidArgument: no such option, the same option twice, or a value that breaks its rule.
-        WrongType: the options are no mapping, or a value has a wrong type.
+        WrongType: the options are not a mapping, or a value has a wrong type.
     """
     if given is not None and not isinstance(given, Mapping):
         message = f"storage_options must be a mapping of names to values (got a {type(given).__name__})"
