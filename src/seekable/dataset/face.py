@@ -1,8 +1,8 @@
 """The base of ``Dataset``: it holds one node, and makes new datasets of other nodes.
 
-``Dataset`` has its methods from five files, each of which names the nodes that it makes at its top:
-``ordering.py`` (order, cuts, maps and chosen rows), ``columns.py`` (columns and batches), ``plugged.py``
-(methods with the code of a subject), ``writing/methods.py`` (writing) and ``dataset.py`` (reading, and the
+``Dataset`` has its methods from four files, each of which names the nodes that it makes at its top:
+``ordering.py`` (order, cuts, maps and chosen rows), ``columns.py`` (columns and batches),
+``writing/methods.py`` (writing) and ``dataset.py`` (reading, methods with the code of a subject, and the
 class itself). All but the last import at most this base, so nothing is
 imported in a circle.
 """

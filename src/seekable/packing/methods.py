@@ -1,4 +1,4 @@
-"""The methods of a dataset that pack its documents: ``seekable.dataset.plugged`` has their names and docs."""
+"""The methods of a dataset that pack its documents: ``seekable.dataset.dataset`` has their names and docs."""
 
 from __future__ import annotations
 
