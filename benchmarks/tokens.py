@@ -15,9 +15,9 @@ from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_c
 from benchmarks.subprocess_peer import Library, Visitor, visiting
 
 import seekable as sk
+from seekable.packing.order.best_fit import best_fit_patterns
 from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.length_order import length_order
-from seekable.packing.order.patterns import best_fit_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -65,11 +65,11 @@ ALLOWED_ASSERTS: dict[tuple[str, str], str] = {
     ("seekable.formats.tables.parquet.point_read", "_values"): "the caller has read a page of this kind",
     ("seekable.formats.tokens.words", "token_survey"): "the indexer makes all three together",
     (
-        "seekable.formats.tokens.source.token_copies",
+        "seekable.formats.tokens.stored_arrays",
         "copy_elements",
     ): "the batch's own array, made a line before",
     (
-        "seekable.formats.tokens.source.token_reading",
+        "seekable.formats.tokens.token_reading",
         "copy_into",
     ): "positions that the plan itself has laid out",
     ("seekable.storage.file_names", "expanded"): "the parser's place in its own text",

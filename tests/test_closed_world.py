@@ -32,7 +32,7 @@ from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.formats.tar.siblings import Siblings
-from seekable.formats.tokens.source.token_source import TokenSource
+from seekable.formats.tokens.token_source import TokenSource
 from seekable.nodes.batch import Batch
 from seekable.nodes.columns.cast import Cast
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
@@ -61,8 +61,7 @@ from seekable.nodes.zip import Zip
 from seekable.order.positions import StridedRange
 from seekable.order.remaining import Remaining
 from seekable.packing.nodes.blend import MegatronBlend
-from seekable.packing.nodes.pack import Pack
-from seekable.packing.nodes.windows import Windows
+from seekable.packing.nodes.packed_node import PackNode, WindowsNode
 from seekable.resume.continued import Continued, OldSegment
 from seekable.resume.from_description import rebuild
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
@@ -356,7 +355,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     MapBatches: [lambda n, _: shuffled(n).map_batches(all_squared, size=7)],
     MegatronBlend: [lambda n, _: blended(n), lambda n, _: blended_exhaustively(n)],
     Mix: [lambda n, _: mixed(n), lambda n, _: mixed_for_all(n), lambda n, _: mixed_by_lanes(n)],
-    Pack: [
+    PackNode: [
         lambda n, _: documents(n).pack(4, seed=3, order="table", jobs=1),
         lambda n, _: documents(n).pack(4, seed=3, order="exchange", labels="within", jobs=1),
         lambda n, _: documents(n).pack(4, seed=3, fim=sk.Fim(0, 1, 2, 3), jobs=1),
@@ -401,7 +400,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     TableSource: [from_tables],
     TokenSource: [from_tokens],
     UnifyColumns: [unified],
-    Windows: [lambda n, _: documents(n).windows(4, next_token=True, jobs=1)],
+    WindowsNode: [lambda n, _: documents(n).windows(4, next_token=True, jobs=1)],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }
 
@@ -459,7 +458,7 @@ def part_of(n: int) -> sk.Dataset:
 
 
 # No mixture is empty: a source of positive weight must have records.
-NEVER_EMPTY = (MegatronBlend, Mix, Pack, Windows)
+NEVER_EMPTY = (MegatronBlend, Mix, PackNode, WindowsNode)
 
 
 def sizes_of(turn: int, kind: type[Node], number: int) -> list[int]:

@@ -115,7 +115,7 @@ def test_the_type_of_every_field_has_a_way_to_be_written_and_read() -> None:
 def test_a_kind_of_a_hidden_subject_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "p.json"
     sk.from_sequence([[1, 2, 3]] * 4).windows(3, key=None).save(path)
-    monkeypatch.setitem(sys.modules, "seekable.packing.nodes.windows", None)
+    monkeypatch.setitem(sys.modules, "seekable.packing.nodes.packed_node", None)
     with pytest.raises(sk.MissingDependency, match=r"p\.json.*needs seekable\.packing, which is not"):
         sk.load_dataset(path, sequences={"list": [[1, 2, 3]] * 4})
 

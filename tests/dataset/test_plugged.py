@@ -12,7 +12,7 @@ import pytest
 import seekable as sk
 from seekable.formats.file_format import FileFormat
 from seekable.formats.table import CARDS, plugged, writer
-from seekable.writing.methods import WriteMethods
+from seekable.writing.write_methods import WriteMethods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -16,11 +16,9 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.thrift import wider
 
 import seekable as sk
-from seekable.formats.tokens.tokenizing.settings import tokenizing
-from seekable.formats.tokens.writing.tokens_arguments import tokens_of, with_samples
-from seekable.formats.tokens.writing.tokens_types import AskedTypes
-from seekable.writing.earlier_files import WritePolicy
-from seekable.writing.write import write
+from seekable.formats.tokens.token_store_arguments import tokenizing, tokens_of, with_samples
+from seekable.formats.tokens.token_store_format import AskedTypes
+from seekable.writing.write import WritePolicy, write
 from seekable.writing.write_dataset import dataset_source
 
 with warnings.catch_warnings(action="ignore"):  # The logging of data-forager warns when it is imported.

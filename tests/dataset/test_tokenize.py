@@ -195,7 +195,7 @@ def test_an_engine_that_differs_writes_nothing(corpus: Path, monkeypatch: pytest
         lengths = np.full(len(texts), 1, np.int64)
         return np.zeros(len(texts), np.uint32), lengths
 
-    monkeypatch.setattr("seekable.formats.tokens.tokenizing.gigatoken_engine.Gigatoken.encode", other)
+    monkeypatch.setattr("seekable.formats.tokens.tokenizing.fast_engines.Gigatoken.encode", other)
     with pytest.raises(sk.InvalidArgument, match=r"gigatoken gives other ids .* document 0 of the 80"):
         tokenize(corpus, engine="gigatoken")
     assert not (corpus.parent / "tokens").exists()

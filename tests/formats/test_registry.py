@@ -95,7 +95,7 @@ def test_a_subject_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, card_named("tokens").home.partition(":")[0], None)
     with pytest.raises(MissingDependency, match=r"needs seekable\.formats\.tokens, which is not installed"):
         format_named("tokens")
-    monkeypatch.setitem(sys.modules, "seekable.packing.methods", None)
+    monkeypatch.setitem(sys.modules, "seekable.packing.packing_methods", None)
     with pytest.raises(MissingDependency, match=r"needs seekable\.packing, which is not installed"):
         plugged("packing")
 

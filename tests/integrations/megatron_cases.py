@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import seekable as sk
-from seekable.packing.order.megatron_blend import split_bounds
+from seekable.packing.order.megatron_order import split_bounds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,7 @@ from tests.integrations.megatron_cases import as_dataset, equal_items, random_ca
 
 import seekable as sk
 from seekable.integrations.megatron import from_cache, gpt_datasets
-from seekable.packing.order.megatron import build_indexes
-from seekable.packing.order.megatron_blend import blend_weighted
+from seekable.packing.order.megatron_order import blend_weighted, build_indexes
 
 if TYPE_CHECKING:
     from pathlib import Path

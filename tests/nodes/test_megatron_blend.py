@@ -9,7 +9,7 @@ import pytest
 
 import seekable as sk
 from seekable.packing.nodes.blend import MegatronBlend
-from seekable.packing.order.megatron_blend import blend_exhaustively, blend_weighted
+from seekable.packing.order.megatron_order import blend_exhaustively, blend_weighted
 from seekable.resume.from_description import rebuild
 
 if TYPE_CHECKING:

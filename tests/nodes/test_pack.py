@@ -18,7 +18,7 @@ from tests.nodes.token_data import dataset_of, simple_source
 from tests.thrift import some
 
 import seekable as sk
-from seekable.packing.order import megatron
+from seekable.packing.order import megatron_order
 from seekable.storage.mapped import MappedFile
 from seekable.storage.memory import DiskActivity
 from seekable.testing.same import same
@@ -593,7 +593,7 @@ def test_too_little_memory_for_megatrons_order(monkeypatch: pytest.MonkeyPatch) 
     def no_memory(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(megatron, "build_indexes", no_memory)
+    monkeypatch.setattr(megatron_order, "build_indexes", no_memory)
     with pytest.raises(sk.InvalidArgument, match=r"not enough memory .* take fewer samples"):
         packed([5, 9, 2], order="megatron", samples=9)
 

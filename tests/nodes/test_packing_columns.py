@@ -14,7 +14,7 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.nodes.token_data import write_pair
 
 import seekable as sk
-from seekable.packing.lengths.packing_columns import document_lengths, has_documents, packing_columns
+from seekable.packing.document_lengths import document_lengths, has_documents, packing_columns
 from seekable.packing.order.length_order import length_order
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source,
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
-from seekable.formats.tokens.source.token_copies import copy_elements
+from seekable.formats.tokens.stored_arrays import copy_elements
 from seekable.formats.tokens.words import AlignedFile, TokenSchema
 from seekable.loader.checkpoint_files import read_saved, rebuild_saved
 from seekable.nodes.concat import Concat
@@ -24,8 +24,8 @@ from seekable.writing.pipeline_code import origin_paths, paths_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.tokens.source.token_reading import TokensPlan
-    from seekable.formats.tokens.source.token_source import TokenSource
+    from seekable.formats.tokens.token_reading import TokensPlan
+    from seekable.formats.tokens.token_source import TokenSource
     from seekable.nodes.node import Node
 
 FORMS = {

@@ -11,7 +11,7 @@ from tests.nodes.token_data import open_source, write_pair, write_tokens
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale
 from seekable.formats.tokens.words import AlignedFile, TokenSchema
-from seekable.packing.nodes.window_plan import WindowPlan
+from seekable.packing.nodes.packed_plan import WindowPlan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ import numpy as np
 
 import seekable as sk
 from seekable.formats.contract import Reading
-from seekable.formats.tokens.tokens import Tokens
+from seekable.formats.tokens.token_format import Tokens
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
 from seekable.index.opening import open_files
 from seekable.storage.listing import FoundFiles
@@ -22,7 +22,7 @@ from seekable.storage.listing import FoundFiles
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.tokens.source.token_source import TokenSource
+    from seekable.formats.tokens.token_source import TokenSource
     from seekable.index.surveyor import ForwardReader, Survey
 
 FORM = Tokens()

@@ -40,7 +40,7 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.formats.table import CARDS
-from seekable.writing.lane_part import LanePart, PartSlots, turns
+from seekable.writing.written_parts import LanePart, PartSlots, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,7 +159,7 @@ def test_many_lanes_need_no_more_open_files(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(uneven(SOME, 9), tmp_path / "open", form, rows_per_file=90, jobs=1)
-    monkeypatch.setattr("seekable.writing.open_pieces._MOST_OPEN", 8)
+    monkeypatch.setattr("seekable.writing.encoded_pieces._MOST_OPEN", 8)
     write(uneven(SOME, 9), tmp_path / "read", form, rows_per_file=90, jobs=1)
     assert contents(tmp_path / "open") == contents(tmp_path / "read")
 

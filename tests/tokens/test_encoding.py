@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.tokens.trained import EOS, TEXTS, byte_encoding, eager, trained
 
 import seekable as sk
+from seekable.formats.tokens.token_store_arguments import tokenizing
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
-from seekable.formats.tokens.tokenizing.settings import tokenizing
 from seekable.parallel.pickling import deserialized, serialized
 
 if TYPE_CHECKING:

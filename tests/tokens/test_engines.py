@@ -84,7 +84,7 @@ def test_a_named_encoding_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tiktoken, "get_encoding", get)
     monkeypatch.setattr(
-        "seekable.formats.tokens.tokenizing.tiktoken_engine.tiktoken", tiktoken
+        "seekable.formats.tokens.tokenizing.fast_engines.tiktoken", tiktoken
     )  # the proxy keeps what was looked up before
     assert engine_of("tiktoken:bytes").vocabulary == 257
     with pytest.raises(sk.InvalidArgument, match="no encoding 'gpt9'"):

@@ -102,7 +102,7 @@ def tokenize(
     from seekable.cli.output import BuildWatch
     from seekable.dataset.open import open as open_dataset
     from seekable.formats.tokens.tokenizing.tokenize import tokenize as write_tokens
-    from seekable.formats.tokens.writing.tokens_progress import tokens_in
+    from seekable.formats.tokens.tokenizing.tokenize import tokens_in
     from seekable.index.index_location import Index
 
     watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
@@ -130,7 +130,7 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         seconds: the time that the writing took.
         before: the number of tokens that an earlier call had written.
     """
-    from seekable.formats.tokens.tokenizing.store_document import document_of
+    from seekable.formats.tokens.token_store import document_of
     from seekable.storage.paths import output_path
     from seekable.viewer.facts.documents import json_safe
 

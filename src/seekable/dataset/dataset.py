@@ -20,7 +20,7 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.slice import cut
 from seekable.storage.far import far
-from seekable.writing.methods import WriteMethods
+from seekable.writing.write_methods import WriteMethods
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
     from seekable.writing import write_dataset
-    from seekable.writing.source import Source
+    from seekable.writing.write_source import WriteSource
 
     class FimOptions(Protocol):
         """What type checkers know here of ``sk.Fim``."""
@@ -435,7 +435,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         """
         pipeline_file.write_pipeline(self._node, path, storage_options)
 
-    def _to_write(self, call: str) -> Source:
+    def _to_write(self, call: str) -> WriteSource:
         return write_dataset.dataset_source(self._node, call)
 
     # Methods for records with a list of token ids, such as token files. Their code is that of a subject that

@@ -2,9 +2,8 @@
 
 ``Dataset`` has its methods from four files, each of which names the nodes that it makes at its top:
 ``ordering.py`` (order, cuts, maps and chosen rows), ``columns.py`` (columns and batches),
-``writing/methods.py`` (writing) and ``dataset.py`` (reading, methods with the code of a subject, and the
-class itself). All but the last import at most this base, so nothing is
-imported in a circle.
+``writing/write_methods.py`` (writing) and ``dataset.py`` (reading, methods with the code of a subject, and
+the class itself). All but the last import at most this base, so nothing is imported in a circle.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _HOMES = {
     "Tables": "formats.tables.tables",
     "Tar": "formats.tar.tar",
     "Text": "formats.lines.text",
-    "Tokens": "formats.tokens.tokens",
+    "Tokens": "formats.tokens.token_format",
 }
 """The module of each public name, below ``seekable``."""
 

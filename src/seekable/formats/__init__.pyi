@@ -10,7 +10,7 @@ from seekable.formats.look import Folder, Look, OtherTool
 from seekable.formats.shar.shar import Shar
 from seekable.formats.tables.tables import Tables
 from seekable.formats.tar.tar import Tar
-from seekable.formats.tokens.tokens import Tokens
+from seekable.formats.tokens.token_format import Tokens
 from seekable.index.scanner import Scanner
 from seekable.index.surveyor import Surveyor, TableIndexer, TableLayout
 from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf

@@ -78,15 +78,15 @@ CARDS = (
          marks=("cuts.*",),
          kinds=(("shar", "seekable.formats.shar.shar_source:SharSource"),),
          writer="seekable.formats.shar.shar_format:shar"),
-    Card(name="tokens", home="seekable.formats.tokens.tokens:Tokens", variants=True,
+    Card(name="tokens", home="seekable.formats.tokens.token_format:Tokens", variants=True,
          named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors"), specs=("megatron", "tokens"),
          marks=("tokens.json", "*.facts", "index.json", "index", "*.bin", "*.ds", "*.npy"),
-         kinds=(("tokens", "seekable.formats.tokens.source.token_source:TokenSource"),),
-         writer="seekable.formats.tokens.writing.tokens_arguments:tokens"),
-    Card(name="packing", home="seekable.packing.methods", by_name=False,
+         kinds=(("tokens", "seekable.formats.tokens.token_source:TokenSource"),),
+         writer="seekable.formats.tokens.token_store_arguments:tokens"),
+    Card(name="packing", home="seekable.packing.packing_methods", by_name=False,
          kinds=(("megatron_blend", "seekable.packing.nodes.blend:MegatronBlend"),
-                ("pack", "seekable.packing.nodes.pack:Pack"),
-                ("windows", "seekable.packing.nodes.windows:Windows"))),
+                ("pack", "seekable.packing.nodes.packed_node:PackNode"),
+                ("windows", "seekable.packing.nodes.packed_node:WindowsNode"))),
 )  # fmt: skip
 """All subjects that the core asks something, in the order in which messages name them."""
 
@@ -203,7 +203,7 @@ def node_home(kind: str) -> str | None:
 
     Example:
         >>> node_home("pack"), node_home("shuffle")
-        ('seekable.packing.nodes.pack:Pack', None)
+        ('seekable.packing.nodes.packed_node:PackNode', None)
     """
     return NODE_HOMES.get(kind) or plugins.node_homes().get(kind)
 

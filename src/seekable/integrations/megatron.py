@@ -20,13 +20,13 @@ from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.integrations.megatron_cache import CachedOrders
 from seekable.integrations.megatron_items import ItemOptions
-from seekable.packing.lengths.packing_columns import has_documents
-from seekable.packing.lengths.row_lengths import row_lengths
+from seekable.packing.document_lengths import has_documents
 from seekable.packing.nodes.blend import MegatronBlend
-from seekable.packing.nodes.pack import Pack
+from seekable.packing.nodes.packed_node import PackNode
 from seekable.packing.nodes.sample_cut import SampleCut
 from seekable.packing.nodes.sample_form import checked_form
-from seekable.packing.order.megatron_blend import normalized, split_bounds, wanted_samples
+from seekable.packing.order.megatron_order import normalized, split_bounds, wanted_samples
+from seekable.packing.row_lengths import row_lengths
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -434,7 +434,7 @@ class _Builder:
         packed = self._packed(part.node, samples, keep_last=self.keep_last and split == "valid")
         return self.options.items(Dataset(packed), dataset_id) if packed.size else None
 
-    def _packed(self, documents: Node, samples: int | None, *, keep_last: bool) -> Pack:
+    def _packed(self, documents: Node, samples: int | None, *, keep_last: bool) -> PackNode:
         columns = ("tokens", "segment_ids") if keep_last else ("tokens",)
         next_token = bool(self.options.extra)
         form = checked_form(
@@ -451,7 +451,7 @@ class _Builder:
         )
         is_indexed = has_documents(documents)
         lengths = None if is_indexed else row_lengths(documents, "tokens", call="gpt_datasets()")
-        return Pack(documents, cut, form, lengths)
+        return PackNode(documents, cut, form, lengths)
 
 
 def _blended(parts: Sequence[Dataset], weights: Sequence[float], size: int) -> Dataset:

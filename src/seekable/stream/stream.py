@@ -23,7 +23,7 @@ from seekable.stream.stage import described
 from seekable.stream.take import RepeatItems, ShuffleItems, SkipSlots, TakeSlots
 from seekable.stream.token import as_token
 from seekable.stream.zip import Chain
-from seekable.writing.methods import WriteMethods
+from seekable.writing.write_methods import WriteMethods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seekable.stream import lane_items
     from seekable.stream.stage import Stage
     from seekable.writing import write_stream
-    from seekable.writing.source import Source
+    from seekable.writing.write_source import WriteSource
 else:
     lane_items = lazy("seekable.stream.lane_items")
     write_stream = lazy("seekable.writing.write_stream")
@@ -152,7 +152,7 @@ class Stream(WriteMethods):
         """Return what a notebook shows: the tree of ``explain``. No item is made."""
         return preformatted(self.explain, self)
 
-    def _to_write(self, call: str) -> Source:
+    def _to_write(self, call: str) -> WriteSource:
         if self.stage.endless:
             message = (
                 f"{call} needs a stream that ends, and {self.stage!r} never does: give stream(epochs=1), or "

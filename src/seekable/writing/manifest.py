@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -20,10 +21,10 @@ from seekable.storage.addresses import is_address, shown
 from seekable.storage.paths import output_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from seekable.formats.file_format import FileFormat
     from seekable.writing.target import Target
-
 
 __all__ = [
     "MANIFEST_SECONDS",
@@ -34,10 +35,13 @@ __all__ = [
     "Shards",
     "Written",
     "differences",
+    "finished",
     "new_manifest",
     "read_manifest",
+    "recorded",
+    "rows_in",
+    "total_size",
 ]
-
 
 MANIFEST_SECONDS = 2.0
 """The least seconds between two writes of the manifest while files are written."""
@@ -45,8 +49,43 @@ MANIFEST_SECONDS = 2.0
 _DIGITS = 5
 
 
+class _WriteNames(ABC):
+    """The names of files that one call writes, and of those that belong to each."""
+
+    __slots__ = ()
+
+    patterns: tuple[str, ...]
+
+    @abstractmethod
+    def name(self, number: int) -> str:
+        """Return the name of a file."""
+
+    @abstractmethod
+    def number(self, name: str) -> int | None:
+        """Return the number in the name of a file; None if no file has this name."""
+
+    def beside(self, number: int) -> list[str]:
+        """Return the names of the files that belong to a file."""
+        return [pattern % number for pattern in self.patterns[1:]]
+
+    def holds(self, name: str) -> bool:
+        """Return True for the name of a file, or of one that belongs to it."""
+        others = self.patterns[1:]
+        return self.number(name) is not None or any(re.fullmatch(_expression(each), name) for each in others)
+
+    def _number_in(self, name: str, otherwise: str) -> int:
+        """Return the number in a name by the first pattern, or without patterns by an expression; else 0."""
+        found = re.fullmatch(_expression(self.patterns[0]) if self.patterns else otherwise, name)
+        return int(found[1]) if found else 0
+
+
+def _expression(pattern: str) -> str:
+    return re.escape(pattern).replace("%06d", r"(\d{6,})")
+
+
+@final
 @dataclass(frozen=True, slots=True)
-class Shards:
+class Shards(_WriteNames):
     """The names and the rows of the files that a dataset is written to.
 
     There is at least one file, so that the folder of a dataset without records can be opened.
@@ -97,23 +136,16 @@ class Shards:
         first = number * self.rows_per_file
         return range(first, min(first + self.rows_per_file, self.records))
 
-    def beside(self, number: int) -> list[str]:
-        """Return the names of the files that belong to a file."""
-        return [pattern % number for pattern in self.patterns[1:]]
-
     def number(self, name: str) -> int | None:
-        """Return the number of the file of a name; None if the name is that of no file."""
+        """Return the number in the name of a file; None if no file has this name."""
         expression = rf"part-(\d+)-of-\d+{re.escape(self.suffix)}"
-        number = _number_in(name, self.patterns, expression)
+        number = self._number_in(name, expression)
         return number if number < len(self) and self.name(number) == name else None
 
-    def holds(self, name: str) -> bool:
-        """Return True for the name of a file, or of one that belongs to it."""
-        return self.number(name) is not None or _belongs(name, self.patterns)
 
-
+@final
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(_WriteNames):
     """The names of the files that a stream is written to; their number is not known before the end.
 
     Example:
@@ -136,32 +168,10 @@ class Parts:
             return self.patterns[0] % number
         return f"part-{number:0{_DIGITS}}{self.suffix}" if self.file is None else self.file
 
-    def beside(self, number: int) -> list[str]:
-        """Return the names of the files that belong to a file."""
-        return [pattern % number for pattern in self.patterns[1:]]
-
     def number(self, name: str) -> int | None:
-        """Return the number of the file of a name; None if the name is that of no file."""
-        number = _number_in(name, self.patterns, rf"part-(\d+){re.escape(self.suffix)}")
+        """Return the number in the name of a file; None if no file has this name."""
+        number = self._number_in(name, rf"part-(\d+){re.escape(self.suffix)}")
         return number if self.name(number) == name else None
-
-    def holds(self, name: str) -> bool:
-        """Return True for the name of a file, or of one that belongs to it."""
-        return self.number(name) is not None or _belongs(name, self.patterns)
-
-
-def _number_in(name: str, patterns: Sequence[str], otherwise: str) -> int:
-    """Return the number in a name by the first pattern, or without patterns by an expression; 0 for none."""
-    found = re.fullmatch(_expression(patterns[0]) if patterns else otherwise, name)
-    return int(found[1]) if found else 0
-
-
-def _belongs(name: str, patterns: Sequence[str]) -> bool:
-    return any(re.fullmatch(_expression(pattern), name) for pattern in patterns[1:])
-
-
-def _expression(pattern: str) -> str:
-    return re.escape(pattern).replace("%06d", r"(\d{6,})")
 
 
 _SCHEMA = 1
@@ -381,3 +391,60 @@ class Written:
 
     kept: int
     """The number of files that an earlier call had written, and that were kept."""
+
+
+def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
+    """Return the rows and bytes of the files that a manifest lists and that still have that size."""
+    names = manifest.identity.names(target)
+    sizes = target.output.sizes(target.folder) if target.mounts else None
+
+    def size_of(number: int) -> int | None:
+        files = (names.name(number), *names.beside(number))
+        if sizes is None:
+            return total_size(map(target.join, files))
+        return sum(sizes[name] for name in files) if sizes.keys() >= set(files) else None
+
+    return {
+        number: (rows, size)
+        for number, (rows, size) in manifest.finished.items()
+        if number >= 0 and size_of(number) == size
+    }
+
+
+def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
+    """Return the rows and bytes of all files of a dataset that are whole, by number.
+
+    A file gets its name when it is complete. It is read here to find out if it was damaged later.
+    """
+    shards, there = manifest.identity.names(target), recorded(target, manifest)
+    assert isinstance(shards, Shards)
+    for name in set(target.output.names(target.folder)):
+        number = shards.number(name)
+        # A recorded file of another size was damaged after it was written.
+        if number is None or number in manifest.finished:
+            continue
+        file, beside = target.join(name), [target.join(each) for each in shards.beside(number)]
+        size = total_size([file, *beside])
+        rows = None if size is None else rows_in(form, file, beside)
+        if size is not None and rows is not None and rows <= len(shards.rows(number)):
+            there[number] = rows, size
+    return dict(sorted(there.items()))
+
+
+def rows_in(form: FileFormat, path: str, beside: Sequence[str]) -> int | None:
+    """Return the number of rows of a file that was written, also in a store; None if it is damaged.
+
+    Args:
+        form: the format of the file.
+        path: the path of the file.
+        beside: the paths of the files that belong to it, which exist.
+    """
+    with output_of(path).local([path, *beside]) as (copy, *others):
+        return form.rows_in(copy, beside=others)
+
+
+def total_size(paths: Iterable[str]) -> int | None:
+    """Return how many bytes some files have; None if one of them is not there."""
+    sizes = [output_of(path).size(path) for path in paths]
+    found = [size for size in sizes if size is not None]
+    return sum(found) if len(found) == len(sizes) else None

@@ -9,15 +9,15 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 from seekable.nodes.graph import HOLE
-from seekable.writing.lane_part import LanePart, PartSlots, turns
-from seekable.writing.shard import Counter
 from seekable.writing.whole_file import content_digest, write_whole
+from seekable.writing.write_source import Tally
+from seekable.writing.written_parts import LanePart, PartSlots, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.formats.file_format import FileFormat
-    from seekable.writing.laned_items import LanedItems, LaneRun
+    from seekable.writing.write_source import LanedItems, LaneRun
 
 __all__ = ["LaneAnswer", "LaneWork", "MergeAnswer", "MergeWork", "PartWriter", "TookTooLong"]
 
@@ -70,7 +70,7 @@ class MergeWork:
     """Parts whose lanes are to be merged into one file of the result."""
 
     number: int
-    """The number of the file."""
+    """The index of the file."""
 
     path: str
 
@@ -103,7 +103,7 @@ class PartWriter:
         items: LanedItems,
         form: FileFormat,
         division: PartSlots,
-        tally: Counter,
+        tally: Tally,
         mounts: object = None,
     ) -> None:
         self._items = items
@@ -123,7 +123,7 @@ class PartWriter:
 
     def __reduce__(self) -> tuple[type[PartWriter], tuple[Any, ...]]:
         """Pickle without the lanes that run, and with a counter that does nothing."""
-        return PartWriter, (self._items, self._form, self._division, Counter(), self._mounts)
+        return PartWriter, (self._items, self._form, self._division, Tally(), self._mounts)
 
     def __call__(self, work: LaneWork | MergeWork) -> LaneAnswer | MergeAnswer:
         """Do a piece of work.
@@ -139,7 +139,7 @@ class PartWriter:
         part, run = self._running.pop(work.lane, (-1, None))
         if run is None or part != work.part:
             run = self._items.run(work.lane, work.state)
-        reading = _Reading(run, work.slots, self._checked)
+        reading = _LaneReading(run, work.slots, self._checked)
         chunks = reading.read()
         some, size = next(chunks, None), 0
         if some is not None:
@@ -194,7 +194,7 @@ class PartWriter:
         return self._form.merged(pieces, turns(self._division, [done for done, _ in part]))
 
 
-class _Reading:
+class _LaneReading:
     """Reads the items of a lane in chunks, as many as the lane has slots in a part."""
 
     def __init__(self, run: LaneRun, slots: int, tell: Any) -> None:
@@ -205,7 +205,7 @@ class _Reading:
         self.slots = 0
         """The number of items so far."""
         self.gaps: list[int] = []
-        """The numbers of the items that were holes."""
+        """The indices of the items that were holes."""
         self.recent: deque[Any] = deque(maxlen=_RECENT)
         """The tokens of the last records."""
         self.ended = False

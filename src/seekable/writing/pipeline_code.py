@@ -46,7 +46,7 @@ def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
 
 
 def origin_paths(node: Node) -> list[str]:
-    """Return the paths of the data files of a dataset as the origins of records name them, each once.
+    """Return the paths of a dataset's data files, as the origins of records name them, each once.
 
     A source that reads no files has a name in angle brackets.
     """
@@ -61,7 +61,7 @@ def origin_paths(node: Node) -> list[str]:
 
 
 def paths_of(node: Node) -> Iterator[str]:
-    """Yield the absolute paths of the data files of all sources of a dataset."""
+    """Yield the absolute paths of all data files that a dataset reads."""
     for source in (part for leaf in leaves_of(node) for part in leaf.parts):
         if isinstance(source, FilesLeaf):
             yield from map(source.files.path, range(len(source.files)))

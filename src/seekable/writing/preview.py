@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.node import Node
-    from seekable.writing.laned_items import LanedItems
+    from seekable.writing.write_source import LanedItems
 
 __all__ = ["DatasetPreview", "StreamPreview", "looked_at"]
 

@@ -220,7 +220,7 @@ def target_of(
 
 
 def checked_rows_per_file(rows_per_file: object, target: Target, form: FileFormat) -> int | None:
-    """Return the number of rows of a file, that of the format if none is given; None for one file of all.
+    """Return how many rows each file gets, by default as the format says; None for a single file.
 
     Raises:
         InvalidArgument: a number was given for one file.

@@ -35,7 +35,7 @@ def write_whole(
     beside: Sequence[str] = (),
     lasting: bool = True,
 ) -> int:
-    """Write files under temporary names, sync and rename them, and return the number of their bytes.
+    """Write files under temporary names, sync and rename them, and return their size in bytes.
 
     Files of a store are written locally and put there when they are whole.
 

@@ -9,8 +9,10 @@ but the stream and the arguments.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import time
+from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -20,15 +22,11 @@ from seekable.parallel.cluster import check_nodes, most_requests
 from seekable.parallel.function_calls import WAY_OUT, FunctionCalls, answered, greeting, offered
 from seekable.parallel.map_ranges import FOREIGN_REQUESTS
 from seekable.parallel.pickling import serialized
-from seekable.writing.finished_files import recorded
-from seekable.writing.lane_part import PartSlots
-from seekable.writing.manifest import MANIFEST_SECONDS, Parts
-from seekable.writing.part_schedule import PartSchedule
-from seekable.writing.part_writer import LaneAnswer, PartWriter, TookTooLong
+from seekable.writing.manifest import MANIFEST_SECONDS, Parts, recorded
+from seekable.writing.part_writer import LaneAnswer, LaneWork, MergeAnswer, MergeWork, PartWriter, TookTooLong
 from seekable.writing.preview import StreamPreview
-from seekable.writing.source import Source, Writing
-from seekable.writing.state_log import StateLog
-from seekable.writing.written_parts import WrittenParts
+from seekable.writing.write_source import WriteSource, Writing
+from seekable.writing.written_parts import NEVER, PartSlots, StateLog, WrittenParts
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -37,10 +35,9 @@ if TYPE_CHECKING:
     from seekable.parallel import processes
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
-    from seekable.writing.laned_items import LanedItems
     from seekable.writing.manifest import Manifest, ManifestFile
-    from seekable.writing.part_writer import LaneWork, MergeWork
     from seekable.writing.target import Target
+    from seekable.writing.write_source import LanedItems
 else:
     processes = lazy("seekable.parallel.processes")
 
@@ -50,9 +47,13 @@ _SLOTS_PER_PART = 100_000
 """The slots of a part where all parts become one file."""
 
 
-def stream_source(items: LanedItems) -> Source:
+_AHEAD = 2
+"""The number of parts by which a lane may be ahead of the first part that is not in a finished file."""
+
+
+def stream_source(items: LanedItems) -> WriteSource:
     """Return all items of a stream, which ends. They are not traced to files."""
-    return Source(
+    return WriteSource(
         fingerprint=items.fingerprint,
         records=None,
         lanes=items.lanes,
@@ -88,7 +89,7 @@ class _StreamWriting(Writing):
         there = recorded(target, manifest)
         self._there.find_finished(form, there, damaged=manifest.finished.keys() - there.keys())
         manifest.finished = self._there.finished
-        self._schedule = PartSchedule(self._there, self._log)
+        self._schedule = _PartSchedule(self._there, self._log)
         self.kept = len(manifest.finished)
         self.tally.done = sum(done.slots for done in self._log.done.values())
         self._writer = PartWriter(items, form, division, self.tally, target.mounts)
@@ -199,3 +200,133 @@ class _StreamWriting(Writing):
 
 def _name(request: tuple[LaneWork | MergeWork]) -> str:
     return f"{os.path.basename(request[0].path)!r}"
+
+
+@final
+class _PartSchedule:
+    """Hands out work, and notes the answers to it.
+
+    A lane writes its parts one after the other, and a part is merged when all lanes have written theirs. A
+    single lane needs no merging: it writes the files of the result. All parts may become one file.
+
+    Args:
+        there: the parts and files that exist; changed in place.
+        log: the states of lanes at the ends of parts.
+    """
+
+    def __init__(self, there: WrittenParts, log: StateLog) -> None:
+        self._there = there
+        self._log = log
+        self._low = 0
+        """The first part that may not be in a finished file, in a folder of files."""
+        self._merging: set[int] = set()
+        """The indices of the files that are being merged."""
+        self._next = {lane: there.needed(lane, 0) for lane in there.lanes}
+        """By lane, the part that it writes now or next; `NEVER` if nothing is left."""
+        self._lanes_at = Counter(self._next.values())
+        """By part, the number of lanes that write it now or next."""
+        self._last: dict[int, int] = {}
+        """By lane, the worker that wrote it last."""
+        self._waiting: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
+        """By worker that wrote a lane last, the heap of next parts and lanes that may be written."""
+        self._busy: set[int] = set()
+        """The lanes of which a part is being written."""
+        for lane in there.lanes:
+            self._wait(lane)
+
+    def take(self, worker: int | None = None) -> LaneWork | MergeWork | None:
+        """Return a piece of work that may be begun now; None if there is none.
+
+        Args:
+            worker: the worker that does it. A lane that it wrote before is preferred.
+        """
+        merge = self._merge()
+        if merge is None:
+            return self._write(worker)
+        self._merging.add(merge.number)
+        return merge
+
+    def put(self, work: LaneWork | MergeWork, answer: LaneAnswer | MergeAnswer) -> None:
+        """Note that a piece of work was done, with its answer."""
+        if isinstance(answer, MergeAnswer):
+            assert isinstance(work, MergeWork)
+            self._merging.discard(work.number)
+            self._there.finished[work.number] = answer.rows, answer.bytes
+            return
+        done = answer.done
+        self._there.add(done, answer.state)
+        self._lanes_at[done.part] -= 1
+        if not self._lanes_at[done.part]:
+            del self._lanes_at[done.part]
+        self._next[done.lane] = following = self._there.needed(done.lane, done.part + 1)
+        self._lanes_at[following] += 1
+        self._busy.discard(done.lane)
+        self._wait(done.lane)
+
+    def give_up(self) -> None:
+        """Take the work under way as not begun."""
+        self._merging.clear()
+        busy, self._busy = self._busy, set()
+        for lane in busy:
+            self._wait(lane)
+
+    def _wait(self, lane: int) -> None:
+        if self._next[lane] != NEVER:
+            heapq.heappush(self._waiting[self._last.get(lane)], (self._next[lane], lane))
+
+    def _write(self, worker: int | None) -> LaneWork | None:
+        """Return the next part of the lane that is furthest behind, and if possible was with this worker."""
+        there = self._there
+        most = NEVER if there.is_one_file else self._begun() + _AHEAD
+        found = [
+            (heap[0][0] + (last not in (None, worker)), heap[0], last)
+            for last, heap in self._waiting.items()
+            if heap and heap[0][0] <= most
+        ]
+        if not found:
+            return None
+        _, (part, lane), last = min(found, key=lambda each: each[:2])
+        heapq.heappop(self._waiting[last])
+        self._busy.add(lane)
+        if worker is not None:
+            self._last[lane] = worker
+        return LaneWork(
+            lane,
+            part,
+            slots=there.division.of_lane(lane, part),
+            state=self._log.state(lane, part),
+            path=there.path(lane, part),
+            beside=there.beside(part) if there.is_direct else (),
+            is_piece=not there.is_direct,
+        )
+
+    @property
+    def _front(self) -> int:
+        """The first part that a lane writes now or next: all lanes have written those before it."""
+        return min(self._lanes_at)
+
+    def _begun(self) -> int:
+        """Return the first part in which there may be rows that are not in a finished file."""
+        there, front = self._there, self._front
+        while self._low in there.finished:
+            self._low += 1
+        part = self._low
+        while part in there.finished or (part < front != NEVER and not there.rows[part]):
+            part += 1
+        return part
+
+    def _merge(self) -> MergeWork | None:
+        """Return the first file of which all lanes are there."""
+        there, front = self._there, self._front
+        if there.is_one_file:
+            is_ready = front == NEVER and 0 not in self._merging and 0 not in there.finished
+            return self._merged(0, range(there.parts)) if is_ready else None
+        # A part without rows becomes a file if there are rows after it.
+        for part in range(self._low, min(front, max(there.parts, there.files or 0))):
+            if part not in there.finished and part not in self._merging:
+                return self._merged(part, range(part, part + 1))
+        return None
+
+    def _merged(self, number: int, parts: range) -> MergeWork:
+        pieces = tuple(tuple(self._there.pieces(part)) for part in parts)
+        return MergeWork(number, self._there.result(number), self._there.beside(number), pieces)

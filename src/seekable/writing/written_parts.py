@@ -1,26 +1,142 @@
-"""The parts of a stream that are written: their lanes, the pieces that exist, and the finished files."""
+"""What is written of a stream: the parts of lanes, their states, the pieces that exist, the finished files.
+
+A *part* of a stream is a range of slots, the same for all lanes, and each lane has the items of its own slots
+in it. Slots of a lane that has ended have no item.
+
+The states of lanes at the ends of parts are in one log, to which a line is added when the file of a part is
+whole. So a part that has a line need not be written again, and each part can be written from the line of the
+part before it. Lines are not synced: after a crash of the machine some are missing, and the work that they
+stand for is done again.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
-from seekable.writing.finished_files import rows_in, total_size
+import msgspec
+import numpy as np
+
+from seekable.order.lane_rows import num_lane_rows
+from seekable.writing.manifest import rows_in, total_size
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from seekable.formats.file_format import FileFormat
-    from seekable.writing.lane_part import LanePart, PartSlots
     from seekable.writing.manifest import Parts
-    from seekable.writing.part_writer import LaneAnswer
-    from seekable.writing.state_log import StateLog
     from seekable.writing.target import Target
 
-__all__ = ["NEVER", "WrittenParts"]
+__all__ = ["NEVER", "STATES", "LanePart", "PartSlots", "StateLog", "WrittenParts", "turns"]
+
+_SLOTS_AT_ONCE = 1024
+
+
+STATES = "states"
+"""The name of the file. It has no suffix, so that tools that read hidden files do not take it for data."""
+
+
+class PartSlots(msgspec.Struct, frozen=True):
+    """The division of slots into parts: part ``p`` has the slots from ``p * slots`` on.
+
+    Example:
+        >>> division = PartSlots(lanes=3, slots=4)
+        >>> [division.of_lane(0, part) for part in range(4)], division.of_lane(2, 0)
+        ([2, 1, 1, 2], 1)
+    """
+
+    lanes: int
+    """The number of lanes."""
+
+    slots: int
+    """The number of slots of a part."""
+
+    def before(self, lane: int, part: int) -> int:
+        """Return the number of a lane's slots before a part."""
+        return num_lane_rows(part * self.slots, self.lanes, lane)
+
+    def of_lane(self, lane: int, part: int) -> int:
+        """Return the number of a lane's slots in a part."""
+        return self.before(lane, part + 1) - self.before(lane, part)
+
+
+class LanePart(msgspec.Struct, frozen=True):
+    """The description of the records of one lane that were written in one part."""
+
+    lane: int
+
+    part: int
+
+    slots: int
+    """The number of slots that have an item."""
+
+    rows: int
+    """The number of records that were written."""
+
+    holes: int
+    """The number of records that were left out, by the sources or because the item was ``sk.HOLE``."""
+
+    gaps: tuple[int, ...]
+    """The indices of the items that were ``sk.HOLE``, from the lane's first one in the part."""
+
+    ended: bool
+    """True if the lane has ended: it has no items in later parts."""
+
+    bytes: int
+    """The number of bytes of the file that was written; 0 where there are no records, and so no file."""
+
+    digest: str
+    """The digest of a piece, which shows after a crash of the machine if it is whole; else empty."""
+
+
+def turns(
+    division: PartSlots, pieces: Sequence[LanePart], *, at_once: int = _SLOTS_AT_ONCE
+) -> Iterator[NDArray[np.intp]]:
+    """Yield, in arrays, the index of the piece whose next record comes next, in the order of slots.
+
+    Args:
+        division: the division of slots into parts.
+        pieces: the records of some lanes, all in the same part.
+        at_once: the most slots of an array.
+
+    Example:
+        >>> long = LanePart(0, 0, slots=3, rows=3, holes=0, gaps=(), ended=True, bytes=6, digest="")
+        >>> short = LanePart(1, 0, slots=2, rows=1, holes=1, gaps=(0,), ended=True, bytes=2, digest="")
+        >>> [array.tolist() for array in turns(PartSlots(lanes=2, slots=100), [long, short])]
+        [[0, 0, 1, 0]]
+    """
+    begun = [division.before(piece.lane, piece.part) for piece in pieces]
+    gaps = [np.array(piece.gaps, dtype=np.int64) for piece in pieces]
+    first = min((piece.part for piece in pieces), default=0) * division.slots
+    ends = [at + piece.slots for at, piece in zip(begun, pieces, strict=True)]
+    last = max(ends, default=0) * division.lanes
+    for base in range(first, last, at_once):
+        slots = [
+            _slots(division, piece, at, holes, range(base, base + at_once))
+            for piece, at, holes in zip(pieces, begun, gaps, strict=True)
+        ]
+        order = np.argsort(np.concatenate(slots))
+        if order.size:
+            yield np.repeat(np.arange(len(pieces), dtype=np.intp), [each.size for each in slots])[order]
+
+
+def _slots(
+    division: PartSlots, piece: LanePart, begun: int, gaps: NDArray[np.int64], within: range
+) -> NDArray[np.int64]:
+    """Return those slots of a piece that have a record and are within a range."""
+    edges = (num_lane_rows(edge, division.lanes, piece.lane) for edge in (within.start, within.stop))
+    low, high = (edge - begun for edge in edges)
+    items = np.arange(max(low, 0), max(0, min(high, piece.slots)), dtype=np.int64)
+    if gaps.size:
+        items = items[~np.isin(items, gaps[np.searchsorted(gaps, low) : np.searchsorted(gaps, high)])]
+    found: NDArray[np.int64] = (begun + items) * division.lanes + piece.lane
+    return found
+
 
 NEVER = sys.maxsize
 """The next part of a lane that has nothing left to write."""
@@ -74,7 +190,7 @@ class WrittenParts:
         Args:
             form: the format of the files.
             there: by number, the rows and bytes of the files that are known to be whole.
-            damaged: the numbers of the other files that were noted.
+            damaged: the indices of the other files that were noted.
         """
         self.finished.update(there)
         for name in () if self.is_one_file else self._target.output.names(self._target.folder):
@@ -88,12 +204,11 @@ class WrittenParts:
             if size is not None and is_known and rows_in(form, path, beside) == rows:
                 self.finished[part] = rows, size
 
-    def add(self, answer: LaneAnswer) -> None:
+    def add(self, done: LanePart, state: list[Any]) -> None:
         """Add a part of a lane that was written, and the state of the lane after it."""
-        done = answer.done
         before = self._log.done.get((done.lane, done.part))
         self.rows[done.part] -= 0 if before is None else before.rows
-        self._log.add(done, answer.state)
+        self._log.add(done, state)
         self._know(done)
         if done.rows and self.is_direct:
             self.finished[done.part] = done.rows, done.bytes
@@ -173,3 +288,73 @@ class WrittenParts:
         """Return True if a lane has written a part, or has nothing in it."""
         is_past = part >= self._ends.get(lane, NEVER)
         return is_past or (lane, part) in self._log.done or not self.division.of_lane(lane, part)
+
+
+class _Head(msgspec.Struct):
+    """The content of a line without the states, which are read when they are needed."""
+
+    done: LanePart
+
+
+class _LogLine(msgspec.Struct):
+    done: LanePart
+
+    stages: list[Any]
+    """The state of each stage of the lane after the part."""
+
+
+class StateLog:
+    """The parts of lanes that are finished, with the states after them; one process at a time uses a log."""
+
+    def __init__(self, folder: str) -> None:
+        """Read the log of a folder, which is made if it does not exist.
+
+        A line that a kill left incomplete is cut off, and so is all after it.
+        """
+        os.makedirs(folder, exist_ok=True)
+        self._path = os.path.join(folder, STATES)
+        self.done: dict[tuple[int, int], LanePart] = {}
+        """By lane and part, what is finished."""
+        self._places: dict[tuple[int, int], tuple[int, int]] = {}
+        """By lane and part, the first byte and the size of the line."""
+        self._end = 0
+        with open(self._path, "ab+") as file:
+            file.seek(0)
+            for head, size in _whole_lines(file):
+                self._note(head.done, size)
+            file.truncate(self._end)
+
+    def add(self, done: LanePart, stages: list[Any]) -> None:
+        """Write down that a part is finished, and the states after it."""
+        line = msgspec.json.encode(_LogLine(done, stages)) + b"\n"
+        with open(self._path, "ab") as file:
+            file.write(line)
+        self._note(done, len(line))
+
+    def state(self, lane: int, part: int) -> list[Any] | None:
+        """Return the state of a lane at the beginning of a part; None for its first state."""
+        # A lane without slots in a part has no line for it.
+        before = next((known for known in range(part - 1, -1, -1) if (lane, known) in self._places), None)
+        if before is None:
+            return None
+        first, size = self._places[lane, before]
+        with open(self._path, "rb") as file:
+            file.seek(first)
+            return msgspec.json.decode(file.read(size), type=_LogLine).stages
+
+    def _note(self, done: LanePart, size: int) -> None:
+        self.done[done.lane, done.part] = done
+        self._places[done.lane, done.part] = self._end, size
+        self._end += size
+
+
+def _whole_lines(file: Any) -> Iterator[tuple[_Head, int]]:
+    """Yield the lines up to the first that is incomplete or damaged, and their sizes in bytes."""
+    for line in file:
+        try:
+            head = msgspec.json.decode(line, type=_Head)
+        except ValueError:
+            return
+        if not line.endswith(b"\n"):
+            return
+        yield head, len(line)

@@ -26,7 +26,7 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
-from seekable.formats.tokens.options import token_options
+from seekable.formats.tokens.token_file import token_options
 from seekable.formats.tokens.words import TokenSchema, TokenWords
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ def test_an_index_beside_that_has_not_changed_is_not_read_again(
     write(tmp_path, megatron([np.array([1, 2])]))
     aged(tmp_path)
     sk.open(tmp_path)
-    monkeypatch.setattr("seekable.formats.tokens.families.by_family._survey_of_family", None)
+    monkeypatch.setattr("seekable.formats.tokens.token_recognition._survey_of_family", None)
     assert documents(tmp_path) == [[1, 2]]
 
 

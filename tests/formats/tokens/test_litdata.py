@@ -207,6 +207,6 @@ def test_an_index_json_that_is_data_is_not_read_as_an_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "index.json").write_text('{"text": "a"}\n' * 9)
-    name = "seekable.formats.tokens.token_folders.read_index"
+    name = "seekable.formats.tokens.token_recognition.read_index"
     monkeypatch.setattr(name, lambda *_: pytest.fail("all of it was read"))
     assert len(sk.open(tmp_path)) == 9

@@ -16,12 +16,11 @@ from tests.order.packing import lists
 from tests.thrift import some
 
 from seekable.order.keys import mix_one
-from seekable.packing.order.best_fit import BestFit, best_fit
+from seekable.packing.order.best_fit import BestFit, best_fit, best_fit_patterns
 from seekable.packing.order.length_order import length_classes, length_order
-from seekable.packing.order.patterns import best_fit_patterns
 
 if TYPE_CHECKING:
-    from seekable.packing.order.piece_table import Long
+    from seekable.packing.order.best_fit import Long
 
 LENGTHS = st.one_of(
     st.lists(st.integers(0, 40), min_size=1, max_size=40),

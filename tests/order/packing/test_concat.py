@@ -16,12 +16,11 @@ from tests.order.packing import lists
 from tests.thrift import some
 
 from seekable.order.keys import derive, kind_key, mix_one
-from seekable.packing.order.axis import OffsetsAxis
+from seekable.packing.order.axis import FixedWindows, OffsetsAxis
 from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.fill_in_middle import Fim
-from seekable.packing.order.fixed_windows import FixedWindows
 from seekable.packing.order.length_order import length_order, offsets_of
-from seekable.packing.order.table import Table
+from seekable.packing.order.table_order import TableOrder
 
 if TYPE_CHECKING:
     from seekable.packing.order.pieces import Packing
@@ -39,8 +38,8 @@ def exchange(lengths: list[int], stride: int, overlap: int, seed: int) -> Exchan
     return Exchange(length_order(np.array(lengths)), stride=stride, overlap=overlap, seed=seed)
 
 
-def table(lengths: list[int], stride: int, overlap: int, seed: int) -> Table:
-    return Table(offsets_of(np.array(lengths)), stride=stride, overlap=overlap, seed=seed)
+def table(lengths: list[int], stride: int, overlap: int, seed: int) -> TableOrder:
+    return TableOrder(offsets_of(np.array(lengths)), stride=stride, overlap=overlap, seed=seed)
 
 
 def check(lengths: list[int], stride: int, overlap: int, seed: int, epoch: int, every: int = 1) -> None:
@@ -256,7 +255,9 @@ def test_golden_first_rows() -> None:
 )
 def test_a_coarse_table_has_the_samples_of_a_fine_one(lengths: list[int], how: Fim | None) -> None:
     offsets = offsets_of(np.array(lengths))
-    fine, coarse = (Table(offsets, fine=most, stride=5, overlap=1, seed=7, fim=how) for most in (1 << 20, 0))
+    fine, coarse = (
+        TableOrder(offsets, fine=most, stride=5, overlap=1, seed=7, fim=how) for most in (1 << 20, 0)
+    )
     for epoch in (0, 10**12):
         found = lists.pieces_of(coarse, epoch)
         assert found == lists.pieces_of(fine, epoch)

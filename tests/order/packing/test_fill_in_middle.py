@@ -19,7 +19,7 @@ from seekable.order.keys import derive, kind_key, mix_one
 from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.fill_in_middle import Fim, Marks, Rearranged
 from seekable.packing.order.length_order import length_order, offsets_of
-from seekable.packing.order.table import Table
+from seekable.packing.order.table_order import TableOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +45,8 @@ def exchange(lengths: Sequence[int], seed: int, stride: int, overlap: int, how: 
     return Exchange(order, stride=stride, overlap=overlap, seed=seed, fim=how)
 
 
-def table(lengths: Sequence[int], seed: int, stride: int, overlap: int, how: Fim | None) -> Table:
-    return Table(offsets_of(np.array(lengths)), stride=stride, overlap=overlap, seed=seed, fim=how)
+def table(lengths: Sequence[int], seed: int, stride: int, overlap: int, how: Fim | None) -> TableOrder:
+    return TableOrder(offsets_of(np.array(lengths)), stride=stride, overlap=overlap, seed=seed, fim=how)
 
 
 def is_marked(interval: int, rate: float) -> bool:

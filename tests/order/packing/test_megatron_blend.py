@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.packing.order import megatron_blend
-from seekable.packing.order.megatron_blend import (
+from seekable.packing.order import megatron_order
+from seekable.packing.order.megatron_order import (
     blend_exhaustively,
     blend_weighted,
     normalized,
@@ -62,7 +62,7 @@ def test_an_exhaustive_blend_is_that_of_the_loop(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("shortest", [1, 3])
 def test_stretches_that_began_wrong_are_walked_again(shortest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(megatron_blend, "_SHORTEST", shortest)
+    monkeypatch.setattr(megatron_order, "_SHORTEST", shortest)
     rng = np.random.default_rng(4)
     for _ in range(10):
         shares = normalized((rng.random(6) ** 3).tolist())

@@ -12,7 +12,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.packing.order.megatron import Megatron, MegatronIndexes, build_indexes, epochs_needed
+from seekable.packing.order.megatron_order import Megatron, MegatronIndexes, build_indexes, epochs_needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,7 +180,7 @@ def test_kept_samples_are_counted_in_floats_of_32_bits() -> None:
 
 def test_documents_are_added_up_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [packing(MANY, 8, extra, 7, 900, keep_last=True) for extra in (0, 1)]
-    monkeypatch.setattr("seekable.packing.order.megatron._CHUNK", 13)
+    monkeypatch.setattr("seekable.packing.order.megatron_order._CHUNK", 13)
     for extra, expected in enumerate(whole):
         found = packing(MANY, 8, extra, 7, 900, keep_last=True)
         assert found.indexes.samples.tolist() == expected.indexes.samples.tolist()

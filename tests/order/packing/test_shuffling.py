@@ -11,7 +11,7 @@ from seekable.order.keys import derive, kind_key
 from seekable.order.permutation import unpermute
 from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.length_order import LengthOrder, length_order
-from seekable.packing.order.table import Table
+from seekable.packing.order.table_order import TableOrder
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
@@ -23,7 +23,7 @@ def log_normal(documents: int) -> LengthOrder:
     return length_order(np.maximum(1, np.exp(rng.standard_normal(documents) + 6)).astype(np.int64))
 
 
-def end_to_end(packing: Exchange | Table, epoch: int) -> Int64s:
+def end_to_end(packing: Exchange | TableOrder, epoch: int) -> Int64s:
     """The documents of an epoch in the order in which they are concatenated."""
     key = derive(kind_key("pack"), packing.seed, epoch)
     rows = unpermute(np.arange(packing.samples), packing.samples, key)
@@ -36,7 +36,7 @@ def neighbours(documents: Int64s) -> Int64s:
     return documents[:-1] << 32 | documents[1:]
 
 
-def kept(packing: Exchange | Table) -> tuple[float, float]:
+def kept(packing: Exchange | TableOrder) -> tuple[float, float]:
     """The share of natural neighbours in epoch 0, and of the neighbours of epoch 0 in epoch 1."""
     natural = neighbours(np.arange(packing.documents))
     first, second = (neighbours(end_to_end(packing, epoch)) for epoch in (0, 1))
@@ -58,7 +58,7 @@ def test_exchange_separates_most_neighbours_of_fewer_documents() -> None:
 
 def test_a_table_separates_neighbours_as_any_permutation_does() -> None:
     """One pair is expected, of two permutations of any size."""
-    natural, repeated = kept(Table(log_normal(50_000).offsets, stride=2048, seed=7))
+    natural, repeated = kept(TableOrder(log_normal(50_000).offsets, stride=2048, seed=7))
     assert natural * 50_000 < 8
     assert repeated * 50_000 < 8
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from seekable.writing.open_pieces import open_pieces
+from seekable.writing.encoded_pieces import open_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from seekable.formats.tar.tar_format import TarSurveyor
 from seekable.formats.tar.tar_samples import EncodedSample, encoded, members
 from seekable.formats.tar.whole_archive import samples_in
 from seekable.index.opening import open_files
-from seekable.writing.compressed import checked_compression, one_file_compression, write_pieces
+from seekable.writing.compressed_files import checked_compression, one_file_compression, write_pieces
 from seekable.writing.encoded_pieces import merge_encoded, write_encoded
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from seekable.formats.tar.samples import group_samples
 from seekable.formats.tar.tar_archive import end_mark
 from seekable.formats.tar.walk import walk
 from seekable.index.build.content import ForwardStream
-from seekable.writing.compressed import read_pieces
+from seekable.writing.compressed_files import read_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import xxhash
 
-from seekable.errors import CorruptTokens, IndexStale, InvalidArgument
+from seekable.errors import CorruptTokens, IndexStale, InvalidArgument, WrongType
 from seekable.formats.tokens.words import SideFile
 from seekable.storage import paths
 
@@ -20,16 +21,36 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.formats.tokens.options import TokenOptions
     from seekable.index.surveyor import ForwardReader
 
-__all__ = ["CHUNK_BYTES", "MAGIC_BYTES", "Side", "TokenFile", "damage", "head_of", "opened_side"]
+__all__ = [
+    "CHUNK_BYTES",
+    "DTYPES",
+    "TOKENS",
+    "Side",
+    "TokenFile",
+    "TokenOptions",
+    "checked_dtype",
+    "damage",
+    "head_of",
+    "opened_side",
+    "token_options",
+]
 
 CHUNK_BYTES = 4 << 20
 """The bytes that are read at a time, of a file of tokens and of one beside it."""
 
-MAGIC_BYTES = 16
+_MAGIC_BYTES = 16
 """The bytes at the start of a file that are compared with the magics of formats."""
+
+
+TOKENS = "tokens"
+"""The name of the format without options."""
+
+DTYPES = ("<u2", "<u4", "<i4", "|u1", "|i1", "<i2", "<u8", "<i8")
+"""The types that tokens can have, in the form in which names and schemas have them."""
+
+_NAME = re.compile(rf"{TOKENS}(?:-([iu][1248]))?(?:-eos(\d+))?(?:-bos(\d+))?")
 
 
 def head_of(path: str) -> bytes:
@@ -37,7 +58,7 @@ def head_of(path: str) -> bytes:
     if not paths.is_file(path):
         return b""
     with paths.open_file(path) as file:
-        return file.read(MAGIC_BYTES) or b""
+        return file.read(_MAGIC_BYTES) or b""
 
 
 def damage(path: str, offset: int, *, expected: str, found: str, way_out: str, row: int = 0) -> CorruptTokens:
@@ -49,7 +70,7 @@ def damage(path: str, offset: int, *, expected: str, found: str, way_out: str, r
         expected: the description of the bytes that belong there.
         found: the description of the bytes that are there.
         way_out: the advice.
-        row: the number of the document there.
+        row: the row of the document there.
     """
     cause = ValueError(f"expected {expected}, found {found}; {way_out}")
     return CorruptTokens(path, row, offset=offset, length=0, preview=b"", cause=cause)
@@ -105,7 +126,7 @@ class TokenFile:
         return found
 
     def torn(self, first: int, dtype: str) -> CorruptTokens:
-        """Return the error of a file whose bytes from one on are no whole number of tokens."""
+        """Return the error of a file whose last token is cut."""
         width = np.dtype(dtype).itemsize
         count = (self.size - first) // width
         return damage(
@@ -183,3 +204,80 @@ def opened_side(path: str) -> Iterator[Side]:
     status = paths.status(path)
     with io.BufferedReader(paths.open_file(path)) as file:
         yield Side(path, status.size, status.mtime_ns, file)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenOptions:
+    """The arguments of the user that decide where documents of tokens start.
+
+    Example:
+        >>> TokenOptions("<u2", eos=50256).name
+        'tokens-u2-eos50256'
+    """
+
+    dtype: str | None = None
+    """The type of a token, one of `DTYPES`; None where files say it."""
+
+    eos: int | None = None
+    """The last token of each document; None where files say where documents end."""
+
+    bos: int | None = None
+    """The first token of each document; None where files say where documents end."""
+
+    @property
+    def name(self) -> str:
+        """The name of the format with these options."""
+        parts = (
+            "" if self.dtype is None else f"-{self.dtype[1:]}",
+            "" if self.eos is None else f"-eos{self.eos}",
+            "" if self.bos is None else f"-bos{self.bos}",
+        )
+        return TOKENS + "".join(parts)
+
+
+def token_options(name: str) -> TokenOptions:
+    """Return the options in the name of the format.
+
+    Raises:
+        InvalidArgument: the name is of another form.
+
+    Example:
+        >>> token_options("tokens-u2-eos50256")
+        TokenOptions(dtype='<u2', eos=50256, bos=None)
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        message = (
+            f"format {name!r} is not known; tokens are 'tokens', with the options dtype=, eos= and bos= of "
+            f"sk.formats.Tokens"
+        )
+        raise InvalidArgument(message)
+    dtype, eos, bos = found.groups()
+    return TokenOptions(
+        None if dtype is None else checked_dtype(dtype),
+        None if eos is None else int(eos),
+        None if bos is None else int(bos),
+    )
+
+
+def checked_dtype(dtype: object) -> str:
+    """Return a type of tokens in the form of `DTYPES`.
+
+    Raises:
+        InvalidArgument: tokens cannot be of this type.
+        WrongType: it is no type.
+
+    Example:
+        >>> checked_dtype("uint16"), checked_dtype(np.int32)
+        ('<u2', '<i4')
+    """
+    try:
+        found = np.dtype(dtype).str  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        message = f"dtype must be the name of a type of integers, as 'uint16' (got {dtype!r})"
+        raise WrongType(message) from None
+    if dtype is None or found not in DTYPES:
+        names = ", ".join(repr(np.dtype(each).name) for each in DTYPES)
+        message = f"dtype must be one of {names} (got {dtype!r})"
+        raise InvalidArgument(message)
+    return str(found)

@@ -9,7 +9,7 @@ import numpy as np
 import xxhash
 
 from seekable.errors import CorruptRecord, CorruptState
-from seekable.formats.tokens.tokenizing.store_document import DOCUMENT, read_document
+from seekable.formats.tokens.token_store import DOCUMENT, read_document
 from seekable.index.integrity import VerificationProblem
 from seekable.storage import paths
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.formats.tokens.source.token_reading import TokensPlan
-    from seekable.formats.tokens.tokenizing.store_document import PartFacts, StoreDocument
+    from seekable.formats.tokens.token_reading import TokensPlan
+    from seekable.formats.tokens.token_store import PartFacts, StoreDocument
     from seekable.index.fileset import FileSet
     from seekable.nodes.node import Node
 
@@ -49,7 +49,7 @@ def wrong_ids_in(source: _Documents, start: int, stop: int) -> dict[str, tuple[C
     Args:
         source: the documents.
         start: the first row.
-        stop: the row behind the last one.
+        stop: the row after the last one.
 
     Returns:
         By path, the first such document of a file, and the number of such documents.
@@ -101,7 +101,7 @@ def store_problems(files: FileSet) -> Iterator[VerificationProblem]:
 
 
 def _stretches(source: _Documents, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows of about a million tokens each; a longer document is a range of its own."""
+    """Yield ranges of rows with about a million tokens each; a longer document is a range of its own."""
     ends = np.cumsum(source.lengths_between(start, stop))
     first = 0
     while first < stop - start:

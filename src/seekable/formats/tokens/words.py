@@ -50,7 +50,7 @@ class AlignedFile:
 
 @dataclass(frozen=True, slots=True)
 class TokenSchema:
-    """The form of the documents of a file of tokens.
+    """The form in which a file of tokens has its documents.
 
     The bytes of a document without explicit words are: ``skip`` bytes of a header, its n tokens, then n
     elements of each array of ``inside``.
@@ -79,7 +79,7 @@ class TokenSchema:
     """The byte of token 0 of the file, from which the elements of aligned files are counted."""
 
     inside: tuple[tuple[str, str], ...] = ()
-    """The name and the type of each array behind the tokens of a document, of as many elements."""
+    """The name and the type of each array after the tokens of a document; it has as many elements."""
 
     aligned: tuple[AlignedFile, ...] = ()
     """The files with one element for each token."""
@@ -92,7 +92,7 @@ class TokenSchema:
 
     @property
     def width(self) -> int:
-        """The bytes of one token and of the elements inside of its document."""
+        """The bytes of one token and of its elements in the arrays of ``inside``."""
         return np.dtype(self.dtype).itemsize + sum(np.dtype(dtype).itemsize for _, dtype in self.inside)
 
     @property
@@ -148,14 +148,14 @@ def token_survey(
 class TokenWords:
     """The documents of indexed files of tokens; never changed, safe from threads.
 
-    Files are given by their numbers in the set, rows within their files. Nothing is checked, and no data file
+    Files are given by their index in the set, rows within their files. Nothing is checked, and no data file
     is opened.
     """
 
     def __init__(self, files: FileSet) -> None:
         """Read the schemas of the files."""
         schemas, self.schema_of = files.schemas()
-        """The number of each file's schema, int64."""
+        """The index of each file's schema in ``schemas``, int64."""
         self.schemas = [TokenSchema.decode(schema) for schema in schemas]
         """The distinct schemas of the files."""
         self._files = files
@@ -173,10 +173,10 @@ class TokenWords:
         return self.schemas[int(self.schema_of[file])]
 
     def spans(self, files: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the byte of the first token of each document, and its number of tokens.
+        """Return where the tokens of each document start, in bytes, and how many they are.
 
         Args:
-            files: the number of each document's file, int64.
+            files: the index of each document's file, int64.
             rows: its row in that file, int64.
         """
         starts, ends = (words.view(np.int64) for words in self._files.words(files, rows))
@@ -193,7 +193,7 @@ class TokenWords:
         return firsts, counts
 
     def span(self, file: int, row: int) -> tuple[int, int]:
-        """Return the byte of the first token of one document, and its number of tokens."""
+        """Return where the tokens of one document start, in bytes, and how many they are."""
         words, at = self._files.file_words(file)
         schema = self.schemas[self._schema_numbers[file]]
         if schema.explicit:
@@ -206,12 +206,12 @@ class TokenWords:
         return first, (end - first) // self._width_of[file]
 
     def lengths_of(self, file: int, start: int = 0, stop: int | None = None) -> Int64s:
-        """Return the number of tokens of consecutive documents of one file, int64.
+        """Return how many tokens each of some consecutive documents of a file has: int64.
 
         Args:
-            file: the number of the file.
+            file: the index of the file.
             start: the row of the first document.
-            stop: the row behind the last document; all further ones if left out.
+            stop: the row after the last document; all further ones if left out.
         """
         schema = self.schema(file)
         records = int(self._files.records[file])
@@ -227,7 +227,7 @@ class TokenWords:
         return lengths
 
     def lengths(self) -> Int64s:
-        """Return the number of tokens of all documents, int64, one file after another."""
+        """Return how many tokens each document has: int64, one file after another."""
         made = [self.lengths_of(file) for file in range(len(self._files))]
         return np.concatenate(made) if made else np.zeros(0, np.int64)
 

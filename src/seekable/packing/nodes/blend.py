@@ -14,7 +14,7 @@ from seekable.nodes.display import listed
 from seekable.nodes.graph import known_size
 from seekable.nodes.node import Node, OrderNode
 from seekable.order.blocks import default_blocks
-from seekable.packing.order.megatron_blend import blend_exhaustively, blend_weighted
+from seekable.packing.order.megatron_order import blend_exhaustively, blend_weighted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _MOST_PARTS = 32_766
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MegatronBlend(OrderNode):
-    """Row ``r`` is the draw ``r`` of a blend, of the same epoch of one of the parts."""
+    """Row ``r`` is the draw ``r`` of a blend, from one of the parts in the same epoch."""
 
     parts: tuple[Node, ...]
     weights: tuple[float, ...] | None
@@ -152,7 +152,7 @@ class MegatronBlend(OrderNode):
 
     @cached
     def _index(self) -> tuple[NDArray[np.int16], Int64s]:
-        """The part of each draw, and the number of earlier draws of that part."""
+        """The part of each draw, and how often that part was drawn before."""
         if self.weights is None:
             return blend_exhaustively(self._sizes.tolist())
         return blend_weighted(self.weights, self.draws)

@@ -1,4 +1,4 @@
-"""Lists of numbers in the records of a plan, as flat arrays: of tables from the buffers of Arrow."""
+"""Lists of numbers in the records of a plan, as flat arrays: of tables the buffers of Arrow."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import record_batches
     from seekable.nodes.graph import Plan
     from seekable.nodes.node import Node
+
 else:
     pa = optional("pyarrow", extra="parquet")
     record_batches = lazy("seekable.nodes.columns.record_batches")
@@ -47,7 +48,7 @@ class Lists:
     """The flat arrays: of tables those of Arrow's record batches, which are not copied."""
 
     array_of: Int64s
-    """The number of the array that each list lies in: int64."""
+    """The index of the array that each list lies in: int64."""
 
     starts: Int64s
     """The first element of each list in its array: int64."""
@@ -78,7 +79,7 @@ class NotAList(Exception):
     """A record without a flat list of integers.
 
     Attributes:
-        record: the number of the record in its plan.
+        record: the index of the record in its plan.
         error: the error for users, without the file and the row.
     """
 
@@ -122,7 +123,7 @@ def _kinds(name: str | None, aligned: Collection[str]) -> str:
 
 
 def _of_batches(plan: Plan, names: Sequence[str], aligned: Collection[str]) -> list[Lists]:
-    """Return the lists of columns of tables, of which no element is copied."""
+    """Return the lists in columns of tables; no element is copied."""
     size = len(plan)
     array_of = np.empty(size, dtype=np.int64)
     spans = [(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)) for _ in names]
@@ -141,7 +142,7 @@ def _of_batches(plan: Plan, names: Sequence[str], aligned: Collection[str]) -> l
 
 
 def _batches(plan: Plan) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]:
-    """Yield record batches: which records of a plan lie in each, the batch, and the numbers of their rows."""
+    """Yield record batches: the records of a plan that lie in each, the batch, and their rows in it."""
     if isinstance(plan, GatheredPlan):
         for at, part in plan.parts:
             for inner, batch, rows in _batches(part):
@@ -152,7 +153,7 @@ def _batches(plan: Plan) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int
 
 
 def _of_column(batch: pa.RecordBatch, name: str, rows: Int64s, kinds: str) -> tuple[NDArray[Any], Int64s]:
-    """Return the elements of a column of lists, and where each list begins, then the end of the last one.
+    """Return the elements of a column of lists, and the bounds of its lists.
 
     Raises:
         NotAList: the column is of another type, or one of the rows has a null instead of a list or a number.

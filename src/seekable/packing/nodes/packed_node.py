@@ -1,10 +1,10 @@
-"""The base of the nodes that make samples of pieces of documents."""
+"""The nodes that make samples of pieces of documents: ``pack`` and ``windows``."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -14,18 +14,15 @@ from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.files.leaf import SlicedLeaf
 from seekable.nodes.node import Node, RecordNode
-from seekable.packing.lengths.documents import CountedDocuments, IndexedDocuments
-from seekable.packing.lengths.packing_columns import has_documents
-from seekable.packing.lengths.row_lengths import RowLengths, row_lengths
-from seekable.packing.nodes.list_copies import copy_records
-from seekable.packing.nodes.packed_plan import PackedReader
-from seekable.packing.nodes.packings import packing_of
-from seekable.packing.nodes.sample_arrays import fitting, records_of
-from seekable.packing.nodes.sample_cut import SampleCut
+from seekable.order.blocks import cut_long_blocks, default_blocks
+from seekable.packing.document_lengths import CountedDocuments, IndexedDocuments, has_documents
+from seekable.packing.nodes.packed_plan import PackedReader, copy_records
+from seekable.packing.nodes.sample_arrays import SampleMaker, fitting, placed, records_of
+from seekable.packing.nodes.sample_cut import SampleCut, usual_order
 from seekable.packing.nodes.sample_form import TOKENS, SampleForm
-from seekable.packing.nodes.sample_maker import SampleMaker
-from seekable.packing.nodes.sample_segments import placed
+from seekable.packing.order.axis import FixedWindows
 from seekable.packing.order.pieces import Pieces
+from seekable.packing.row_lengths import RowLengths, row_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,19 +31,24 @@ if TYPE_CHECKING:
     from seekable.nodes import kinds
     from seekable.nodes.graph import Reader, SearchRange
     from seekable.nodes.node import Taking
-    from seekable.packing.lengths.documents import Documents
+    from seekable.packing.document_lengths import Documents
+    from seekable.packing.order import best_fit, exchange, megatron_order, table_order
     from seekable.packing.order.pieces import Packing
 else:
     kinds = lazy("seekable.nodes.kinds")
+    best_fit = lazy("seekable.packing.order.best_fit")
+    exchange = lazy("seekable.packing.order.exchange")
+    megatron_order = lazy("seekable.packing.order.megatron_order")
+    table_order = lazy("seekable.packing.order.table_order")
 
-__all__ = ["PackedNode"]
+__all__ = ["PackNode", "PackedNode", "WindowsNode"]
 
 _SENTINELS = ("prefix", "suffix", "middle")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedNode(UnaryNode, RecordNode):
-    """Row ``r`` is sample ``r`` of an epoch: a dict of arrays, made of pieces of the child's records.
+    """Row ``r`` is a sample: a dict of arrays, made of pieces of the child's records.
 
     The child is steady, so the documents of every epoch are its rows of epoch 0.
     """
@@ -58,7 +60,7 @@ class PackedNode(UnaryNode, RecordNode):
     """The lengths of the child's lists; None if the index of token files has them."""
 
     only: frozenset[str] | None = None
-    """The columns that are used above; None for all. They are no part of the description."""
+    """The columns that are used above; None for all. The description leaves them out."""
 
     counted: ClassVar[bool] = True
     order_unknown: ClassVar[str] = (
@@ -99,7 +101,7 @@ class PackedNode(UnaryNode, RecordNode):
     @cached
     def packing(self) -> Packing:
         """The arithmetic that finds the pieces of each sample."""
-        return packing_of(self.cut, self.documents)
+        return _packing_of(self.cut, self.documents)
 
     @cached
     def maker(self) -> SampleMaker:
@@ -146,7 +148,7 @@ class PackedNode(UnaryNode, RecordNode):
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Self | None:
-        """Return the samples of documents of token files; None of others, whose lengths are not described."""
+        """Return the samples of token files; None for other data, whose lengths are not described."""
         if "lengths" in arguments or not has_documents(children[0]):
             return None
         cut, form = SampleCut.from_description(arguments), SampleForm.from_description(arguments)
@@ -173,7 +175,7 @@ class PackedNode(UnaryNode, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[Any]) -> Reader:
         """Return a reader that plans the child of each node by itself."""
-        return PackedReader(nodes)
+        return PackedReader([node.maker for node in nodes])
 
     def record(self, position: int) -> Any:
         """Return one sample; each document of it is read by itself."""
@@ -243,3 +245,108 @@ def _as_columns(found: list[tuple[int, int, int, bool]]) -> Pieces:
 
 def _shown(fact: float | str) -> str:
     return fact if isinstance(fact, str) else f"{fact:,}" if isinstance(fact, int) else f"{fact:.4g}"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class PackNode(PackedNode):
+    """Samples of documents that change places each epoch: concatenated and cut, or fitted together."""
+
+    kind: ClassVar[str] = "pack"
+
+    @property
+    def blocks(self) -> Int64s:
+        """The default blocks of ``size`` rows: pieces of neighbours come from anywhere in the child."""
+        return default_blocks(self.size)
+
+    def call(self) -> str:
+        """Return the call of ``pack``, with the arguments that are not the default ones."""
+        cut, form = self.cut, self.form
+        given = [f"{cut.length}, seed={cut.seed}"]
+        usual = usual_order(self.child.size or 0) if cut.method == "concat" else None
+        shown = {
+            "method": (cut.method, "concat"),
+            "order": (cut.order, usual),
+            "most": (cut.most, None),
+            "long": (cut.long, "split"),
+            "fim": (cut.fim, None),
+            "samples": (cut.samples, None),
+            "next_token": (form.next_token, False),
+            "labels": (form.labels, None),
+            "align": (form.align, ()),
+            "positions": (form.positions, "piece"),
+            "pad": (form.pad, 0),
+        }
+        given += [f"{name}={value!r}" for name, (value, default) in shown.items() if value != default]
+        return f"pack({', '.join(given)})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class WindowsNode(PackedNode):
+    """Window ``r`` has the tokens from ``r * length`` on of all documents end to end, in every epoch."""
+
+    kind: ClassVar[str] = "windows"
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's blocks, each edge moved to the first window that begins at it or later."""
+        tokens = self.documents.offsets[self.child.blocks]
+        edges = np.minimum(-(-tokens // self.cut.length), self.size)
+        return cut_long_blocks(np.diff(np.unique(np.append(edges, self.size))))
+
+    def call(self) -> str:
+        """Return the call of ``windows``, with the arguments that are not the default ones."""
+        given = [str(self.cut.length)]
+        given += ["next_token=True"] if self.form.next_token else []
+        given += [f"align={self.form.align!r}"] if self.form.align else []
+        return f"windows({', '.join(given)})"
+
+
+def _packing_of(cut: SampleCut, documents: Documents) -> Packing:
+    """Return what finds the pieces of each sample of a cut.
+
+    Args:
+        cut: the arguments of the cut.
+        documents: the lengths of the documents.
+
+    Raises:
+        InvalidArgument: the documents, or the arguments, are beyond the limits of Megatron's order.
+    """
+    if cut.method == "windows":
+        return FixedWindows(documents.axis, stride=cut.length, overlap=cut.extra)
+    if cut.method == "best_fit":
+        return best_fit.best_fit(
+            documents.order, capacity=cut.full, seed=cut.seed, most=cut.most, long=cut.long
+        )
+    if cut.order == "megatron":
+        return _megatron(cut, documents)
+    if cut.order == "exchange":
+        return exchange.Exchange(
+            documents.order, stride=cut.length, overlap=cut.extra, seed=cut.seed, fim=cut.fim
+        )
+    return table_order.TableOrder(
+        documents.offsets, stride=cut.length, overlap=cut.extra, seed=cut.seed, fim=cut.fim
+    )
+
+
+def _megatron(cut: SampleCut, documents: Documents) -> Packing:
+    try:
+        indexes = megatron_order.build_indexes(
+            documents.offsets,
+            length=cut.length,
+            extra=cut.extra,
+            seed=cut.seed,
+            samples=cut.samples,
+            keep_last=cut.keep_last,
+        )
+    except ValueError as error:
+        message = f"pack(order='megatron'): {error}"
+        raise InvalidArgument(message) from error
+    except MemoryError as error:
+        message = (
+            f"pack(order='megatron'): there is not enough memory for Megatron's index, which has a place for "
+            f"each document of each epoch ({error}): take fewer samples"
+        )
+        raise InvalidArgument(message) from error
+    return megatron_order.Megatron(documents.offsets, indexes, cut.length, cut.extra)

@@ -1,40 +1,40 @@
-"""The plan of packed samples: pieces are found for thousands of samples, and read a batch at a time."""
+"""Plans of packed samples: pieces are found for thousands of samples, and read a batch at a time.
+
+A window of token files is one range of bytes, whatever documents it crosses.
+"""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from seekable._cached import cached
+from seekable.errors import BadValue
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
-from seekable.nodes.graph import Plan, Reader, SlicedPlan
-from seekable.packing.nodes.list_copies import copy_planned, copy_sliced
+from seekable.nodes.display import describe_place
+from seekable.nodes.graph import Plan, Reader, SlicedPlan, held
+from seekable.packing.nodes.lists import NotAList, lists_in, lists_of
 from seekable.packing.nodes.sample_arrays import records_of
-from seekable.packing.nodes.window_plan import WindowPlan
 from seekable.packing.order.pieces import LITERAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import FileRanges
-    from seekable.packing.nodes.sample_maker import SampleMaker
-    from seekable.packing.nodes.sample_segments import Placed
+    from seekable.nodes.files.leaf import SlicedAxis
+    from seekable.nodes.graph import FileRanges, Origins
+    from seekable.packing.nodes.lists import Lists
+    from seekable.packing.nodes.sample_arrays import PlacedPieces, SampleMaker
 
-    class HasMaker(Protocol):
-        """A node that makes samples."""
+    Out = Mapping[str, NDArray[Any]]
 
-        @property
-        def maker(self) -> SampleMaker:
-            """The making of the samples."""
-
-
-__all__ = ["PackedReader"]
+__all__ = ["PackedReader", "WindowPlan", "copy_records"]
 
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
@@ -47,19 +47,19 @@ earlier ones: fresh pages cost a third of the time of a batch."""
 class PackedReader(Reader):
     """Plans the samples of many packed nodes, each over a child of its own."""
 
-    def __init__(self, nodes: Sequence[HasMaker]) -> None:
+    def __init__(self, makers: Sequence[SampleMaker]) -> None:
         """Compile the child of each node.
 
         Args:
-            nodes: the nodes.
+            makers: the making of each node's samples.
         """
-        self._makers = [node.maker for node in nodes]
-        self._children = [CompiledGraph([maker.child]) for maker in self._makers]
+        self._makers = makers
+        self._children = [CompiledGraph([maker.child]) for maker in makers]
         # What the library keeps grows with the largest block that it had to map and was given back.
         np.empty(_KEPT_BYTES, np.uint8)
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return the plan of each node; of several together, if there are positions of several."""
+        """Return the plan of one node, or of several together."""
         if which.size == 1:
             return self._planned(int(which[0]), positions)
         places = [(int(number), np.flatnonzero(which == number)) for number in np.unique(which)]
@@ -96,11 +96,11 @@ class PackedReader(Reader):
 @dataclass(frozen=True, slots=True)
 class _PackedPlan(Plan):
     maker: SampleMaker
-    pieces: Placed
+    pieces: PlacedPieces
     stored: Int64s
-    """The numbers of the pieces that are of documents, and no literal tokens."""
+    """The indices of the pieces that come from documents; the others are literal tokens."""
     records: Int64s
-    """For each of these the number of its document in ``child``."""
+    """For each of these the index of its document in ``child``."""
     child: Plan
 
     def __len__(self) -> int:
@@ -169,6 +169,195 @@ class _PackedPlan(Plan):
         """Copy the pieces of documents into arrays of samples."""
         pieces, stored = self.pieces, self.stored
         if isinstance(self.child, SlicedPlan):
-            copy_sliced(self.child, pieces, stored, out)
+            _copy_sliced(self.child, pieces, stored, out)
         else:
-            copy_planned(self.maker, self.child, pieces, stored, self.records, out)
+            _copy_planned(self.maker, self.child, pieces, stored, self.records, out)
+
+
+@final
+@dataclass(frozen=True)
+class WindowPlan(Plan):
+    """The plan of windows that are copied from the axis of tokens; locations alone need their documents."""
+
+    maker: SampleMaker
+    axis: SlicedAxis
+    positions: Int64s
+    starts: Int64s
+    """The first token of each window."""
+    by_documents: Callable[[Int64s], Plan]
+    """Returns the plan of positions by the pieces of their documents."""
+
+    def __len__(self) -> int:
+        """Return the number of windows."""
+        return self.starts.size
+
+    def slice(self, start: int, stop: int) -> WindowPlan:
+        """Return the plan of some of the windows."""
+        at = slice(start, stop)
+        return WindowPlan(self.maker, self.axis, self.positions[at], self.starts[at], self.by_documents)
+
+    def arrays(self) -> dict[str, Any] | None:
+        """Return the columns of the windows, each of shape (windows, tokens); None without a window."""
+        if not len(self):
+            return None
+        shape, dtypes = (len(self), self.maker.width), self.maker.dtypes
+        out = {name: np.empty(shape, dtypes[name]) for name in self.maker.columns}
+        if out:
+            with held(self):
+                self.axis.copy_into(out, self.starts)
+        return out
+
+    def read(self) -> list[Any]:
+        """Return the windows as records."""
+        made = self.arrays()
+        return [] if made is None else records_of(made, len(self))
+
+    def locate(self) -> list[Any]:
+        """Return the locations of the pieces of each window."""
+        return self._pieces.locate()
+
+    def origins(self) -> Origins:
+        """Raise an error, as for all records that are made of several."""
+        return self._pieces.origins()
+
+    @property
+    def paths(self) -> set[str]:
+        """The paths of the token files of the windows."""
+        return self.axis.paths(self.starts, self.maker.width)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes the arrays of the windows have."""
+        sizes = (self.maker.dtypes[name].itemsize for name in self.maker.columns)
+        return len(self) * self.maker.width * sum(sizes)
+
+    @property
+    def from_stores(self) -> bool:
+        """True if token files are objects of stores."""
+        return self.axis.from_stores
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of the windows."""
+        return self.axis.ranges(self.starts, self.maker.width, self.maker.columns)
+
+    def advise(self) -> None:
+        """Announce the reads to the operating system, if reads have waited for a disk."""
+        if self.maker.reads:
+            self.axis.advise(self.starts, self.maker.width)
+
+    @cached
+    def _pieces(self) -> Plan:
+        return self.by_documents(self.positions)
+
+
+def _copy_sliced(plan: Plan, pieces: PlacedPieces, stored: Int64s, out: Out) -> None:
+    """Copy pieces into arrays of samples from a plan that has a document for each of them.
+
+    Args:
+        plan: a plan of slices; one of no document may be of another kind.
+        pieces: the pieces of the samples.
+        stored: the indices of the pieces that are of documents.
+        out: an array of each column that is wanted, of shape (samples, width).
+    """
+    if stored.size:
+        assert isinstance(plan, SlicedPlan)
+        rows, at = pieces.sample_of[stored], pieces.at[stored]
+        plan.copy_into(out, rows, at, pieces.starts[stored], pieces.counts[stored])
+
+
+def _copy_planned(
+    maker: SampleMaker, plan: Plan, pieces: PlacedPieces, stored: Int64s, records: Int64s, out: Out
+) -> None:
+    """Copy pieces into arrays of samples from the records of a plan; each record is read once.
+
+    Args:
+        maker: the making of the samples.
+        plan: the plan of the records.
+        pieces: the pieces of the samples.
+        stored: the indices of the pieces that are of documents.
+        records: for each of these the index of its record in the plan.
+        out: an array of each column that is wanted, of shape (samples, width).
+
+    Raises:
+        BadValue: a list is shorter than it was when lengths were counted.
+        MissingColumn, WrongType: a record has no list any more.
+    """
+    _copy(maker, lambda names: lists_of(plan, names, maker.form.align), pieces, stored, records, out)
+
+
+def copy_records(maker: SampleMaker, pieces: PlacedPieces, out: Out) -> None:
+    """Copy pieces into arrays of samples; each document is read by itself.
+
+    Of documents of token files the pieces alone are read.
+
+    Args:
+        maker: the making of the samples.
+        pieces: the pieces of the samples.
+        out: see `_copy_planned`.
+
+    Raises:
+        BadValue, MissingColumn, WrongType: see `_copy_planned`.
+    """
+    stored = np.flatnonzero(pieces.documents != LITERAL)
+    if maker.is_sliced:
+        _copy_sliced(maker.child.plan(pieces.documents[stored]), pieces, stored, out)
+        return
+    documents, records = np.unique(pieces.documents[stored], return_inverse=True)
+    read = [maker.child.record(document) for document in documents.tolist()]
+    _copy(
+        maker,
+        lambda names: [lists_in(read, name, maker.form.align) for name in names],
+        pieces,
+        stored,
+        records,
+        out,
+    )
+
+
+def _copy(
+    maker: SampleMaker,
+    read: Callable[[Sequence[str | None]], list[Lists]],
+    pieces: PlacedPieces,
+    stored: Int64s,
+    records: Int64s,
+    out: Out,
+) -> None:
+    if not stored.size:
+        return
+    documents = pieces.documents[stored]
+    try:
+        found = read([maker.key_of(name) for name in out])
+    except NotAList as error:
+        row = int(documents[np.flatnonzero(records == error.record)[0]])
+        raise error.placed(maker.child, row, maker.call) from None
+    to = (pieces.sample_of * pieces.width + pieces.at)[stored]
+    starts, counts = pieces.starts[stored], pieces.counts[stored]
+    for array, lists in zip(out.values(), found, strict=True):
+        short = np.flatnonzero(starts + counts > lists.lengths[records])
+        if short.size:
+            raise BadValue(_changed(maker, int(documents[short[0]])))
+        for values, some in lists.by_array(records):
+            begins = (lists.starts[records] + starts)[some]
+            _copy_slices(array.reshape(-1), values, to[some], begins, counts[some])
+
+
+def _copy_slices(
+    target: NDArray[Any], source: NDArray[Any], to: Int64s, starts: Int64s, counts: Int64s
+) -> None:
+    """Copy slices of one flat array into another, which may be of a wider type."""
+    into: Any = target
+    of: Any = source
+    if target.dtype == source.dtype:
+        into, of = target.data, source.data
+    columns = zip(to.tolist(), starts.tolist(), counts.tolist(), strict=True)
+    for first, start, count in columns:
+        into[first : first + count] = of[start : start + count]
+
+
+def _changed(maker: SampleMaker, row: int) -> str:
+    expected = int(maker.documents.lengths[row])
+    return (
+        f"{describe_place(maker.child, row)}: {maker.call} found {expected:,} tokens in this record when "
+        f"lengths were counted, and there are fewer now: the records must be the same each time. Make the "
+        f"packed dataset again"
+    )

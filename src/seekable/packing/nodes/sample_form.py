@@ -89,7 +89,7 @@ class SampleForm:
         return tuple(name for name in self.columns if columns is None or name in columns)
 
     def read_for(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """Return the arrays of documents that some columns are made of: ``"tokens"``, names of ``align``."""
+        """Return the arrays that some columns are made from: ``"tokens"``, names of ``align``."""
         used = set(columns)
         tokens = TOKENS in used or "labels" in used
         aligned = [name for name in self.align if name in used]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from seekable.packing.order.length_order import COARSE, offsets_of
+from seekable.packing.order.pieces import NO_PIECES, Packing, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.packing.order.fill_in_middle import Marks
 
-__all__ = ["Axis", "Cut", "MarkedAxis", "OffsetsAxis", "cut", "cut_one", "windows_over"]
+__all__ = ["Axis", "FixedWindows", "MarkedAxis", "OffsetsAxis", "cut", "cut_one", "windows_over"]
 
 
 class Axis(ABC):
@@ -37,7 +38,7 @@ class Axis(ABC):
     @property
     @abstractmethod
     def end(self) -> int:
-        """The number of tokens; behind the last of them the axis goes on with the first."""
+        """The number of tokens; after the last one the axis goes on with the first."""
 
     @abstractmethod
     def at(self, tokens: Int64s) -> Int64s:
@@ -49,7 +50,7 @@ class Axis(ABC):
 
     @abstractmethod
     def edges(self, intervals: Int64s) -> Int64s:
-        """Return the first token of each interval; of the number behind the last interval, ``end``."""
+        """Return the first token of each interval; ``end`` for the index after the last interval."""
 
     @abstractmethod
     def edge_one(self, interval: int) -> int:
@@ -150,11 +151,11 @@ class MarkedAxis(Axis):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class _Cut:
     """The slices of intervals that windows consist of, window after window; none is empty."""
 
     bounds: Int64s
-    """For each window the number of its first slice, then the number of all slices."""
+    """For each window the index of its first slice, then the count of all slices."""
     intervals: Int64s
     """The interval of each slice."""
     starts: Int64s
@@ -170,7 +171,7 @@ def halved(tokens: Int64s, first: Int64s, size: int, last: int, edges: Callable[
 
     Args:
         tokens: places on the axis.
-        first: for each token an interval that does not begin behind it.
+        first: for each token an interval that does not begin after it.
         size: the number of intervals from ``first`` on, a power of two, that are searched.
         last: the last interval that exists.
         edges: the function from intervals to their first tokens, ascending.
@@ -183,7 +184,7 @@ def halved(tokens: Int64s, first: Int64s, size: int, last: int, edges: Callable[
     return found
 
 
-def cut(axis: Axis, begins: Int64s, length: int) -> Cut:
+def cut(axis: Axis, begins: Int64s, length: int) -> _Cut:
     """Return the slices that windows consist of.
 
     Args:
@@ -209,10 +210,10 @@ def cut(axis: Axis, begins: Int64s, length: int) -> Cut:
     stops[tails] = lasts + 1 - edges[tails]
     counts = stops - starts
     if counts.all():
-        return Cut(bounds, intervals, starts, counts, widths)
+        return _Cut(bounds, intervals, starts, counts, widths)
     held = counts > 0
     bounds = np.append(0, np.cumsum(held))[bounds]
-    return Cut(bounds, *(column[held] for column in (intervals, starts, counts, widths)))
+    return _Cut(bounds, *(column[held] for column in (intervals, starts, counts, widths)))
 
 
 def cut_one(axis: Axis, begin: int, length: int) -> list[tuple[int, int, int, int]]:
@@ -237,7 +238,7 @@ def windows_over(start: int, stop: int, *, stride: int, length: int, windows: in
 
     Args:
         start: the first token, counted from the start of window 0.
-        stop: the token behind the last one.
+        stop: the token after the last one.
         stride: the number of tokens from the start of a window to the start of the next one.
         length: the number of tokens of a window.
         windows: the number of windows.
@@ -246,3 +247,56 @@ def windows_over(start: int, stop: int, *, stride: int, length: int, windows: in
         return np.empty(0, dtype=np.int64)
     first = max(0, (start - length) // stride + 1)
     return np.arange(first, min(windows, (stop - 1) // stride + 1), dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedWindows(Packing):
+    """Sample r has the tokens from ``r * stride`` on; the epoch is of no account.
+
+    Example:
+        >>> import numpy as np
+        >>> windows = FixedWindows(OffsetsAxis.of(np.array([0, 3, 8, 10])), stride=4, overlap=1)
+        >>> windows.samples, windows.pieces_of_one(0, epoch=3)
+        (2, [(0, 0, 3, False), (1, 0, 2, False)])
+    """
+
+    axis: OffsetsAxis
+    """The documents in natural order."""
+    stride: int
+    """The number of tokens from the start of a window to the start of the next one: L."""
+    overlap: int = 0
+    """The number of tokens that a window shares with the next one: 1 for the next token, else 0."""
+
+    @property
+    def samples(self) -> int:
+        """The number of windows in all."""
+        return max(0, (self.axis.end - self.overlap) // self.stride)
+
+    @property
+    def length(self) -> int:
+        """The number of tokens of a window."""
+        return self.stride + self.overlap
+
+    def pieces(self, rows: Int64s, epochs: Int64s) -> Pieces:
+        """Return the pieces of several windows."""
+        if not rows.size:
+            return NO_PIECES
+        slices = cut(self.axis, rows * self.stride, self.length)
+        return Pieces(slices.bounds, slices.intervals, slices.starts, slices.counts)
+
+    def pieces_of_one(self, row: int, epoch: int) -> list[tuple[int, int, int, bool]]:
+        """Return the pieces of one window, without arrays."""
+        slices = cut_one(self.axis, row * self.stride, self.length)
+        return [(document, start, count, False) for document, start, count, _ in slices]
+
+    def samples_with(self, document: int, epoch: int) -> Int64s:
+        """Return the windows with tokens of a document, ascending."""
+        start, stop = self.axis.edge_one(document), self.axis.edge_one(document + 1)
+        return windows_over(start, stop, stride=self.stride, length=self.length, windows=self.samples)
+
+    def facts(self) -> dict[str, int | float | str]:
+        """Return the documents, tokens and samples, and the tokens of the tail, which are in no window."""
+        used = self.samples * self.stride + self.overlap * (self.samples > 0)
+        sizes = {"documents": self.axis.intervals, "tokens": self.axis.end, "samples": self.samples}
+        return {**sizes, "tail": self.axis.end - used}

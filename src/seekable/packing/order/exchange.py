@@ -16,7 +16,7 @@ import numpy as np
 from seekable.order.keys import U64, derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute_one
 from seekable.packing.order.axis import MarkedAxis, OffsetsAxis
-from seekable.packing.order.concat import Concat, Filling, keys_of_epochs
+from seekable.packing.order.concatenation import Concatenation, Filling, keys_of_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ _SHORT = 1 << 16
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Exchange(Concat):
+class Exchange(Concatenation):
     """Concatenation in natural order, in which documents of equal length change places each epoch.
 
     Example:

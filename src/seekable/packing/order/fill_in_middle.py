@@ -66,9 +66,9 @@ class Fim:
         middle: the token before the middle.
         spm: the share of the rearranged documents whose suffix comes first: prefix sentinel, suffix
             sentinel, suffix, middle sentinel, prefix and middle. The others have prefix, suffix and middle
-            in this order, each behind its sentinel.
+            in this order, each after its sentinel.
         end_tokens: the number of tokens at the end of each document that stay there; 1 keeps an
-            end-of-document token behind the middle.
+            end-of-document token after the middle.
 
     Raises:
         WrongType: a share is no number, or another argument no integer.
@@ -113,7 +113,7 @@ class Fim:
 @final
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The marked intervals of an epoch, spread evenly: ``share`` out of ``of``.
+    """The marked intervals, spread evenly: ``share`` out of ``of``.
 
     Example:
         >>> marks = Marks(2, 3)
@@ -137,7 +137,7 @@ class Marks:
         return self.sentinels_before(interval + 1) - self.sentinels_before(interval)
 
     def each(self, intervals: Int64s) -> Booleans:
-        """Return for each interval if it is marked."""
+        """Return True for each interval that is marked."""
         return self.sentinels_before_each(intervals + 1) > self.sentinels_before_each(intervals)
 
 
@@ -217,7 +217,7 @@ class Rearranged:
         """Return ``segments_of_one`` of several documents, as columns of seven segments.
 
         Returns:
-            The starts and counts of shape (documents, 7), and if a segment is a literal, of shape (7,).
+            The starts and counts of shape (documents, 7), and which of the seven are literals: (7,).
         """
         seeded = np.array([derive(_FIM, self.seed)], dtype=np.uint64)
         keys = derive_each(derive_each(seeded, epochs.astype(U64)), documents.astype(U64))

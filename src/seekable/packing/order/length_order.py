@@ -41,7 +41,7 @@ _DENSE = 1 << 20
 """Lengths below this are counted in a table with an entry for each length, which is faster than sorting."""
 
 _RADIX = 1 << 16
-"""The most classes whose numbers are sorted as 16-bit integers, which takes a tenth of the time."""
+"""The most classes whose indices are sorted as 16-bit integers, which takes a tenth of the time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ class LengthOrder:
     """The number of tokens before each document, then the number of all tokens: (N + 1,)."""
 
     by_length: Numbers
-    """The documents by length, and by number where lengths are equal: (N,), uint32 or uint64."""
+    """The documents by length, then by row: (N,), uint32 or uint64."""
 
     place: Numbers
     """The place of each document in ``by_length``: its inverse."""
@@ -135,7 +135,7 @@ def number_type(documents: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def length_classes(lengths: Int64s) -> LengthClasses:
-    """Return the classes of equal length of a corpus or of a chunk.
+    """Return the classes of equal length in a corpus or a chunk.
 
     Example:
         >>> classes = length_classes(np.array([3, 5, 2, 3]))
@@ -196,7 +196,7 @@ def sorted_chunk(lengths: Int64s, classes: LengthClasses, starts: Int64s) -> tup
 
 
 def _ranks(lengths: Int64s, distinct: Int64s) -> NDArray[np.integer]:
-    """Return the number of each length among the distinct ones, in a type that is sorted fast."""
+    """Return the index of each length among the distinct ones, in a type that is sorted fast."""
     dtype = np.uint16 if distinct.size <= _RADIX else np.int64
     if not distinct.size or distinct[-1] >= _DENSE:
         return np.searchsorted(distinct, lengths).astype(dtype)

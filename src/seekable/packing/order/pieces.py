@@ -29,7 +29,7 @@ class Pieces:
     """
 
     bounds: Int64s
-    """For each sample the number of its first piece, then the number of all pieces: (samples + 1,)."""
+    """For each sample the index of its first piece, then the count of all pieces: (samples + 1,)."""
 
     documents: Int64s
     """The document of each piece, as a row of the child; `LITERAL` for a literal token."""
@@ -50,7 +50,7 @@ NO_PIECES = Pieces(np.zeros(1, dtype=np.int64), _NONE, _NONE, _NONE)
 
 
 class Packing(ABC):
-    """A method that fills the samples of every epoch with pieces of documents: a pure function of a row.
+    """Fills the samples of an epoch with pieces of documents, as a pure function of a row.
 
     Instances are immutable, can be pickled, and may be used by several threads at once.
     """
@@ -65,7 +65,7 @@ class Packing(ABC):
     @property
     @abstractmethod
     def length(self) -> int:
-        """The number of tokens of a full sample, that of the next token included if there is one."""
+        """How many tokens a full sample has, with the next token if it is wanted."""
 
     @abstractmethod
     def pieces(self, rows: Int64s, epochs: Int64s) -> Pieces:
@@ -82,7 +82,7 @@ class Packing(ABC):
 
     @abstractmethod
     def samples_with(self, document: int, epoch: int) -> Int64s:
-        """Return the rows of the samples of an epoch that have tokens of a document, ascending."""
+        """Return the rows of samples with tokens of a document, ascending."""
 
     @abstractmethod
     def facts(self) -> dict[str, int | float | str]:
@@ -90,11 +90,11 @@ class Packing(ABC):
 
 
 def reordered(groups: Sequence[Pieces], at: Int64s) -> Pieces:
-    """Return the pieces of groups of samples as one, in another order of the samples.
+    """Join the pieces of groups of samples, in another order of the samples.
 
     Args:
         groups: pieces, all of the same form.
-        at: the number in the result of each sample, group after group.
+        at: the index of each sample in the result, group after group.
     """
     sizes = np.concatenate([np.diff(group.bounds) for group in groups])
     begins = np.cumsum(sizes) - sizes

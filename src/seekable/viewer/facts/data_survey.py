@@ -17,7 +17,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.shar.shar_source import DataSource, SharSource
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.tokens.source.token_source import TokenSource
+from seekable.formats.tokens.token_source import TokenSource
 from seekable.index.catalog import CATALOG
 from seekable.index.digest import digest_number, digest_text, unread_content_digest
 from seekable.index.location import shown_path

@@ -13,7 +13,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.tokens.source.token_source import TokenSource
+from seekable.formats.tokens.token_source import TokenSource
 from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.files.byte_source import FileSource
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.source.token_reading import TokensPlan
+    from seekable.formats.tokens.token_reading import TokensPlan
     from seekable.index.fileset import FileSet
     from seekable.nodes.node import Node
 

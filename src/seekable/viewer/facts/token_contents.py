@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, StateMismatch
+from seekable.formats.tokens.token_store import HIDDEN_DOCUMENT, document_of, read_document
 from seekable.formats.tokens.tokenizing.engines import engine_of
-from seekable.formats.tokens.tokenizing.store_document import HIDDEN_DOCUMENT, document_of, read_document
+from seekable.packing.order.best_fit import best_fit_patterns, piece_table
 from seekable.packing.order.length_order import length_classes, merged
-from seekable.packing.order.patterns import best_fit_patterns
-from seekable.packing.order.piece_table import piece_table
 from seekable.viewer.facts.documents import in_words, json_safe
 from seekable.viewer.facts.histogram import counted_percentiles
 
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.source.token_source import TokenSource
+    from seekable.formats.tokens.token_source import TokenSource
+    from seekable.formats.tokens.token_store import StoreDocument, TokenizerFacts
     from seekable.formats.tokens.tokenizing.engine import Engine
-    from seekable.formats.tokens.tokenizing.store_document import StoreDocument, TokenizerFacts
     from seekable.packing.order.length_order import LengthClasses
 
 _DOCUMENTS_AT_ONCE = 1 << 20

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import KeyNotFound, SeekableError
 from seekable.formats.tables.tables import TableSource
-from seekable.formats.tokens.source.token_source import TokenSource
+from seekable.formats.tokens.token_source import TokenSource
 from seekable.nodes.display import explained
 from seekable.viewer.charts.plots import bars, histogram
 from seekable.viewer.facts.data_survey import data_facts

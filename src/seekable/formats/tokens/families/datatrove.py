@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.formats.tokens.families.document_ends import ends_compared
+from seekable.formats.tokens.families.plain_tokens import ends_compared
 from seekable.formats.tokens.token_file import CHUNK_BYTES, damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
 from seekable.storage import paths
@@ -81,7 +81,7 @@ def _last_end(side: Side) -> int:
 
 
 def _dtype(file: TokenFile, side: Side, total: int, said: int | None) -> str:
-    """Return the type of tokens: the number of tokens and the size of the file leave one possible."""
+    """Return the type of a token, which the count of tokens and the size of the file decide."""
     width = next((width for width in _DTYPES if width * total == file.size), None) if total else said
     if total == 0 and file.size == 0:
         return _DTYPES[said or 2]

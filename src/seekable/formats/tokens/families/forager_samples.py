@@ -19,9 +19,8 @@ import xxhash
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.lines import forager
-from seekable.formats.tokens.options import DTYPES
-from seekable.formats.tokens.token_file import damage
-from seekable.formats.tokens.tokenizing.store_document import HIDDEN_DOCUMENT, read_document
+from seekable.formats.tokens.token_file import DTYPES, damage
+from seekable.formats.tokens.token_store import HIDDEN_DOCUMENT, read_document
 from seekable.formats.tokens.words import SideFile, TokenSchema, token_survey
 from seekable.storage import paths
 
@@ -46,7 +45,7 @@ class _Form:
     dtype: str | None
     """The type of a token; None where it is written nowhere."""
     inside: tuple[tuple[str, str], ...] = ()
-    """The name and the type of each array behind the tokens."""
+    """The name and the type of each array after the tokens."""
     size: int | None = None
     """The bytes of a sample; None if they differ."""
 
@@ -64,7 +63,7 @@ def samples_folder(path: str) -> str | None:
 
 
 def sample_files(folder: str) -> tuple[str, ...]:
-    """Return the files of the samples of a folder, relative to it, in the order of the samples.
+    """Return the files of samples in a folder, relative to it, in the order of the index.
 
     Raises:
         UnsupportedFormat: the index is damaged, or names files outside of the folder.

@@ -73,7 +73,7 @@ def index_path(shard: str) -> str | None:
 
 
 def read_index(folder: str, parse: Parse[T]) -> T:
-    """Return what the index in a folder says; arguments and errors as of `index_beside`."""
+    """Return what the index in a folder says; arguments and errors are those of `index_beside`."""
     path = os.path.join(folder, INDEX)
     status = paths.status(path)
     found: T = _parsed(parse, path, status.size, status.mtime_ns)

@@ -69,7 +69,7 @@ def is_litdata(index: Any) -> bool:
 
 
 def has_tokens(index: Any) -> bool:
-    """Return True if the items of an index of LitData are those of TokensLoader."""
+    """Return True if an index of LitData has items for TokensLoader."""
     config = index["config"]
     forms = config.get("data_format")
     form = forms[0] if isinstance(forms, list) and forms else None
@@ -81,7 +81,7 @@ def has_tokens(index: Any) -> bool:
 
 
 def chunk_names(folder: str) -> tuple[str, ...]:
-    """Return the names of the chunks of a folder, in the order of their items.
+    """Return the names of chunks in a folder, in the order of their items.
 
     Raises:
         CorruptTokens: the index is damaged.
@@ -115,7 +115,7 @@ def survey_litdata(file: TokenFile) -> Survey:
 
 
 def _check_items(file: TokenFile, offsets: Any, width: int, chunk: _Chunk, index: str) -> None:
-    """Check that items lie behind the offsets, are whole tokens, and as many as the index says."""
+    """Check that items follow the offsets, are whole tokens, and as many as the index says."""
     first = 4 * (chunk.items + 2)
     if int(offsets[0]) != first:
         raise damage(

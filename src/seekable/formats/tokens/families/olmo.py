@@ -1,6 +1,6 @@
 """Files of OLMo and Dolma: ``.npy`` by name, and tokens without any header, with ``.csv.gz`` beside.
 
-Each line of the ``.csv.gz`` has the first token of a document and the one behind its last, and maybe more.
+Each line of the ``.csv.gz`` has the first token of a document and the one after its last, and maybe more.
 Label masks, one byte for each token, lie beside under the name ``labels_mask`` instead of ``token_ids``.
 """
 
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xxhash
 
-from seekable.formats.tokens.families.document_ends import ends_by_tokens, ends_compared
-from seekable.formats.tokens.families.plain import said_dtype
+from seekable.formats.tokens.families.plain_tokens import ends_by_tokens, ends_compared, said_dtype
 from seekable.formats.tokens.token_file import damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, SideFile, TokenSchema, token_survey
 from seekable.storage import paths

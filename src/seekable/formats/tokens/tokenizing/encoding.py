@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.formats.tokens.tokenizing.document_texts import Taken
-from seekable.formats.tokens.tokenizing.engine import UnfitDocument
-from seekable.formats.tokens.tokenizing.id_lists import flat_array
+from seekable.formats.tokens.tokenizing.engine import UnfitDocument, flat_array
+from seekable.formats.tokens.tokenizing.parts import is_mask, marks_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,15 +18,196 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.tokenizing.aligned import AlignedArray
-    from seekable.formats.tokens.tokenizing.document_texts import DocumentTexts
     from seekable.formats.tokens.tokenizing.engine import Engine
+    from seekable.formats.tokens.tokenizing.parts import AuxGenerator
 
-__all__ = ["EncodedDocuments", "Tokenizing"]
+__all__ = [
+    "AlignedArray",
+    "DocumentTexts",
+    "EncodedDocuments",
+    "GivenValues",
+    "IdColumn",
+    "PartTexts",
+    "Taken",
+    "TextColumn",
+    "Tokenizing",
+    "ValuesOfParts",
+]
+
+_SHOWN = 60
+"""The most characters of a value in an error message."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """The texts of some documents."""
+
+    texts: list[Any]
+    """Texts, or lists of ids for the engine "ids"."""
+
+    counts: Int64s | None = None
+    """The number of texts of each document; None for one text each."""
+
+    kinds: list[str] = field(default_factory=list)
+    """The types of parts, one for each text."""
+
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    """The arrays beside the ids of each document, by name."""
+
+    def document_of(self, text: int) -> int:
+        """Return the index of the document that a text belongs to."""
+        if self.counts is None:
+            return text
+        return int(np.searchsorted(np.cumsum(self.counts), text, side="right"))
+
+
+class DocumentTexts(ABC):
+    """Takes texts out of records. Picklable."""
+
+    @property
+    @abstractmethod
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """The functions of the user that are called with records."""
+
+    @abstractmethod
+    def take(self, records: Sequence[Any]) -> Taken:
+        """Return the texts of records.
+
+        Raises:
+            UnfitDocument: a record has none.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn(DocumentTexts):
+    """The texts of one column; a record that is a string is a text itself."""
+
+    column: str
+
+    @property
+    def functions(self) -> tuple[()]:
+        """No functions: texts are taken as they are."""
+        return ()
+
+    def take(self, records: Sequence[Any]) -> Taken:
+        """Return one text a record; see `DocumentTexts.take`."""
+        try:
+            texts = [record[self.column] for record in records]
+        except (KeyError, TypeError, IndexError):
+            texts = [_column(record, self.column, index) for index, record in enumerate(records)]
+        for index, text in enumerate(texts):
+            if type(text) is not str:
+                _check_text(text, index, repr(self.column))
+        return Taken(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartTexts(DocumentTexts):
+    """Typed parts, from a function of a record or from its column "parts"."""
+
+    parts: Callable[[Any], Any] | None
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """Return the user's function, if there is one."""
+        return () if self.parts is None else (self.parts,)
+
+    def take(self, records: Sequence[Any]) -> Taken:
+        """Return the texts of all parts; see `DocumentTexts.take`."""
+        texts: list[str] = []
+        kinds: list[str] = []
+        counts = np.empty(len(records), np.int64)
+        for index, record in enumerate(records):
+            parts = (
+                _column(record, "parts", index) if self.parts is None else _called(self.parts, record, index)
+            )
+            if isinstance(parts, str | Mapping) or not hasattr(parts, "__iter__"):
+                why = f"its parts must be a list of sk.Part or of {{'type', 'text'}} (got {_shown(parts)})"
+                raise UnfitDocument(index, why)
+            before = len(texts)
+            for part in parts:
+                kind, text = _part(part, index)
+                kinds.append(kind)
+                texts.append(text)
+            counts[index] = len(texts) - before
+        return Taken(texts, counts, kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class IdColumn(DocumentTexts):
+    """Ids that a column holds, or that a function of a record returns under "tokens"."""
+
+    column: str
+    aligned: tuple[str, ...]
+    """The names of the arrays beside the ids."""
+
+    function: Callable[[Any], Any] | None = None
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """Return the user's function, if there is one."""
+        return () if self.function is None else (self.function,)
+
+    def take(self, records: Sequence[Any]) -> Taken:
+        """Return one list of ids a record, and the arrays beside it; see `DocumentTexts.take`."""
+        made = records if self.function is None else _all_called(self.function, records)
+        ids = [_column(record, self.column, index) for index, record in enumerate(made)]
+        values = {
+            name: [_column(record, name, index) for index, record in enumerate(made)] for name in self.aligned
+        }
+        return Taken(ids, values=values)
+
+
+def _all_called(function: Callable[[Any], Any], records: Sequence[Any]) -> list[Any]:
+    return [_called(function, record, index) for index, record in enumerate(records)]
+
+
+def _called(function: Callable[[Any], Any], record: Any, index: int) -> Any:
+    try:
+        return function(record)
+    except Exception as error:
+        raise UnfitDocument(index, f"the function parts= raised {type(error).__name__}: {error}") from error
+
+
+def _column(record: Any, column: str, index: int) -> Any:
+    if isinstance(record, Mapping):
+        if column in record:
+            return record[column]
+        names = ", ".join(map(repr, record)) or "no columns"
+        raise UnfitDocument(index, f"it has no column {column!r} (it has {names})")
+    if isinstance(record, str) and column == "text":
+        return record
+    if isinstance(record, list | np.ndarray) and column == "tokens":
+        return record
+    raise UnfitDocument(index, f"it must be a dict with the column {column!r} (got {_shown(record)})")
+
+
+def _part(part: Any, index: int) -> tuple[str, str]:
+    if isinstance(part, Mapping):
+        kind, text = part.get("type"), part.get("text")
+    else:
+        kind, text = getattr(part, "type", None), getattr(part, "text", None)
+    if not isinstance(kind, str) or not isinstance(text, str):
+        raise UnfitDocument(index, f"a part must have a type and a text, both strings (got {_shown(part)})")
+    return kind, text
+
+
+def _check_text(text: Any, index: int, where: str) -> None:
+    if not isinstance(text, str):
+        raise UnfitDocument(index, f"{where} must be a string (got {_shown(text)})")
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return f"{shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'} of type {type(value).__name__}"
+
 
 _BATCH_DOCUMENTS = 1000
 _BATCH_CHARACTERS = 1 << 20
 """A batch ends at whichever comes first. Larger ones are no faster, and hold their ids as Python objects."""
+
+
+_LOSS_MASK = "loss_mask"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,10 +261,10 @@ class Tokenizing:
         return self._encoded(self.documents.take(records), len(records))
 
     def encoded(self, records: Sequence[Any]) -> Iterator[EncodedDocuments]:
-        """Yield the tokens of records in batches of at most 1,000 documents and about 1 MB of text.
+        """Yield the tokens of records in batches: at most 1,000 documents, about 1 MB of text.
 
         Raises:
-            UnfitDocument: as of `encode`.
+            UnfitDocument: a record cannot become tokens.
         """
         taken = self.documents.take(records)
         for start, stop in _batches(taken, len(records)):
@@ -140,7 +322,7 @@ class Tokenizing:
 
 
 def _batches(taken: Taken, documents: int) -> Iterator[tuple[int, int]]:
-    """Yield the first document of each batch and the one behind its last."""
+    """Yield the first document of each batch and the one after its last."""
     sizes = _sizes(taken.texts)
     if taken.counts is not None:
         sizes = _sums(sizes, taken.counts)
@@ -211,4 +393,134 @@ def _with_ends(
         made[ends + added - 1] = after
     if before is not None:
         made[ends - lengths + added - extra] = before
+    return made
+
+
+class AlignedArray(ABC):
+    """Makes one array beside the tokens. Picklable."""
+
+    name: str
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def ends(self, bos: int | None, eos: int | None) -> tuple[Any, Any]:
+        """Return the values of a BOS before a document and of an EOS after it; None for one that is not put.
+
+        Args:
+            bos: the id of the BOS; None for none.
+            eos: the id of the EOS; None for none.
+
+        Raises:
+            UnfitDocument: the generator of the values fails, or the dtype cannot hold one of them.
+        """
+
+    @abstractmethod
+    def values(self, taken: Taken, ids: NDArray[np.integer[Any]], lengths: Int64s) -> NDArray[Any]:
+        """Return the values of all tokens of some documents.
+
+        Args:
+            taken: the texts of the documents.
+            ids: the ids of all texts, one text after another.
+            lengths: the number of ids of each text.
+
+        Raises:
+            UnfitDocument: the values of a document do not fit its ids, or the dtype.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesOfParts(AlignedArray):
+    """Values that a generator makes by the types of parts."""
+
+    name: str
+    dtype: np.dtype[Any]
+    generator: AuxGenerator
+    is_reversed: bool = False
+    """True if a mask counts the other way than is wanted: its values are turned round, 1 to 0 and 0 to 1."""
+
+    def ends(self, bos: int | None, eos: int | None) -> tuple[Any, Any]:
+        """Return the values for BOS and EOS: a mask leaves BOS out, else it is a part "bos"."""
+        before = after = None
+        if bos is not None:
+            is_out = is_mask(self.generator)
+            before = int(marks_left_out(self.generator)) if is_out else self._made("bos", [bos], 0)[0]
+        if eos is not None:
+            after = self._called(self.generator.generate_for_eos, 0)
+        return self._stored(before), self._stored(after)
+
+    def values(self, taken: Taken, ids: NDArray[np.integer[Any]], lengths: Int64s) -> NDArray[Any]:
+        """Return the values of all tokens; see `AlignedArray.values`."""
+        made: list[Any] = []
+        start = 0
+        for kind, length in zip(taken.kinds, lengths.tolist(), strict=True):
+            tokens = ids[start : start + length].tolist()
+            start += length
+            made.append(self._made(kind, tokens, taken.document_of(len(made))))
+        joined = [value for of_part in made for value in of_part]
+        array = _fitted(np.asarray(joined) if joined else np.empty(0, self.dtype), self.dtype, self.name, 0)
+        return 1 - array if self.is_reversed else array
+
+    def _made(self, kind: str, tokens: list[int], index: int) -> Any:
+        """Return the values of one part, one for each of its ids."""
+        length = len(tokens)
+        of_part = self._called(lambda: self.generator.generate(kind, length, part_tokens=tokens), index)
+        if len(of_part) != length:
+            why = f"aux[{self.name!r}] made {len(of_part)} values for a part of {length} tokens"
+            raise UnfitDocument(index, why)
+        return of_part
+
+    def _called(self, function: Callable[[], Any], index: int) -> Any:
+        try:
+            return function()
+        except Exception as error:
+            why = f"aux[{self.name!r}] raised {type(error).__name__}: {error}"
+            raise UnfitDocument(index, why) from error
+
+    def _stored(self, value: Any) -> Any:
+        """Return the value of an end in the dtype, turned round if the mask is; None for None."""
+        if value is None:
+            return None
+        stored = _fitted(np.asarray([value]), self.dtype, self.name, 0)[0]
+        return 1 - stored if self.is_reversed else stored
+
+
+@dataclass(frozen=True, slots=True)
+class GivenValues(AlignedArray):
+    """Values that records have beside their ids."""
+
+    name: str
+    dtype: np.dtype[Any]
+
+    def ends(self, bos: int | None, eos: int | None) -> tuple[Any, Any]:
+        """Return 0 and 0; in a loss mask EOS has 1, because a model has to learn where to end."""
+        return None if bos is None else 0, None if eos is None else int(self.name == _LOSS_MASK)
+
+    def values(self, taken: Taken, ids: NDArray[np.integer[Any]], lengths: Int64s) -> NDArray[Any]:
+        """Return the values of all tokens; see `AlignedArray.values`."""
+        arrays = []
+        for index, (values, length) in enumerate(zip(taken.values[self.name], lengths.tolist(), strict=True)):
+            array = np.asarray(values)
+            if array.shape != (length,):
+                why = f"{self.name!r} has shape {array.shape}, and it has {length} tokens: one value a token"
+                raise UnfitDocument(index, why)
+            arrays.append(_fitted(array, self.dtype, self.name, index))
+        return np.concatenate(arrays) if arrays else np.empty(0, self.dtype)
+
+
+def _fitted(array: NDArray[Any], dtype: np.dtype[Any], name: str, index: int) -> NDArray[Any]:
+    """Return values in the dtype of their array.
+
+    Raises:
+        UnfitDocument: a value changes by that.
+    """
+    if array.dtype == dtype or not array.size:
+        return array.astype(dtype, copy=False)
+    with np.errstate(all="ignore"):
+        try:
+            made = array.astype(dtype)
+        except (TypeError, ValueError) as error:
+            raise UnfitDocument(index, f"{name!r} cannot become {dtype}: {error}") from error
+    if dtype.kind in "iub" and bool((made != array).any()):
+        odd = array[made != array][0]
+        raise UnfitDocument(index, f"{name!r} has the value {odd}, which {dtype} cannot hold")
     return made

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
@@ -11,12 +14,28 @@ from seekable.errors import InvalidArgument, WrongType
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from seekable._typing import Int64s
 
-__all__ = ["Engine", "UnfitDocument", "checked_id", "fail_at_culprit", "wrong_tokenizer"]
+__all__ = [
+    "Engine",
+    "IdLists",
+    "UnfitDocument",
+    "checked_id",
+    "default_dtype",
+    "fail_at_culprit",
+    "flat_array",
+    "id_lists",
+    "joined_ids",
+    "token_dtype",
+    "wrong_tokenizer",
+]
+
+_ALLOWED = ("uint8", "uint16", "uint32", "int32", "int64")
+
+_MEGATRON_SMALL = 65_500
+"""Megatron stores ids of smaller vocabularies as uint16, and those of others as int32."""
 
 
 class UnfitDocument(Exception):
@@ -177,3 +196,149 @@ def wrong_tokenizer(tokenizer: object) -> WrongType:
         f"{tokenizer!r} of type {type(tokenizer).__name__})"
     )
     return WrongType(message)
+
+
+def token_dtype(dtype: DTypeLike | None, engine: Engine, *, megatron: bool = False) -> np.dtype[Any]:
+    """Return the little-endian dtype of the ids of an engine.
+
+    Args:
+        dtype: the dtype that the user chose; None for uint16 if every id is at most 65,535, else uint32.
+        engine: the engine; where its vocabulary is not known, the default is uint32.
+        megatron: True for the dtypes that Megatron chooses: uint16 or int32.
+
+    Raises:
+        WrongType: ``dtype`` is no dtype.
+        InvalidArgument: it is none for ids, or the vocabulary does not fit.
+
+    Example:
+        >>> from seekable.formats.tokens.tokenizing.engine import id_lists
+        >>> token_dtype(None, id_lists()), token_dtype("uint16", id_lists())
+        (dtype('uint32'), dtype('uint16'))
+    """
+    if dtype is None:
+        return np.dtype(default_dtype(engine.vocabulary, megatron=megatron))
+    try:
+        chosen = np.dtype(np.dtype(dtype).newbyteorder("<").str)
+    except (TypeError, ValueError) as error:
+        message = f"dtype must be one of {', '.join(_ALLOWED)} (got {dtype!r})"
+        raise WrongType(message) from error
+    if chosen.name not in _ALLOWED:
+        message = f"dtype must be one of {', '.join(_ALLOWED)} (got {chosen.name})"
+        raise InvalidArgument(message)
+    most = int(np.iinfo(chosen).max)
+    if engine.vocabulary is not None and engine.vocabulary - 1 > most:
+        message = (
+            f"dtype={chosen.name} holds ids up to {most:,}, and the vocabulary has ids up to "
+            f"{engine.vocabulary - 1:,}: leave out dtype=, or give a larger one"
+        )
+        raise InvalidArgument(message)
+    return chosen
+
+
+def default_dtype(vocabulary: int | None, *, megatron: bool) -> str:
+    """Return the dtype of the ids of a vocabulary, such as ``"<u2"``, where the user chose none.
+
+    Args:
+        vocabulary: the largest id that can occur, plus 1; None where that is not known.
+        megatron: True for the dtypes that Megatron chooses.
+    """
+    if vocabulary is None:
+        return "<i4" if megatron else "<u4"
+    if megatron:
+        return "<u2" if vocabulary < _MEGATRON_SMALL else "<i4"
+    return "<u2" if vocabulary <= 1 << 16 else "<u4"
+
+
+@dataclass(frozen=True, slots=True)
+class IdLists(Engine):
+    """Takes lists and arrays of ids as they are."""
+
+    name: ClassVar[str] = "ids"
+    tokenizer: Engine | None
+    """The tokenizer that the ids are of, if the user gave it."""
+
+    vocabulary: int | None
+    digest: str
+
+    @property
+    def library(self) -> str:
+        """The package of the tokenizer; empty without one."""
+        return "" if self.tokenizer is None else self.tokenizer.library
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """No functions: ids are taken as they are."""
+        return ()
+
+    def encode(self, texts: Sequence[Any]) -> tuple[NDArray[np.integer[Any]], Int64s]:
+        """Return the ids of lists or arrays of integers, joined."""
+        return joined_ids([flat_array(ids, index) for index, ids in enumerate(texts)])
+
+    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
+        """Return the text of ids; see `Engine.decode`."""
+        if self.tokenizer is None:
+            message = "lists of ids have no text without their tokenizer: give tokenizer="
+            raise InvalidArgument(message)
+        return self.tokenizer.decode(ids)
+
+    def id_of(self, token: str | int) -> int:
+        """Return the id of a token; see `Engine.id_of`."""
+        if self.tokenizer is None:
+            return checked_id(token, None, of="a list of ids")
+        return self.tokenizer.id_of(token)
+
+    def keeping_as_text(self, ids: tuple[int, ...]) -> IdLists:
+        """Return the engine itself: there are no texts."""
+        return self
+
+    def compared(self, texts: Sequence[str]) -> None:
+        """Return None: nothing is made that could be compared."""
+
+
+def id_lists(tokenizer: Engine | None = None) -> IdLists:
+    """Return the engine of lists of ids.
+
+    Args:
+        tokenizer: the tokenizer that they are of, which names their ends; None if it is not known.
+    """
+    if tokenizer is None:
+        return IdLists(None, None, "")
+    return IdLists(tokenizer, tokenizer.vocabulary, tokenizer.digest)
+
+
+def flat_array(ids: Any, index: int) -> NDArray[np.integer[Any]]:
+    """Return a list or an array of ids as an array of integers.
+
+    Args:
+        ids: the ids of a text.
+        index: the place of the text, for the error.
+
+    Raises:
+        UnfitDocument: they are no flat list of integers.
+    """
+    try:
+        array = np.asarray(ids)
+    except (ValueError, OverflowError) as error:
+        raise UnfitDocument(index, f"its ids are no flat list of integers: {error}") from error
+    if array.ndim == 1 and not len(array):
+        return np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        found = f"{array.dtype} of shape {array.shape}"
+        raise UnfitDocument(index, f"its ids are no flat list of integers (got {found})")
+    return array
+
+
+def joined_ids(arrays: Sequence[NDArray[np.integer[Any]]]) -> tuple[NDArray[np.integer[Any]], Int64s]:
+    """Return arrays of ids one after another, and the length of each.
+
+    Raises:
+        UnfitDocument: an id needs more than 63 bits.
+    """
+    lengths = np.fromiter(map(len, arrays), np.int64, len(arrays))
+    kinds = {array.dtype for array in arrays if len(array)}
+    if len(kinds) == 1:
+        return np.concatenate(arrays, dtype=kinds.pop(), casting="unsafe"), lengths
+    for index, array in enumerate(arrays):
+        if array.dtype == np.uint64 and len(array) and int(array.max()) >= 1 << 63:
+            raise UnfitDocument(index, f"the id {int(array.max())} is no token: ids are below 2**32")
+    return np.concatenate(arrays, dtype=np.int64, casting="unsafe"), lengths

@@ -51,7 +51,7 @@ class AuxGenerator(Protocol):
     def generate(
         self, part_type: str, num_tokens: int, *, part_tokens: list[int] | None = None
     ) -> Sequence[int]:
-        """Return the values of the tokens of a part, ``num_tokens`` of them."""
+        """Return ``num_tokens`` values, one for each token of a part."""
         ...
 
     def generate_for_eos(self) -> int:

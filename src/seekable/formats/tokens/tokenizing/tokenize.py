@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from seekable._arguments import checked_count, checked_path
-from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.tokens.tokenizing.document_texts import PartTexts, TextColumn
+from seekable.formats.tokens.token_store import (
+    FACTS,
+    HIDDEN_DOCUMENT,
+    decode_facts,
+    read_document,
+)
+from seekable.formats.tokens.token_store_arguments import tokenizing, tokens_of, with_samples
+from seekable.formats.tokens.token_store_format import AskedTypes
+from seekable.formats.tokens.tokenizing.encoding import PartTexts, TextColumn
 from seekable.formats.tokens.tokenizing.parts import described_generator
-from seekable.formats.tokens.tokenizing.settings import tokenizing
 from seekable.index.index_location import Index
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.graph import HOLE
@@ -24,6 +31,9 @@ from seekable.parallel.progress import progress_or_bar
 from seekable.state.functions import describe_function
 from seekable.storage.access import Storage
 from seekable.storage.listing import has_addresses
+from seekable.writing.preview import looked_at
+from seekable.writing.write import checked_policy, write
+from seekable.writing.write_dataset import dataset_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,21 +41,11 @@ if TYPE_CHECKING:
 
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
     from seekable.formats.tokens.tokenizing.parts import AuxGenerator
-    from seekable.formats.tokens.writing import tokens_arguments, tokens_progress, tokens_types
     from seekable.nodes.node import Node
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import Progress, ProgressHook
     from seekable.storage.listing import Asked
-    from seekable.writing import earlier_files, preview, write, write_dataset
-else:
-    earlier_files = lazy("seekable.writing.earlier_files")
-    preview = lazy("seekable.writing.preview")
-    tokens_arguments = lazy("seekable.formats.tokens.writing.tokens_arguments")
-    tokens_progress = lazy("seekable.formats.tokens.writing.tokens_progress")
-    tokens_types = lazy("seekable.formats.tokens.writing.tokens_types")
-    write = lazy("seekable.writing.write")
-    write_dataset = lazy("seekable.writing.write_dataset")
 
-__all__ = ["tokenize"]
+__all__ = ["tokenize", "tokens_in"]
 
 _LEAST_BYTES, _MOST_BYTES = 8 << 20, 64 << 20
 _PARTS = 32
@@ -161,26 +161,24 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         forager=sample_size is not None,
         megatron=idx,
     )
-    asked = tokens_types.AskedTypes(
+    asked = AskedTypes(
         None if dtype is None else made.dtype,
         tuple((array.name, array.dtype if given is None else None) for array in made.aligned),
     )
-    form = tokens_arguments.tokens_of(
-        made, asked, idx=idx, given=_options(column, sample_size, parts, aux, made)
-    )
+    form = tokens_of(made, asked, idx=idx, given=_options(column, sample_size, parts, aux, made))
     node = _narrowed(node, made)
     if sample_size is not None:
-        form = tokens_arguments.with_samples(form, node, sample_size)
+        form = with_samples(form, node, sample_size)
     with progress_or_bar(progress) as shown:
-        written = write.write(
-            write_dataset.dataset_source(node, "tokenize()"),
+        written = write(
+            dataset_source(node, "tokenize()"),
             to,
             form,
             rows_per_file=_rows_per_part(node) if rows_per_file is None else rows_per_file,
-            policy=earlier_files.checked_policy(resume=True, overwrite=overwrite, check_code=check_code),
+            policy=checked_policy(resume=True, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
-            progress=tokens_progress.counting_tokens(shown, checked_path(to)),
+            progress=_counting_tokens(shown, checked_path(to)),
             storage_options=of_target,
         )
     if sample_size is not None and not written.bytes:
@@ -289,10 +287,72 @@ def _narrowed(node: Node, made: Tokenizing) -> Node:
 
 def _rows_per_part(node: Node) -> int | None:
     """Return the number of records of a part, by the bytes that the index has; None for data in memory."""
-    rows = preview.looked_at(node.size or 0)
+    rows = looked_at(node.size or 0)
     size = node.plan(rows).bytes if len(rows) else 0
     if not size:
         return None
     share = size * (node.size or 0) // len(rows) // _PARTS
     part = min(max(share, _LEAST_BYTES), _MOST_BYTES)
     return min(max(part * len(rows) // size, 1), _MOST_ROWS)
+
+
+def _counting_tokens(hook: ProgressHook | None, folder: str) -> ProgressHook:
+    """Return a hook that adds the number of tokens to reports, and passes them on.
+
+    Args:
+        hook: is called with the reports; None for no reports.
+        folder: the folder of the store.
+    """
+    return _ignored if hook is None else _TokenCounter(hook, folder)
+
+
+def _ignored(progress: Progress) -> None:
+    """Do nothing with a report."""
+
+
+def tokens_in(folder: str) -> int:
+    """Return how many tokens a store's finished parts or whole samples have; 0 for no folder."""
+    if samples := read_document(folder, HIDDEN_DOCUMENT):
+        return samples.tokens
+    counter = _TokenCounter(_ignored, folder)
+    counter.count()
+    return counter.tokens
+
+
+@final
+class _TokenCounter:
+    """Counts the tokens of finished parts, and estimates those of the records after them by their mean."""
+
+    def __init__(self, hook: ProgressHook, folder: str) -> None:
+        self._hook = hook
+        self._folder = folder
+        self._seen: set[str] = set()
+        self._documents = 0
+        self.tokens = 0
+        """The number of tokens of finished parts."""
+
+    def __call__(self, progress: Progress) -> None:
+        self.count()
+        mean = self.tokens / max(1, self._documents)
+        beyond = max(0, progress.records - self._documents)
+        self._hook(replace(progress, task="tokenizing", tokens=self.tokens + int(beyond * mean)))
+
+    def count(self) -> None:
+        """Count the parts that were finished since the last report."""
+        try:
+            names = {name for name in os.listdir(self._folder) if _is_facts(name)}
+        except (FileNotFoundError, NotADirectoryError):  # The writer makes the folder, or refuses it.
+            return
+        for name in names - self._seen:
+            try:
+                with open(os.path.join(self._folder, name), "rb") as file:
+                    facts = decode_facts(file.read())
+            except (OSError, ValueError):  # It is removed, as a part of another call; the writer checks it.
+                continue
+            self._seen.add(name)
+            self._documents += facts.documents
+            self.tokens += facts.tokens
+
+
+def _is_facts(name: str) -> bool:
+    return name.endswith(f".{FACTS}") and not name.startswith(".")

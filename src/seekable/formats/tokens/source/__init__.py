@@ -1,1 +1,0 @@
-"""The source of token files: documents as slices of arrays in memory maps."""

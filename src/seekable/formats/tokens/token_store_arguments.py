@@ -1,0 +1,273 @@
+"""The format of a token store of the arguments of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._arguments import checked_flag
+from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
+from seekable.formats.tokens.token_store_ending import StoreEnding, forager_ending, tokenizer_file
+from seekable.formats.tokens.token_store_format import AskedTypes, TokenStoreFormat
+from seekable.formats.tokens.tokenizing.encoding import (
+    AlignedArray,
+    DocumentTexts,
+    GivenValues,
+    IdColumn,
+    PartTexts,
+    TextColumn,
+    Tokenizing,
+    ValuesOfParts,
+)
+from seekable.formats.tokens.tokenizing.engine import id_lists, token_dtype
+from seekable.formats.tokens.tokenizing.engines import engine_of
+from seekable.formats.tokens.tokenizing.parts import checked_generators, checked_name, is_mask, marks_left_out
+from seekable.writing.pipeline_code import origin_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import DTypeLike
+
+    from seekable.formats.tokens.tokenizing.engine import Engine
+    from seekable.formats.tokens.tokenizing.parts import AuxGenerator
+    from seekable.nodes.node import Node
+
+__all__ = ["tokenizing", "tokens", "tokens_of", "with_samples"]
+
+_TOKENS = "tokens"
+"""The name of the ids in records."""
+
+
+def tokenizing(  # noqa: PLR0913 - the arguments of the public functions
+    tokenizer: Any,
+    *,
+    column: str,
+    engine: str | None,
+    eos: str | int | None,
+    bos: str | int | None,
+    dtype: DTypeLike | None,
+    parts: Callable[[Any], Any] | None,
+    aux: Mapping[str, AuxGenerator] | None,
+    given: Mapping[str, DTypeLike] | None,
+    forager: bool,
+    megatron: bool,
+) -> Tokenizing:
+    """Return what makes tokens of records.
+
+    Args:
+        tokenizer: see `engine_of`; None where the column holds ids.
+        column: the column of the texts, or of the ids.
+        engine: the package that makes the ids; None for the package of the tokenizer.
+        eos: the token after each document, None for none.
+        bos: the token before each document, None for none.
+        dtype: the dtype of the ids; None for the smallest that holds the vocabulary.
+        parts: a function of a record that returns its parts; None for its column "parts" if ``aux`` is given,
+            else for the text of ``column``.
+        aux: the generators of the arrays beside the tokens, by name.
+        given: the dtypes of the arrays that stand beside ids already, by name; with ``parts``, that function
+            returns dicts with the ids under "tokens" and with these arrays. None where texts are tokenized.
+        forager: True for masks as data-forager has them: 1 = left out of the loss.
+        megatron: True for the dtypes that Megatron would choose.
+
+    Raises:
+        WrongType, InvalidArgument, DataNotFound, AccessDenied, MissingDependency: an argument is wrong.
+    """
+    if not isinstance(column, str):
+        message = f"column must be the name of a column (got {column!r})"
+        raise WrongType(message)
+    if parts is not None and not callable(parts):
+        message = f"parts must be a function of a record (got {parts!r})"
+        raise WrongType(message)
+    made = _engine_given(tokenizer, engine, ids_are_given=given is not None)
+    documents: DocumentTexts
+    aligned: list[AlignedArray]
+    if given is not None:
+        aligned = [GivenValues(name, np.dtype(given[name])) for name in sorted(map(checked_name, given))]
+        names = tuple(array.name for array in aligned)
+        documents = IdColumn(column if parts is None else _TOKENS, names, parts)
+    else:
+        generators = checked_generators(aux or {})
+        aligned = [_of_parts(name, generators[name], forager=forager) for name in sorted(generators)]
+        documents = TextColumn(column) if parts is None and not generators else PartTexts(parts)
+    after, before = _end(made, eos, "eos"), _end(made, bos, "bos")
+    made = made.keeping_as_text(tuple(number for number in (after, before) if number is not None))
+    chosen = token_dtype(dtype, made, megatron=megatron)
+    for number in (after, before):
+        if number is not None and number > np.iinfo(chosen).max:
+            message = f"the id {number} of eos= or bos= does not fit {chosen.name}: give a larger dtype="
+            raise InvalidArgument(message)
+    return Tokenizing(made, documents, chosen, after, before, tuple(aligned))
+
+
+def _engine_given(tokenizer: Any, engine: str | None, *, ids_are_given: bool) -> Engine:
+    if tokenizer is not None:
+        found = engine_of(tokenizer, engine)
+        return id_lists(found) if ids_are_given else found
+    if not ids_are_given or engine is not None:
+        message = "a tokenizer is needed to make ids of texts: give tokenizer="
+        raise InvalidArgument(message)
+    return id_lists()
+
+
+def _end(engine: Engine, token: object, name: str) -> int | None:
+    if token is None:
+        return None
+    if isinstance(token, bool) or not isinstance(token, str | int | np.integer):
+        message = f"{name} must be a token of the vocabulary or its id (got {token!r})"
+        raise WrongType(message)
+    return engine.id_of(token if isinstance(token, str) else int(token))
+
+
+def _of_parts(name: str, generator: AuxGenerator, *, forager: bool) -> ValuesOfParts:
+    return ValuesOfParts(
+        name,
+        np.dtype(generator.dtype),
+        generator,
+        is_reversed=is_mask(generator) and marks_left_out(generator) is not forager,
+    )
+
+
+_RESERVED = frozenset({"tokens", "segment_ids", "positions", "labels", "cu_seqlens", "max_seqlen"})
+"""The names of arrays that packed samples have besides the aligned ones."""
+
+_SUFFIXES = frozenset({"bin", "lengths", "sources", "idx", "facts", "json", "tmp"})
+"""The suffixes of the other files of a store."""
+
+
+def tokens(  # noqa: PLR0913 - the arguments of the public methods
+    *,
+    tokenizer: Any = None,
+    column: str = "text",
+    key: str = "tokens",
+    align: Sequence[str] | Mapping[str, Any] = (),
+    eos: str | int | None = None,
+    bos: str | int | None = None,
+    engine: str | None = None,
+    dtype: Any = None,
+    idx: bool = False,
+) -> TokenStoreFormat:
+    """Return the format of a token store; see ``Dataset.write_tokens``.
+
+    Raises:
+        WrongType: an argument is of a wrong type.
+        InvalidArgument: an argument breaks a rule, or two of them contradict each other.
+        DataNotFound, AccessDenied, MissingDependency: the tokenizer cannot be loaded.
+    """
+    types = _checked_align(align)
+    if tokenizer is None and engine is not None:
+        message = f"engine= is for texts, and without tokenizer= records have ids (got engine={engine!r})"
+        raise InvalidArgument(message)
+    if tokenizer is not None and types:
+        message = (
+            f"align= is for records that have ids, and tokenizer= makes ids of texts (got {list(types)}): "
+            f"give sk.tokenize(aux=...), or a dataset of ids"
+        )
+        raise InvalidArgument(message)
+    made = tokenizing(
+        tokenizer,
+        column=key if tokenizer is None else column,
+        engine=engine,
+        eos=eos,
+        bos=bos,
+        dtype=dtype,
+        parts=None,
+        aux=None,
+        given={name: chosen or np.uint8 for name, chosen in types.items()} if tokenizer is None else None,
+        forager=False,
+        megatron=checked_flag("idx", idx),
+    )
+    return tokens_of(
+        made,
+        AskedTypes(None if dtype is None else made.dtype, tuple(sorted(types.items()))),
+        idx=idx,
+        given={"key": key} if tokenizer is None else {"column": column},
+    )
+
+
+def tokens_of(
+    made: Tokenizing, asked: AskedTypes, *, idx: object, given: Mapping[str, Any]
+) -> TokenStoreFormat:
+    """Return the format of a token store.
+
+    Args:
+        made: makes tokens of records; its dtypes count only where ``asked`` has them.
+        asked: the dtypes that the user chose.
+        idx: True for Megatron's index beside the tokens.
+        given: the further options that decide the tokens, JSON-safe.
+
+    Raises:
+        WrongType: ``idx`` is neither True nor False.
+        InvalidArgument: Megatron's index does not have the dtype, or an array cannot have its name.
+    """
+    for array in made.aligned:
+        _check_array_name(array.name)
+    has_index = checked_flag("idx", idx)
+    if has_index and asked.dtype is not None and asked.dtype not in INDEX_DTYPES:
+        message = (
+            f"Megatron's index has no {asked.dtype.name}: leave out dtype=, for uint16 or int32, or leave "
+            f"out idx=True"
+        )
+        raise InvalidArgument(message)
+    return TokenStoreFormat(
+        made, asked, has_index, tuple(given.items()), StoreEnding(tokenizer_file(made.engine))
+    )
+
+
+def with_samples(form: TokenStoreFormat, dataset: Node, sample_size: int) -> TokenStoreFormat:
+    """Return the format whose parts become samples of Forager of a dataset's documents.
+
+    Args:
+        form: the format.
+        dataset: the dataset.
+        sample_size: the number of tokens of a sample.
+
+    Raises:
+        InvalidArgument: see `forager_ending`.
+    """
+    return replace(form, last_step=forager_ending(form, origin_paths(dataset), sample_size))
+
+
+def _checked_align(align: object) -> dict[str, np.dtype[Any] | None]:
+    """Return the names of the arrays beside the tokens, each with the dtype that the user chose.
+
+    Raises:
+        WrongType: ``align`` holds no names, or no dtypes.
+        InvalidArgument: an array cannot have the name, or is named twice.
+    """
+    if isinstance(align, str) or not isinstance(align, list | tuple | Mapping):
+        message = f"align must be a list of names such as ['loss_mask'], or a dict of dtypes (got {align!r})"
+        raise WrongType(message)
+    if isinstance(align, Mapping):
+        return {name: _checked_dtype(name, dtype) for name, dtype in align.items()}
+    if len(set(align)) < len(align):
+        message = f"align names an array twice (got {list(align)})"
+        raise InvalidArgument(message)
+    return dict.fromkeys(align)
+
+
+def _check_array_name(name: object) -> None:
+    """Raise an error for a name that no array beside the tokens can have."""
+    if not isinstance(name, str) or not name.isascii() or not name.isidentifier():
+        message = f"an array beside the tokens has an identifier as its name, 'loss_mask' say (got {name!r})"
+        raise InvalidArgument(message)
+    if name in _RESERVED | _SUFFIXES:
+        taken = ", ".join(sorted(_RESERVED | _SUFFIXES))
+        message = f"an array beside the tokens cannot be named {name!r}; other names that are taken: {taken}"
+        raise InvalidArgument(message)
+
+
+def _checked_dtype(name: object, dtype: object) -> np.dtype[Any]:
+    try:
+        found: np.dtype[Any] = np.dtype(dtype).newbyteorder("<")  # type: ignore[call-overload]
+    except TypeError:
+        message = f"align[{name!r}] must be a dtype such as 'uint8' (got {dtype!r})"
+        raise WrongType(message) from None
+    if dtype is None or found.kind not in "biuf" or found.itemsize > 8:  # noqa: PLR2004 - 64 bits
+        message = f"align[{name!r}] must be a dtype of numbers such as 'uint8' (got {dtype!r})"
+        raise InvalidArgument(message)
+    return found

@@ -1,0 +1,285 @@
+"""The lengths of documents in a dataset, as packing needs them: by document, end to end, sorted by length."""
+
+from __future__ import annotations
+
+import weakref
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument
+from seekable.index.index_location import find_index
+from seekable.index.offsets import drop_read_pages
+from seekable.nodes.bases import leaves_of, with_leaves
+from seekable.nodes.evaluated import check_seen
+from seekable.nodes.files.leaf import SlicedLeaf
+from seekable.nodes.graph import SlicedPlan, known_size, must_be_steady
+from seekable.packing.length_columns import CHUNK, ColumnBuild, DocumentChunks, open_columns_of
+from seekable.packing.nodes.sample_form import TOKENS
+from seekable.packing.order.axis import OffsetsAxis
+from seekable.packing.order.length_order import length_order, offsets_of
+from seekable.parallel.map_ranges import execution_options
+from seekable.storage.files import has_access
+
+if TYPE_CHECKING:
+    import os
+    from concurrent.futures import Executor
+
+    from seekable._typing import Int64s
+    from seekable.index.build import commit
+    from seekable.nodes.node import Node
+    from seekable.packing.order.length_order import LengthOrder
+    from seekable.packing.row_lengths import RowLengths
+    from seekable.parallel.progress import ProgressHook
+else:
+    commit = lazy("seekable.index.build.commit")
+
+__all__ = [
+    "MOST_IN_MEMORY",
+    "CountedDocuments",
+    "Documents",
+    "IndexedDocuments",
+    "document_lengths",
+    "has_documents",
+    "lengths_of_documents",
+    "packing_columns",
+]
+
+MOST_IN_MEMORY = 1 << 20
+"""The most documents whose columns are made in memory at each opening, in a tenth of a second."""
+
+_ROWS_AT_ONCE = 1 << 16
+"""The rows whose lengths are looked up together."""
+
+
+def has_documents(node: Node) -> bool:
+    """Return True if the rows of a dataset are documents of token files, in whatever order."""
+    first, *others = leaves_of(node)
+    if not isinstance(first, SlicedLeaf) or any(type(leaf) is not type(first) for leaf in others):
+        return False  # A plan over leaves of several classes has no counts.
+    return with_leaves(node, lambda leaf: leaf, past_records=False) is not None
+
+
+def document_lengths(node: Node, start: int = 0, stop: int | None = None) -> Int64s:
+    """Return how many tokens each of some consecutive rows has: int64; no data file is read.
+
+    Args:
+        node: a steady dataset for which `has_documents` is True.
+        start: the first row.
+        stop: the row after the last one; all further rows if left out.
+    """
+    stop = known_size(node, "lengths") if stop is None else stop
+    lengths = np.empty(stop - start, np.int64)
+    for first in range(start, stop, _ROWS_AT_ONCE):
+        last = min(first + _ROWS_AT_ONCE, stop)
+        if isinstance(node, SlicedLeaf):
+            found = node.lengths_between(first, last)
+        else:
+            plan = node.plan(np.arange(first, last, dtype=np.int64))
+            assert isinstance(plan, SlicedPlan)
+            found = plan.counts
+        lengths[first - start : last - start] = found
+    return lengths
+
+
+_kept: WeakKeyDictionary[Node, weakref.ref[Int64s]] = WeakKeyDictionary()
+"""The lengths of datasets, as long as the array is used elsewhere: `lengths` may be read in a loop."""
+
+
+def lengths_of_documents(node: Node) -> Int64s:
+    """Return how many tokens each row of a dataset has: int64, it cannot be written.
+
+    Raises:
+        InvalidArgument: the rows are no documents of token files, or differ between epochs.
+        EndlessDataset: the dataset has no length.
+    """
+    known = _kept.get(node)
+    lengths = None if known is None else known()
+    if lengths is None:
+        if not has_documents(node):
+            message = (
+                f"lengths are those of documents of token files, and these are rows of {node.expression()}: "
+                f"take them before map() and other changes of records; pack() itself counts lists of other "
+                f"records, in the column that key= names"
+            )
+            raise InvalidArgument(message)
+        must_be_steady(node, "lengths")
+        lengths = document_lengths(node)
+        lengths.flags.writeable = False
+        _kept[node] = weakref.ref(lengths)
+    return lengths
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _LengthsOf:
+    """`document_lengths` of a dataset, as a function that can be sent to other processes."""
+
+    node: Node
+
+    def __call__(self, start: int, stop: int) -> Int64s:
+        lengths = document_lengths(self.node, start, stop)
+        # Else the pages of the index, read once, would count as memory of this process.
+        drop_read_pages()
+        return lengths
+
+
+def packing_columns(
+    node: Node,
+    *,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: ProgressHook | None = None,
+    index_dir: str | os.PathLike[str] | None = None,
+    most_in_memory: int = MOST_IN_MEMORY,
+    chunk: int | None = None,
+) -> LengthOrder:
+    """Return the columns that packing looks documents up in.
+
+    Up to 2**20 documents they are made in memory. Above, they are columns of the index, memory-mapped, and
+    built at first use: once for all lengths of samples, methods and seeds.
+
+    Args:
+        node: a steady dataset for which `has_documents` is True.
+        jobs: the most processes that sort documents; None for one to a processor.
+        executor: does the work instead; it stays open.
+        progress: is called with the number of documents that are done.
+        index_dir: the folder for indexes, if the index of the files cannot be written.
+        most_in_memory: the most documents whose columns are made in memory.
+        chunk: the documents that are sorted together, a multiple of 256; None for the default.
+
+    Raises:
+        InvalidArgument: rows of the dataset differ between epochs, or are no documents of token files.
+        AccessDenied: no folder for the index can be written.
+        WorkerDied: a worker process ended too early.
+    """
+    must_be_steady(node, "packing")
+    documents = known_size(node, "packing")
+    if documents <= max(most_in_memory, 0) or not documents:
+        return length_order(document_lengths(node))
+    if not has_documents(node):
+        message = f"packing needs documents of token files, and these are rows of {node.expression()}"
+        raise InvalidArgument(message)
+    files = next(leaf.files for leaf in leaves_of(node) if isinstance(leaf, SlicedLeaf) and leaf.size)
+    root, own, _ = files.runs[0]
+    name = node.fingerprint.rpartition(":")[2]
+    folders = dict.fromkeys((own, find_index(root, index_dir=index_dir).folder))
+    for folder in folders:
+        if (found := open_columns_of(folder, name)) is not None:
+            return found
+    folder = next((folder for folder in folders if has_access(folder, 7)), list(folders)[-1])
+    check_seen(executor, node, folder=folder)
+    commit.make_folder(folder)
+    chunks = DocumentChunks(_LengthsOf(node), documents, chunk or CHUNK)
+    build = ColumnBuild(folder, name, files, chunks)
+    return build.run(using=execution_options(jobs, executor, at_once=False), progress=progress)
+
+
+class Documents(ABC):
+    """The lengths of documents in the orders that packing needs, and the types of their arrays."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Int64s:
+        """The number of tokens of each document: int64."""
+
+    @property
+    @abstractmethod
+    def offsets(self) -> Int64s:
+        """The number of tokens before each document, then the number of all tokens: int64."""
+
+    @property
+    @abstractmethod
+    def axis(self) -> OffsetsAxis:
+        """The documents end to end in natural order."""
+
+    @property
+    @abstractmethod
+    def order(self) -> LengthOrder:
+        """The documents in the order of their lengths."""
+
+    @property
+    @abstractmethod
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """The type of the tokens, by the name ``"tokens"``, and of the aligned arrays."""
+
+
+@final
+@dataclass(frozen=True)
+class CountedDocuments(Documents):
+    """Documents whose lengths were found by reading their lists once."""
+
+    rows: RowLengths
+
+    @property
+    def lengths(self) -> Int64s:
+        """The number of tokens of each document: int64, memory-mapped."""
+        return self.rows.lengths
+
+    @cached
+    def offsets(self) -> Int64s:
+        """The number of tokens before each document, then the number of all tokens: int64."""
+        return offsets_of(self.lengths)
+
+    @cached
+    def axis(self) -> OffsetsAxis:
+        """The documents end to end in natural order."""
+        return OffsetsAxis.of(self.offsets)
+
+    @cached
+    def order(self) -> LengthOrder:
+        """The documents in the order of their lengths, made in memory."""
+        return length_order(self.lengths)
+
+    @cached
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """The type that holds the numbers of all rows of each array; the tokens' name is ``"tokens"``."""
+        (_, tokens), *aligned = self.rows.dtypes
+        return {TOKENS: np.dtype(tokens), **{str(name): np.dtype(dtype) for name, dtype in aligned}}
+
+
+@final
+@dataclass(frozen=True)
+class IndexedDocuments(Documents):
+    """Documents of token files, whose lengths follow from the index."""
+
+    child: Node
+
+    @cached
+    def lengths(self) -> Int64s:
+        """The number of tokens of each document: int64."""
+        return document_lengths(self.child)
+
+    @cached
+    def offsets(self) -> Int64s:
+        """How many tokens precede each document, then all: int64; a memory map if there are many."""
+        if known_size(self.child, "lengths") > MOST_IN_MEMORY:
+            return self.order.offsets
+        return offsets_of(self.lengths)
+
+    @cached
+    def axis(self) -> OffsetsAxis:
+        """The documents end to end in natural order; no page of a memory map is read for it."""
+        if known_size(self.child, "lengths") > MOST_IN_MEMORY:
+            return OffsetsAxis(self.order.offsets, self.order.coarse)
+        return OffsetsAxis.of(self.offsets)
+
+    @cached
+    def order(self) -> LengthOrder:
+        """The documents in the order of their lengths: columns of the index above 2**20 documents."""
+        return packing_columns(self.child)
+
+    @cached
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """The type of each array of documents, which holds the types in all sources."""
+        types: dict[str, list[np.dtype[Any]]] = {}
+        for leaf in leaves_of(self.child):
+            assert isinstance(leaf, SlicedLeaf)
+            for name, dtype in leaf.dtypes.items():
+                types.setdefault(name, []).append(dtype)
+        return {name: np.result_type(*some) for name, some in types.items()}

@@ -1,1 +1,0 @@
-"""The lengths of the documents that samples are packed of: from the index of token files, or counted once."""
