@@ -100,8 +100,7 @@ def remove_objects(
     from seekable.viewer.facts.documents import in_words
 
     if bool(addresses) == all_objects:
-        message = "name the objects to remove, or give --all, but not both"
-        raise InvalidArgument(message)
+        raise InvalidArgument("name the objects to remove, or give --all, but not both")
     patterns = ["*"] if all_objects else addresses or []
     removed = [each for cache in disk_caches() for each in cache.remove(patterns)]
     if addresses:
@@ -135,10 +134,9 @@ def _refuse_none(objects: list[CachedObject], addresses: list[str]) -> None:
     from seekable.remote.cache.disk_cache import remote_folder
 
     if not objects:
-        message = (
+        raise DataNotFound(
             f"nothing of {', '.join(addresses)} is in {remote_folder()!r}; `seekable cache ls` shows what is"
         )
-        raise DataNotFound(message)
 
 
 def _row(each: CachedObject, now: int) -> list[str]:

@@ -106,12 +106,11 @@ class DataArgument:
         self.refuse_options()
         needed = [name for names in needed_names(self.path) for name in names]
         if needed:
-            message = (
+            raise InvalidArgument(
                 f"{self.path!r} needs {', '.join(map(repr, needed))}, which no command can have: in Python, "
                 f"sk.load_dataset({self.path!r}, functions=..., sequences=...); `seekable export` takes a "
                 f"module:function that returns it"
             )
-            raise InvalidArgument(message)
         return self.order(order_only=False)
 
     def refuse_options(self) -> None:
@@ -156,8 +155,7 @@ class DataArgument:
             InvalidArgument: it is a pipeline file.
         """
         if is_pipeline_file(self.path):
-            message = f"{self.path!r} is a pipeline file and not data: name the data itself"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"{self.path!r} is a pipeline file and not data: name the data itself")
         (source,) = leaves_of(self.dataset().node)
         assert isinstance(source, DataSource)
         return source
@@ -250,7 +248,7 @@ def executor_of(name: str | None, *, jobs: int | None) -> Iterator[Executor | No
     Raises:
         InvalidArgument: the name has another form, or there are both options.
         MissingDependency: the package of the cluster is not installed.
-        WrongType: a function returned something that is no executor.
+        WrongType: a function returned something that is not an executor.
         OSError: the cluster cannot be reached.
     """
     if name is None:

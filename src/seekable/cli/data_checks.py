@@ -72,7 +72,7 @@ def _without_scheme(source: str) -> str:
 
 
 def _address_in(source: str) -> str:
-    """Return the address in a source, which is all of it or stands behind the scheme of a spec."""
+    """Return the address in a source, which is all of it or stands after the scheme of a spec."""
     found = _SCHEME.search(source)
     return source[found.start() :] if found else source
 

@@ -10,7 +10,6 @@ from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, ar
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
-    from seekable.cli.output import BuildWatch
     from seekable.dataset.dataset import Dataset
     from seekable.stream.stream import Stream
     from seekable.writing.manifest import Written
@@ -27,28 +26,15 @@ EPILOG = examples(
 _FORMATS = ("parquet", "jsonl", "tar")
 
 
-SourceArgument = Annotated[
-    str,
-    argument(
-        "SOURCE",
-        "A file, a folder, a quoted glob, a pipeline file, or module:function, which returns a Dataset "
-        "or a Stream.",
-    ),
-]
-RowsOption = Annotated[
-    int | None,
-    option(
-        "--rows-per-file",
-        "N",
-        "How many records a file holds; 100,000 if left out, and all of them in one file.",
-        least=1,
-    ),
-]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another export wrote there.")]
-
-
 def export(  # noqa: PLR0913 - an argument for each of its own options
-    source: SourceArgument,
+    source: Annotated[
+        str,
+        argument(
+            "SOURCE",
+            "A file, a folder, a quoted glob, a pipeline file, or module:function, which returns a Dataset "
+            "or a Stream.",
+        ),
+    ],
     folder: Annotated[
         str,
         argument("FOLDER", "Where to; it holds no other data. With the suffix of a format it is one file."),
@@ -58,7 +44,15 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
         str | None,
         option("--as", "FORMAT", "parquet, jsonl or tar; if left out, that of the suffix, or else parquet."),
     ] = None,
-    rows_per_file: RowsOption = None,
+    rows_per_file: Annotated[
+        int | None,
+        option(
+            "--rows-per-file",
+            "N",
+            "How many records a file holds; 100,000 if left out, and all of them in one file.",
+            least=1,
+        ),
+    ] = None,
     compression: Annotated[
         str | None,
         option(
@@ -69,7 +63,9 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
         ),
     ] = None,
     shuffle: Annotated[int | None, option("--shuffle", "SEED", "Shuffle them: 0 to 2**64 - 1.")] = None,
-    overwrite: OverwriteOption = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Remove what another export wrote there.")
+    ] = False,
     partitions: Annotated[
         str | None,
         option("--partitions", "NAME", "hive: folders year=2024/ become columns; none do if left out."),
@@ -114,7 +110,10 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
         if compression is not None:
             arguments["compression"] = None if compression == "none" else compression
         watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
-        written = _write(records, folder, target, arguments, watch)
+        try:
+            written = getattr(records, f"write_{target}")(folder, progress=watch, **arguments)
+        finally:
+            watch.close()
     _print(folder, written, as_json=data.as_json, quiet=data.quiet)
 
 
@@ -154,25 +153,14 @@ def _shuffled(records: Dataset | Stream, seed: int) -> Dataset:
 
     if isinstance(records, Dataset):
         return records.shuffle(seed=seed)
-    message = (
+    raise InvalidArgument(
         "--shuffle is for datasets, and this is a stream: shuffle in the function, with ds.shuffle(seed=) "
         "before ds.stream(), or with stream.shuffle(buffer=, seed=)"
     )
-    raise InvalidArgument(message)
 
 
 def _as_column(line: str) -> dict[str, str]:
     return {"text": line}
-
-
-def _write(
-    records: Dataset | Stream, folder: str, target: str, arguments: dict[str, Any], watch: BuildWatch
-) -> Written:
-    try:
-        written: Written = getattr(records, f"write_{target}")(folder, progress=watch, **arguments)
-        return written
-    finally:
-        watch.close()
 
 
 def _print(folder: str, written: Written, *, as_json: bool, quiet: bool) -> None:

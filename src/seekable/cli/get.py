@@ -23,9 +23,6 @@ GET_EPILOG = examples(
     "get tokens/ 123 --pack 2048 --seed 7 --decode       the texts of a packed sample",
 )
 
-TokenizerOption = Annotated[
-    str | None, option("--tokenizer", "FILE", "Decode with this tokenizer.json, or tiktoken:NAME.")
-]
 HEAD_EPILOG = examples(
     "head corpus.jsonl",
     "head -n 100 corpus/ | jq -r .text",
@@ -45,7 +42,9 @@ def get(
     decode: Annotated[
         bool, typer.Option("--decode", help="Of token ids, print the text, by the tokenizer of their store.")
     ] = False,
-    tokenizer: TokenizerOption = None,
+    tokenizer: Annotated[
+        str | None, option("--tokenizer", "FILE", "Decode with this tokenizer.json, or tiktoken:NAME.")
+    ] = None,
     pack: Annotated[
         int | None,
         option("--pack", "N", "Print samples of N tokens that the documents are packed into.", least=1),

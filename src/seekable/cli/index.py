@@ -187,12 +187,11 @@ def _tool(*, lhotse: bool, energon: bool) -> Tool:
     from seekable.errors import InvalidArgument
 
     if lhotse == energon:
-        message = (
+        raise InvalidArgument(
             "name one of --lhotse and --energon: both write FILE.idx, with another last number"
             if lhotse
             else "--output-dir is for --lhotse and --energon; the index of seekable goes to --index-dir"
         )
-        raise InvalidArgument(message)
     return "lhotse" if lhotse else "energon"
 
 
@@ -218,11 +217,10 @@ def _write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: 
     from seekable.viewer.facts.documents import json_safe
 
     for address in (path for path in (*paths, folder or "") if "://" in path):
-        message = (
+        raise InvalidArgument(
             f"{address!r} is an address, and indexes of other tools are written from files of this machine "
             f"to folders of it: name a copy of the data"
         )
-        raise InvalidArgument(message)
     found = {path: files_to_index(path, tool) for path in paths}
     files = list(dict.fromkeys(file for plain, _ in found.values() for file in plain))
     if twice := one_path_twice(files, folder):

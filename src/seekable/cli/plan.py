@@ -19,17 +19,15 @@ EPILOG = examples(
 )
 
 
-TargetArgument = Annotated[
-    str,
-    argument(
-        "STATE|PIPELINE|MODULE:FUNCTION",
-        "A saved state, a folder of them, a pipeline file, or a function that returns a Dataset or a Loader.",
-    ),
-]
-
-
 def plan(
-    target: TargetArgument,
+    target: Annotated[
+        str,
+        argument(
+            "STATE|PIPELINE|MODULE:FUNCTION",
+            "A saved state, a folder of them, a pipeline file, or a function that returns a Dataset or a "
+            "Loader.",
+        ),
+    ],
     *,
     step: Annotated[int | None, option("--step", "N", "Which one, from 0; else the next.", least=0)] = None,
     rank: Annotated[

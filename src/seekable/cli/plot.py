@@ -46,16 +46,6 @@ class Theme(StrEnum):
     DARK = "dark"
 
 
-TargetArgument = Annotated[
-    str,
-    argument(
-        "TARGET",
-        "Of lengths and files, data: PATH or module:function. Of loss, FILE[:STEP,LOSS]. Of the others, "
-        "as of plan: a saved state, a folder of them, a pipeline file, or module:function.",
-    ),
-]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotOptions:
     """The options that say what a chart shows."""
@@ -78,7 +68,14 @@ class PlotOptions:
 
 def plot(  # noqa: PLR0913 - an argument for each of its own options
     kind: Annotated[Kind, typer.Argument(help="What is plotted.", show_default=False)],
-    target: TargetArgument,
+    target: Annotated[
+        str,
+        argument(
+            "TARGET",
+            "Of lengths and files, data: PATH or module:function. Of loss, FILE[:STEP,LOSS]. Of the others, "
+            "as of plan: a saved state, a folder of them, a pipeline file, or module:function.",
+        ),
+    ],
     *,
     output: Annotated[str | None, option("--output -o", "FILE", "Write here instead of to stdout.")] = None,
     theme: Annotated[

@@ -110,18 +110,15 @@ def _check(path: str, targets: list[str]) -> None:
     target = targets[-1]
     for given in (path, target):
         if "://" in given:
-            message = (
+            raise InvalidArgument(
                 f"{given!r} is an address, and recompress reads and writes files of this machine: "
                 f"`seekable export SOURCE TARGET --as jsonl --compression zst` takes addresses"
             )
-            raise InvalidArgument(message)
     stat_file(path)
     if os.path.lexists(target) or target in targets[:-1]:
-        message = (
+        raise InvalidArgument(
             f"{path!r} would be written to {target!r}, which is there already: nothing is ever overwritten; "
             f"name another folder with --to"
         )
-        raise InvalidArgument(message)
     if not os.path.isdir(os.path.dirname(target) or "."):
-        message = f"{os.path.dirname(target)!r} is no folder that could be written to"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"{os.path.dirname(target)!r} is not a folder that can be written to")

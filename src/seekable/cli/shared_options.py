@@ -339,7 +339,6 @@ def _parsed(texts: Sequence[str] | None) -> dict[str, str]:
             from seekable.errors import InvalidArgument
 
             why = f"{name!r} is given twice" if name in found else f"it has {'no name' if equals else 'no ='}"
-            message = f"--storage-option must be NAME=VALUE, each name once: {why}"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"--storage-option must be NAME=VALUE, each name once: {why}")
         found[name] = value
     return found

@@ -22,14 +22,6 @@ EPILOG = examples(
 
 _MILLISECONDS = 1000
 
-TargetArgument = Annotated[
-    str,
-    argument(
-        "PIPELINE|DATA|MODULE:FUNCTION",
-        "A pipeline file; a file, a folder or a quoted glob; or a function that returns a Dataset.",
-    ),
-]
-
 
 def _count(*options: str, help_text: str, least: int = 1) -> Any:
     return typer.Option(*options, metavar="N", min=least, help=help_text)
@@ -71,7 +63,13 @@ class RunFigures:
 
 
 def simulate(
-    target: TargetArgument,
+    target: Annotated[
+        str,
+        argument(
+            "PIPELINE|DATA|MODULE:FUNCTION",
+            "A pipeline file; a file, a folder or a quoted glob; or a function that returns a Dataset.",
+        ),
+    ],
     *,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle all of DATA.")] = False,
     window: Annotated[int | None, _count("--window", help_text="Shuffle in windows of N blocks.")] = None,
@@ -115,8 +113,7 @@ def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool)
     if _is_function(target):
         made = made_by(target)
         if not isinstance(made, Dataset):
-            message = f"{target} must return a Dataset (got {type(made).__name__})"
-            raise WrongType(message)
+            raise WrongType(f"{target} must return a Dataset (got {type(made).__name__})")
     elif is_pipeline_file(target):
         data.refuse_options()
         made = Dataset(data.order())
@@ -127,8 +124,7 @@ def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool)
             return made.shuffle(0, window=window, lanes=order["lanes"], block_rows=order["block_rows"])
         return made.shuffle(0) if shuffle else made
     if shuffle:
-        message = f"--shuffle is for data, and {target!r} has an order of its own: leave it out"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"--shuffle is for data, and {target!r} has an order of its own: leave it out")
     return Dataset(reshuffled(made.node, **order))
 
 

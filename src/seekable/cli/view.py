@@ -128,11 +128,10 @@ def _check_host(host: str, allowed: list[str] | None) -> None:
     if host in {"127.0.0.1", "localhost", "::1"}:
         return
     if not allowed:
-        message = (
+        raise InvalidArgument(
             f"--host {host} lets other machines ask, and there is no TLS: say with --allow-host by which "
             f"name they do, or leave it out and use ssh -L 7335:127.0.0.1:7335"
         )
-        raise InvalidArgument(message)
     typer.echo(f"seekable: listening on {host} without TLS: whoever sees the link sees the data", err=True)
 
 

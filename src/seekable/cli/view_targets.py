@@ -243,11 +243,9 @@ class Plot:
             message = f"{kind} are of all records, which have no steps: leave --from and --to out"
             raise InvalidArgument(message)
         if kind != "mixture" and self.options.unit is not None:
-            message = f"--in is what a mixture is counted in: leave it out of plot {kind}"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"--in is what a mixture is counted in: leave it out of plot {kind}")
         if stop is not None and stop <= self._start:
-            message = f"--to must be above --from (got {stop:,} and {self._start:,})"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"--to must be above --from (got {stop:,} and {self._start:,})")
 
     @property
     def _name(self) -> str:

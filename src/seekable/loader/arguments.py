@@ -61,8 +61,7 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
     # A loader over a dataset must not import the code of streams: `Dataset` comes first.
     if not isinstance(pipeline, Dataset) and not isinstance(pipeline, streams.Stream):
         got = type(pipeline).__name__
-        message = f"a loader takes a Dataset or a Stream (got {got}): wrap it in sk.from_sequence"
-        raise WrongType(message)
+        raise WrongType(f"a loader takes a Dataset or a Stream (got {got}): wrap it in sk.from_sequence")
     checked_choice("end", end, _ENDS)
     rank, world_size = checked_rank(rank, world_size)
     if isinstance(pipeline, Dataset):
@@ -84,24 +83,21 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
 def _check_stream(stream: streams.Stream, epochs: int | None, world_size: int) -> None:
     """Refuse ``epochs=`` for a stream, and ranks that cannot divide its lanes or its steps."""
     if epochs is not None:
-        message = (
+        raise InvalidArgument(
             f"a run over a stream goes to the stream's end (got epochs={epochs!r}): say epochs= to "
             f"ds.stream(), or bound a run with steps="
         )
-        raise InvalidArgument(message)
     if stream.lanes % world_size:
-        message = (
+        raise InvalidArgument(
             f"world_size must divide the lanes, of which the stream has {stream.lanes} (got {world_size}): "
             f"say lanes= to ds.stream(), a multiple of every world_size that you may want"
         )
-        raise InvalidArgument(message)
     if world_size > 1 and not stream.endless:
-        message = (
+        raise InvalidArgument(
             f"a stream that ends could end at different steps on {world_size} ranks, which would wait for "
             f"each other for ever. Let it go on (epochs=None) and bound runs with steps=, or choose rows "
             f"once with ds.filter() and give the loader that Dataset, of which all ranks make the same steps"
         )
-        raise InvalidArgument(message)
 
 
 def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
@@ -135,11 +131,10 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
         return world_size
     batch = checked_count("batch_size", batch_size, least=1, below=_BATCH)
     if world_size > 1:
-        message = (
+        raise InvalidArgument(
             f"with several ranks the batch is counted over all of them, so that it stays the same when their "
             f"number changes: pass global_batch_size={batch * world_size} instead of batch_size={batch}"
         )
-        raise InvalidArgument(message)
     return batch
 
 
@@ -162,11 +157,9 @@ def checked_seconds(name: str, value: float | None) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        message = f"{name} must be a number of seconds, or None (got {value!r})"
-        raise WrongType(message)
+        raise WrongType(f"{name} must be a number of seconds, or None (got {value!r})")
     if not value > 0:
-        message = f"{name} must be above 0 seconds (got {value!r})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"{name} must be above 0 seconds (got {value!r})")
     return float(value)
 
 
@@ -211,12 +204,11 @@ def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if rank is None and world_size is None:
         several = _ranks_around()
         if several:
-            message = (
+            raise AmbiguousRank(
                 f"{several}, and rank= and world_size= were left out: all would read the same records. "
                 f"Write rank, world_size = sk.distributed() and pass rank=rank, world_size=world_size, or "
                 f"rank=0, world_size=1 where each rank is to read everything"
             )
-            raise AmbiguousRank(message)
         return 0, 1
     if rank is None or world_size is None:
         message = f"rank and world_size must be given together (got rank={rank!r}, world_size={world_size!r})"
@@ -224,8 +216,7 @@ def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     world_size = checked_count("world_size", world_size, least=1, below=AT_ONCE)
     rank = checked_count("rank", rank, least=0)
     if rank >= world_size:
-        message = f"rank must be below world_size={world_size} (got {rank})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"rank must be below world_size={world_size} (got {rank})")
     return rank, world_size
 
 
@@ -258,9 +249,8 @@ def _of_environment() -> tuple[int, int] | None:
             f"{name}={text!r}" if text is not None else f"no {name}"
             for name, text in (("RANK", rank), ("WORLD_SIZE", size))
         )
-        message = (
+        raise AmbiguousRank(
             f"the environment does not say which rank this is: it has {said}. RANK counts from 0 to "
             f"WORLD_SIZE - 1; set both, or neither, or pass rank= and world_size= yourself"
         )
-        raise AmbiguousRank(message)
     return numbers[0], numbers[1]

@@ -228,8 +228,7 @@ def read_state(path: str | os.PathLike[str], storage_options: Mapping[str, Any] 
     if not is_file and output_of(path).has_folder(path):
         found = resumable(generations_in(path))
         if not found:
-            message = f"there is no saved state in {shown(path)!r}: sk.save_state writes them"
-            raise DataNotFound(message)
+            raise DataNotFound(f"there is no saved state in {shown(path)!r}: sk.save_state writes them")
         return Saved(path, read_generation(path, found[-1]), path)
     if not is_file:
         message = f"there is no {shown(path)!r}: a state is a file, or a folder that sk.save_state wrote into"
@@ -255,23 +254,21 @@ def read_generation(folder: str, generation: Generation) -> State:
     states = dict(zip(generation.names, each_at_once(read_json, paths), strict=True))
     first, *others = states
     if "lanes" in states[first] and not generation.complete:
-        message = (
+        raise CorruptState(
             f"the state of step {generation.step} in {shown(folder)} is not whole: {generation.ranks_there}. "
             f"Of a stream each rank has lanes of its own, so all ranks must call sk.save_state, with one "
             f"folder. Put the missing files there, or remove state-*.json to begin the run anew"
         )
-        raise CorruptState(message)
     if len(states) > 1 and "lanes" in states[first]:
         shares = {name: _parsed(state, os.path.join(folder, name)) for name, state in states.items()}
         return merged({name: share for name, share in shares.items() if isinstance(share, StreamState)})
     for other in others:
         if states[other] != states[first]:
-            message = (
+            raise CorruptState(
                 f"the ranks' states of step {generation.step} in {shown(folder)} differ ({first} and "
                 f"{other}): they came to it by different ways; remove the files of this step to resume from "
                 f"the one before"
             )
-            raise CorruptState(message)
     return _parsed(states[first], os.path.join(folder, first))
 
 
@@ -333,8 +330,7 @@ def read_json(path: str) -> dict[str, Any]:
         message = f"{shown(path)} is a folder, and a state is a file: remove it, or name another one"
         raise CorruptState(message) from None
     except (ValueError, RecursionError) as error:
-        message = f"{shown(path)} is not JSON ({error}): {_instead_of(path)}"
-        raise CorruptState(message) from error
+        raise CorruptState(f"{shown(path)} is not JSON ({error}): {_instead_of(path)}") from error
     if not isinstance(document, dict):
         message = f"{shown(path)} holds no object but a {type(document).__name__}: {_instead_of(path)}"
         raise CorruptState(message)
@@ -382,8 +378,7 @@ def _parsed(document: Mapping[str, Any], path: str) -> State:
     try:
         return parse_state(document)
     except CorruptState as error:
-        message = f"{shown(path)}: {error}"
-        raise CorruptState(message) from error
+        raise CorruptState(f"{shown(path)}: {error}") from error
 
 
 def whole_description(saved: Saved) -> Mapping[str, Any]:
@@ -395,20 +390,18 @@ def whole_description(saved: Saved) -> Mapping[str, Any]:
     whole = (saved.noted or {}).get("description")
     description: Mapping[str, Any] | None = whole or saved.description
     if description is None:
-        message = (
+        raise InvalidArgument(
             f"beside {shown(saved.path)!r} there is no description of its pipeline (pipeline-...json): "
             f"sk.save_state writes it; give the pipeline itself, as module:function"
         )
-        raise InvalidArgument(message)
     # The description beside a state ends with the weights at its position; sources-...json has all weights.
     carried = saved.state is not None and saved.state.pipeline is not None
     if whole is None and saved.noted is None and not carried and from_description.has_schedule(description):
-        message = (
+        raise InvalidArgument(
             "the description has a schedule of weights only as far as it had come, so no step can be "
             "found from it alone: sources-...json beside it has all of it. Or give the pipeline itself, as "
             "module:function"
         )
-        raise InvalidArgument(message)
     return description
 
 
@@ -450,12 +443,11 @@ def rebuild_saved(saved: Saved, *, roots: Sequence[str] = (), index_dir: str | N
 
 def _check_same(described: str, saved: Saved) -> None:
     if described != saved.fingerprint:
-        message = (
+        raise StateMismatch(
             f"what lies beside {saved.path!r} describes a pipeline with the fingerprint {described}, and "
             f"the state is of {saved.fingerprint}; save the state again, or give the pipeline itself, as "
             "module:function"
         )
-        raise StateMismatch(message)
 
 
 class _Finder:
@@ -495,7 +487,6 @@ def _noted_runs(noted: Mapping[str, Any] | None) -> list[list[Mapping[str, Any]]
     try:
         return [source["runs"] for source in noted["sources"] if "runs" in source]
     except (KeyError, TypeError) as error:
-        message = (
+        raise CorruptState(
             f"what was noted of the sources cannot be read ({error!r}): remove the file, and give --root"
-        )
-        raise CorruptState(message) from error
+        ) from error

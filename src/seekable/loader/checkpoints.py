@@ -307,7 +307,7 @@ def _of_other_pipelines(folder: str, generation: Generation, fingerprint: str) -
     """Return the names of a generation's files whose pipeline has another fingerprint."""
     found = []
     for name in generation.names:
-        # Another rank may remove its file at this moment; a file that is no state stays for its reader.
+        # Another rank may remove its file at this moment; a file that is not a state stays for its reader.
         with contextlib.suppress(FileNotFoundError, CorruptState):
             if read_json(os.path.join(folder, name)).get("fingerprint") != fingerprint:
                 found.append(name)

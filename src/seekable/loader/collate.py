@@ -53,7 +53,7 @@ def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> Callable
         key: the key of the tokens in the samples.
 
     Raises:
-        WrongType: ``pad_documents`` is no integer, or ``key`` no string.
+        WrongType: ``pad_documents`` is not an integer, or ``key`` not a string.
         InvalidArgument: ``pad_documents`` is less than 1; later, a batch has more pieces than that.
 
     Example:
@@ -66,8 +66,7 @@ def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> Callable
     if pad_documents is not None:
         pad_documents = checked_count("pad_documents", pad_documents, least=1)
     if not isinstance(key, str):
-        message = f"varlen() takes key= as the name of the tokens in samples (got {key!r})"
-        raise WrongType(message)
+        raise WrongType(f"varlen() takes key= as the name of the tokens in samples (got {key!r})")
     made: Callable[[Any], dict[str, Any]] = plugged("packing").Varlen(
         pad_documents=pad_documents, key=key, rest=collate
     )
@@ -151,11 +150,10 @@ def _collate_dicts(records: list[dict[Any, Any]]) -> dict[Any, Any]:
             differs = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"adds {', '.join(extra)}"] * bool(
                 extra
             )
-            message = (
+            raise InvalidArgument(
                 f"the records of a batch must have the same keys to be collated: beside record 0, record {i} "
                 f"{' and '.join(differs)}; map them to the same keys, or pass collate=list"
             )
-            raise InvalidArgument(message)
     return {key: collate([record[key] for record in records]) for key in keys}
 
 
@@ -206,7 +204,7 @@ class FillCollate:
 
     Raises:
         InvalidArgument: ``none`` is none of these.
-        WrongType: ``values`` is no dict.
+        WrongType: ``values`` is not a dict.
 
     Example:
         >>> batch = [{"n": 1, "text": None}, {"n": 2, "text": "b"}]
@@ -225,13 +223,12 @@ class FillCollate:
 
         Raises:
             InvalidArgument: ``none`` has an unknown value.
-            WrongType: ``values`` is no dict, or ``then`` no function.
+            WrongType: ``values`` is not a dict, or ``then`` not a function.
         """
         checked_choice("none", self.none, ("fill", "drop", "error"))
         checked_function("then", self.then)
         if not isinstance(self.values, Mapping):
-            message = f"values must be a dict of columns and values (got {self.values!r})"
-            raise WrongType(message)
+            raise WrongType(f"values must be a dict of columns and values (got {self.values!r})")
 
     def __call__(self, records: list[Any]) -> Any:
         """Return a batch of some records, as ``then`` makes it.
@@ -239,22 +236,20 @@ class FillCollate:
         Raises:
             BadValue: a column has None, and there is no value for it, or ``none="error"``.
             NothingPassed: every record of the batch has None, and ``none="drop"``.
-            WrongType: a record is no dict.
+            WrongType: a record is not a dict.
         """
         for record in records if isinstance(records, list | tuple) else [records]:
             if not isinstance(record, dict):
-                message = f"FillCollate takes records that are dicts (got a {type(record).__name__})"
-                raise WrongType(message)
+                raise WrongType(f"FillCollate takes records that are dicts (got a {type(record).__name__})")
         if self.none != "drop":
             return self.then([self._filled(i, record) for i, record in enumerate(records)])
         kept = [record for record in records if None not in map(_none_or_one, record.values())]
         if records and not kept:
-            message = (
+            raise NothingPassed(
                 f"each of the {len(records)} records of a batch has None somewhere, and "
                 f"FillCollate(none='drop') leaves them out: fill them, or filter them before, "
                 f"where=[(column, 'is not null')]"
             )
-            raise NothingPassed(message)
         return self.then(kept)
 
     def _filled(self, i: int, record: dict[str, Any]) -> dict[str, Any]:
@@ -266,8 +261,7 @@ class FillCollate:
         lost = [name for name in empty if self.none == "error" or name not in self.values]
         if lost:
             way = "say what to fill with, values=" if self.none == "fill" else "fill or filter it before"
-            message = f"the column {lost[0]!r} is None in record {i} of a batch: {way}"
-            raise BadValue(message)
+            raise BadValue(f"the column {lost[0]!r} is None in record {i} of a batch: {way}")
         return {name: self.values[name] if value is None else value for name, value in made.items()}
 
 

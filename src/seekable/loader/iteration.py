@@ -128,7 +128,7 @@ class EpochSetter:
         something ends.
 
         Raises:
-            InvalidArgument: ``epoch`` is no integer of at least 0, or a loaded state lies in the middle of
+            InvalidArgument: ``epoch`` is not an integer of at least 0, or a loaded state lies within
                 another run.
         """
         self._set_run(epoch)

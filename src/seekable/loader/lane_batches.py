@@ -43,7 +43,7 @@ class LaneItems:
     items: list[tuple[int, Any]]
     """Pairs of a slot and its item, in the order of the slots; slots of lanes that have ended are missing."""
     fresh: int
-    """The number of items that are no padding."""
+    """The number of items that are not padding."""
     holes: int
     """The number of records that were holes, which the sources left out."""
     over: bool
@@ -102,7 +102,7 @@ class LaneReader:
         return self._holes - before
 
     def _fill(self, lane: int, slots: range, items: list[tuple[int, Any]]) -> int:
-        """Add the items for the slots of a lane, and return how many of them are no padding."""
+        """Add the items for the slots of a lane, and return how many of them are not padding."""
         fresh = 0
         if lane not in self._ended and self._lineage is None:
             found = list(itertools.islice(self._iterators[lane], len(slots)))
@@ -130,11 +130,10 @@ class LaneReader:
         iterator.restart()
         for _, item in iterator:
             return item
-        message = (
+        raise NothingPassed(
             f"lane {lane} of {self._stream.lanes} has no item to fill its slots with: use fewer lanes, or "
             f"end='drop'"
         )
-        raise NothingPassed(message)
 
 
 def lane_batches(
@@ -182,7 +181,7 @@ class _Round:
     items: list[Any]
     """The items in the order of their slots; none where all lanes of these slots have ended."""
     fresh: bool
-    """True if an item is no padding."""
+    """True if an item is not padding."""
     holes: int
     """The number of records that were holes, which the sources left out."""
     deltas: list[LaneDeltas]
@@ -195,7 +194,7 @@ class _Round:
 def _rounds(
     reads: Iterable[Sequence[LaneItems]], stream: Stream, steps: Steps, first: int
 ) -> Iterator[_Round]:
-    """Yield the rounds from slot ``first`` to the last one with an item that is no padding, or further."""
+    """Yield the rounds from slot ``first`` to the last one with an item that is not padding, or further."""
     for parts in reads:
         items = sorted((item for part in parts for item in part.items), key=itemgetter(0))
         stop, fresh = first + steps.batch, any(part.fresh for part in parts)
@@ -263,8 +262,7 @@ def _collated(rounds: Iterable[_Round], cursor: StepCursor, collate: Collate) ->
             continue
         items = [item for item in each.items if item is not HOLE]
         if not items:
-            message = f"all {len(each.items)} items of step {step} are holes: take a larger batch"
-            raise NothingPassed(message)
+            raise NothingPassed(f"all {len(each.items)} items of step {step} are holes: take a larger batch")
         step += 1
         yield MadeBatch(
             items[0] if collate is None else collate(items),

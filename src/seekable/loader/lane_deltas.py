@@ -46,7 +46,7 @@ class LaneStates:
         """Return the states that a document holds for some lanes.
 
         Raises:
-            CorruptState: the state of a stage is no such object.
+            CorruptState: the state of a stage is not such an object.
         """
         return cls(
             {lane: [StageState.parse(stage) for stage in stages] for lane, stages in lanes.items()},

@@ -113,11 +113,10 @@ class LanesState:
         """
         check_resumable(self.pipeline.stage)
         if steps.world_size > 1 and not partial:
-            message = (
+            raise NotResumable(
                 f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self._plain.lanes} "
                 f"lanes: let all ranks call sk.save_state(folder, loader), or take state_dict(partial=True)"
             )
-            raise NotResumable(message)
         stream = self.of_state(cursor)
         pipeline = text_of_stream(stream.stage) if rows else None
         snapshot = self._snapshot(steps, cursor, stream)
@@ -150,7 +149,7 @@ class LanesState:
 
         Raises:
             StateMismatch: the document is of another stream, or of other data.
-            CorruptState: the document is no state of a stream, or lacks a lane.
+            CorruptState: the document is not a state of a stream, or lacks a lane.
             InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known; or a
                 source cannot be entered at a row.
         """

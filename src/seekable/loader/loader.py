@@ -156,11 +156,10 @@ class Loader(Positioned):
             InvalidArgument: the name is that of an argument.
         """
         if name in _FIXED:
-            message = (
+            raise InvalidArgument(
                 f"a loader keeps its arguments (got loader.{name} = {value!r:.100}): make another one with "
                 f"{name}={value!r:.100}, and load the state of this one, load_state_dict(loader.state_dict())"
             )
-            raise InvalidArgument(message)
         super().__setattr__(name, value)
 
     def __len__(self) -> int:
@@ -204,7 +203,7 @@ class Loader(Positioned):
         """Return where every record of a batch lies, over all ranks; nothing is read.
 
         Args:
-            step: the number of the batch, from 0; the next one is ``loader.step``. Known are coming steps,
+            step: the index of the batch; the next one is ``loader.step``. Known are coming steps,
                 and those since the batch size last changed, an epoch was set or a run was left.
 
         Returns:
@@ -237,11 +236,10 @@ class Loader(Positioned):
         step = checked_count("step", step, least=0)
         dataset = self.dataset
         if not isinstance(dataset, Dataset):
-            message = (
+            raise InvalidArgument(
                 "which records make a step of a stream depends on what the records are: stream.locate(token) "
                 "tells where an item came from"
             )
-            raise InvalidArgument(message)
         rank = None if rank is None else checked_count("rank", rank, least=0)
         cursor = self._progress.cursor_of(step)
         return step_plan.plan_step(dataset.node, self._progress.steps, cursor, rank=rank)
@@ -299,11 +297,10 @@ class Loader(Positioned):
         """
         dataset, progress = self.dataset, self._progress
         if not isinstance(dataset, Dataset):
-            message = (
+            raise InvalidArgument(
                 "when a row of a stream comes depends on what the records are: run the stream, and compare "
                 "with stream.locate(token)"
             )
-            raise InvalidArgument(message)
         searched = step_plan.searched_epochs(epochs, progress.steps, progress.anchor)
         row = checked_count("row", row, least=0)
         positions = positions_of_row(dataset.node, path, row, searched)

@@ -135,14 +135,14 @@ class Positioned:
 
             - ``spec``: the argument of ``sk.open``, as it was written; several joined by commas,
             - ``name``: its name in the mixture, of mixtures of mixtures joined by dots; else empty,
-            - ``epoch``: the number of the epoch that was begun last, from 0,
+            - ``epoch``: the index of the epoch that was begun last, from 0,
             - ``rows``: the rows of that epoch that were consumed: delivered at least in part, or skipped,
             - ``of``: the rows in an epoch; None for a source without end,
             - ``consumed``: the rows of all epochs that were consumed, or passed over by ``set_epoch`` or
               ``start=``; None if they had different lengths, after ``resume="rows"``,
             - ``in_flight``: the rows that wait in buffers or open packs, which do not count as consumed,
             - ``shard`` and ``row_offset``: the file that has the row that is read next, below the folder that
-              was opened, and the number of the row in it. In natural order all rows before it were read. Of a
+              was opened, and the index of the row in it. In natural order all rows before it were read. Of a
               shuffled source it is the next row all the same, and says nothing of the rows before it.
 
             What is not known is None: the rows of a stream with ``repeat()`` or without rows, and those of
@@ -161,7 +161,7 @@ class Positioned:
     def resume_state(self) -> dict[str, Any]:
         """Return the shard and row after which each source goes on, for checkpoints that hold nothing else.
 
-        Rows in flight are not part of it, nor is the number of the epoch; for exact resumes there is
+        Rows in flight are not part of it, nor is the index of the epoch; for exact resumes there is
         ``state_dict``. ``load_state_dict`` takes it, of any pipeline over the same sources.
 
         Returns:
@@ -231,7 +231,7 @@ class Positioned:
         """Leave out the next ``count`` batches, at most to the end of the run; they count as steps.
 
         Raises:
-            InvalidArgument: ``count`` is no integer of at least 0.
+            InvalidArgument: ``count`` is not an integer of at least 0.
         """
         count = checked_count("count", count, least=0)
         if self._live() is None:
@@ -369,7 +369,7 @@ def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
 
 
 def move_silently(loader: Positioned, state: Mapping[str, Any]) -> None:
-    """Go to where a state was taken, without a line in the log: for moves that are no resumes of a run."""
+    """Go to where a state was taken, without a line in the log: for moves that do not resume a run."""
     loader._move_to(state, resume="exact")  # noqa: SLF001 - of this module
 
 
@@ -403,13 +403,12 @@ def _state_after(progress: RunProgress, index: int) -> dict[str, Any]:
     """Return the state of a run after some samples, counted over all ranks and runs.
 
     Raises:
-        InvalidArgument: ``index`` is no integer of at least 0 and below 2**63.
+        InvalidArgument: ``index`` is not an integer of at least 0 and below 2**63.
         OutOfRange: the stream has fewer items in a run.
     """
     index = checked_count("sample_index", index, least=0)
     if index >= POSITIONS:
-        message = f"sample_index must be below 2**63, as positions are (got {index})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"sample_index must be below 2**63, as positions are (got {index})")
     pipeline = progress.state.pipeline
     if isinstance(pipeline, Node):
         return progress.document(_cursor_after(progress.steps, index))

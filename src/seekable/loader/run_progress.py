@@ -134,7 +134,7 @@ class RunProgress:
         """Return the cursor at which an epoch begins; None if the next iterator begins there anyway.
 
         Raises:
-            InvalidArgument: ``epoch`` is no integer of at least 0.
+            InvalidArgument: ``epoch`` is not an integer of at least 0.
             EndlessDataset: an endless dataset has no epochs but 0.
         """
         steps, cursor = self.steps, self.cursor
@@ -152,7 +152,7 @@ class RunProgress:
         """Return the first epoch of run ``number``; None if the runs have no numbers, being without end.
 
         Raises:
-            InvalidArgument: ``number`` is no integer of at least 0, or a loaded state lies in the middle of
+            InvalidArgument: ``number`` is not an integer of at least 0, or a loaded state lies within
                 another run.
         """
         number = checked_count("epoch", number, least=0)
@@ -231,7 +231,7 @@ class RunProgress:
 
         Raises:
             StateMismatch: the document is of another pipeline, or of other data.
-            CorruptState: the document is no state.
+            CorruptState: the document is not a state.
             InvalidArgument: a rank would have no record in the last batch; or with ``resume="rows"``, the
                 rows that each source delivered are not known.
         """

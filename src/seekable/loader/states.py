@@ -183,7 +183,7 @@ class PipelineState(Protocol):
 
         Raises:
             StateMismatch: the document is of another pipeline, or of other data.
-            CorruptState: the document is no state.
+            CorruptState: the document is not a state.
             InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
         """
         ...
@@ -282,7 +282,7 @@ class DatasetState:
 
         Raises:
             StateMismatch: the document is of another pipeline, or of other data.
-            CorruptState: the document is no state, or its position lies before its epoch.
+            CorruptState: the document is not a state, or its position lies before its epoch.
             InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known; or a
                 source cannot be entered at a row.
         """

@@ -88,8 +88,7 @@ def plan_step(dataset: Node, steps: Steps, cursor: StepCursor, *, rank: int | No
         InvalidArgument: there is no such rank.
     """
     if rank is not None and rank >= steps.world_size:
-        message = f"rank must be below world_size={steps.world_size} (got {rank})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"rank must be below world_size={steps.world_size} (got {rank})")
     positions, _ = steps.positions(cursor, 1, all_ranks=True)
     # A pad record takes the rank of the place that it fills: ranks follow places, not positions.
     ranks = (cursor.position + np.arange(positions.size)) % steps.world_size
@@ -168,7 +167,7 @@ class Coming:
     """One place in a run at which a record comes."""
 
     step: int
-    """The number of the batch, from 0."""
+    """The index of the batch, from 0."""
 
     position: int
     """The position on the endless axis of the dataset."""

@@ -79,7 +79,7 @@ class Connection:
         Args:
             item: what to send.
             tag: a number by which the receiver can tell whether it still wants this.
-            buffer: the number of a free shared buffer; None for none.
+            buffer: the index of a free shared buffer; None for none.
 
         Raises:
             Closed: the process at the other end is gone.

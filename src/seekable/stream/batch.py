@@ -39,8 +39,7 @@ class _Lists(OneInput):
             BadToken: the token is not a tuple of tokens.
         """
         if not isinstance(token, tuple) or not token:
-            message = f"a token of batch() or bucket() is a tuple of tokens (got {token!r})"
-            raise BadToken(message)
+            raise BadToken(f"a token of batch() or bucket() is a tuple of tokens (got {token!r})")
         return [(0, each) for each in token]
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
@@ -226,8 +225,7 @@ class Bucket(_Lists):
             if costs:
                 break
         else:
-            message = f"boundaries cannot be estimated: nothing comes out of {source!r}"
-            raise NothingPassed(message)
+            raise NothingPassed(f"boundaries cannot be estimated: nothing comes out of {source!r}")
         total, run = _total(costs), 0.0
         found: list[float] = []
         for cost in costs:
@@ -279,8 +277,7 @@ def _checked(cost: Any) -> float:
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number < float("inf"):
-        message = f"a cost must be a finite number of at least 0 (got {cost!r})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"a cost must be a finite number of at least 0 (got {cost!r})")
     return number
 
 
@@ -322,8 +319,7 @@ def checked_cost(name: str, value: object) -> float:
         InvalidArgument: it is not.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
-        message = f"{name} must be a finite number above 0 (got {value!r})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"{name} must be a finite number above 0 (got {value!r})")
     return float(value)
 
 
@@ -336,6 +332,5 @@ def checked_boundaries(values: object) -> tuple[float, ...]:
     given: list[Any] = list(values) if isinstance(values, Iterable) else [values, None]
     numbers = [value for value in given if isinstance(value, int | float) and abs(value) < math.inf]
     if len(numbers) != len(given) or numbers != sorted(set(numbers)):
-        message = f"boundaries must be finite numbers that ascend (got {values!r})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"boundaries must be finite numbers that ascend (got {values!r})")
     return tuple(map(float, numbers))

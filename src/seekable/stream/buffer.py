@@ -78,7 +78,7 @@ class TokenBuffer:
         return found
 
     def pop(self, at: int) -> tuple[Token, Any]:
-        """Remove the item at an index, and return it after its token; the items behind it move up."""
+        """Remove the item at an index, and return it after its token; the items after it move up."""
         found = self._at(at)
         self._remove(at)
         return found

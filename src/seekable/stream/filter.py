@@ -77,8 +77,7 @@ class FilterItems(SameTokens):
             BadToken: the function does not pass the item.
         """
         if not self.fn(items[0]):
-            message = f"the item of token {token!r} is one that {self!r} does not pass"
-            raise BadToken(message)
+            raise BadToken(f"the item of token {token!r} is one that {self!r} does not pass")
         return items[0]
 
 

@@ -81,8 +81,7 @@ class Flatten(OneInput):
             BadToken: the token is not a pair of a token and a number.
         """
         if not isinstance(token, tuple) or len(token) != _PAIR or not isinstance(token[1], int):
-            message = f"a token of flatten() is a pair of an outer token and a number (got {token!r})"
-            raise BadToken(message)
+            raise BadToken(f"a token of flatten() is a pair of an outer token and a number (got {token!r})")
         return ((0, token[0]),)
 
     @staticmethod
@@ -99,8 +98,7 @@ class Flatten(OneInput):
         if token[1] >= 0:
             for part in itertools.islice(self._parts(items[0]), token[1], None):
                 return part
-        message = f"the outer item of token {token!r} has no item {token[1]}"
-        raise BadToken(message)
+        raise BadToken(f"the outer item of token {token!r} has no item {token[1]}")
 
     def _begun(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         if "inner" in lane.state:

@@ -116,13 +116,12 @@ class FromDataset(Leaf):
         """Return the records at some positions, read together.
 
         Raises:
-            BadToken: a token is no position of the stream, or the record there is a hole now.
+            BadToken: a token is not a position of the stream, or the record there is a hole now.
         """
         records = self.dataset.fetch(np.array([self._position(token) for token in tokens], dtype=np.int64))
         for token, record in zip(tokens, records, strict=True):
             if record is HOLE:
-                message = f"position {token} of {self.dataset!r} is a hole now: it was a record once"
-                raise BadToken(message)
+                raise BadToken(f"position {token} of {self.dataset!r} is a hole now: it was a record once")
         return records
 
     def places(self, token: Token) -> list[Any]:
@@ -141,8 +140,7 @@ class FromDataset(Leaf):
             NothingPassed: the stream never ends, and the dataset is empty.
         """
         if self.dataset.size == 0 and self.endless:
-            message = f"a stream without end needs records, and there are none in {self.dataset!r}"
-            raise NothingPassed(message)
+            raise NothingPassed(f"a stream without end needs records, and there are none in {self.dataset!r}")
         at_once = FIRST_READ
         for tokens, plan, ahead in reads_ahead(self._planned(lane, done)):
             first = 0
@@ -169,7 +167,7 @@ class FromDataset(Leaf):
         return None if size is None else num_lane_rows(size, self.lanes, lane)
 
     def bounds(self, lane: int) -> tuple[int, int]:
-        """Return the first of a lane's own numbers, and the one behind the last."""
+        """Return the first of a lane's own numbers, and the one after the last."""
         size = self.dataset.size
         begin = num_lane_rows_before(self.first, size, self.lanes, lane)
         if self.epochs is None or size is None:

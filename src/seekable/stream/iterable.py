@@ -81,11 +81,10 @@ def from_iterable(
     describe_function(fn, version)
     count, by_lane = checked_count("lanes", lanes, least=1, below=AT_ONCE), _takes_lane(fn)
     if count > 1 and not by_lane:
-        message = (
+        raise InvalidArgument(
             f"{count} lanes need a function that is called as fn(lane, lanes) and returns the items of one "
             f"(got {fn!r}, which is called without arguments)"
         )
-        raise InvalidArgument(message)
     return Stream(FromIterable(count, checked_flag("replay", replay), fn, version, by_lane))
 
 
@@ -183,8 +182,7 @@ class FromIterable(ForwardOnly):
             for number in sorted(numbers):
                 item = items.reach(number)
                 if item is _ENDED:
-                    message = f"lane {lane} of {self!r} ends before its item {number}: there is none"
-                    raise BadToken(message)
+                    raise BadToken(f"lane {lane} of {self!r} ends before its item {number}: there is none")
                 first, *others = numbers[number]
                 found[first] = item
                 for place in others:
@@ -201,8 +199,7 @@ class FromIterable(ForwardOnly):
             lane, number = token
             if 0 <= lane < self.lanes and number >= 0:
                 return lane, number
-        message = f"a token of {self!r} is a pair of a lane and a number (got {token!r})"
-        raise BadToken(message)
+        raise BadToken(f"a token of {self!r} is a pair of a lane and a number (got {token!r})")
 
 
 class _Pass:
@@ -233,10 +230,9 @@ class _Pass:
         stage.__dict__.setdefault("stateful", self.keeper is not None)
         if "state" in state:
             if keeper is None:
-                message = (
+                raise StateMismatch(
                     f"the state has one of the iterable's own, and what fn of {stage!r} returns has none"
                 )
-                raise StateMismatch(message)
             keeper.load_state_dict(_copy(state["state"]))
             if keeper is not iterator:
                 iterator = iter(iterable)
@@ -255,7 +251,7 @@ class _Pass:
         return item
 
     def reach(self, number: int) -> Any:
-        """Return the item of a number at or behind the next one, or ``_ENDED``."""
+        """Return the item of a number at or after the next one, or ``_ENDED``."""
         item = None
         while self._given <= number and item is not _ENDED:
             item = self.next()
@@ -273,15 +269,13 @@ class _Pass:
             message = f"the 'count' of {self._stage!r} must be an integer of at least 0 (got {count!r})"
             raise CorruptState(message)
         if count and not self._stage.replay:
-            message = f"{self._stage!r} can go on after {count} items with replay=True only"
-            raise NotResumable(message)
+            raise NotResumable(f"{self._stage!r} can go on after {count} items with replay=True only")
         for done in range(count):
             if self.next() is _ENDED:
-                message = (
+                raise StateMismatch(
                     f"lane {self._lane} of {self._stage!r} gave {count} items before the state was taken, "
                     f"and ends after {done} now: it gives other data"
                 )
-                raise StateMismatch(message)
 
     def state(self) -> Any:
         """Return the iterable's own state after the last item.
@@ -298,12 +292,11 @@ class _Pass:
         else:
             why = ""
         if kept is _ENDED or kept != state:
-            message = (
+            raise WrongType(
                 f"state_dict() of {type(self.keeper).__name__}, of {self._stage!r}, must return what JSON "
                 f"can hold: dicts with strings for keys, lists (no tuples), strings, numbers, None (got "
                 f"{state!r:.200}){why}"
             )
-            raise WrongType(message)
         return kept
 
 

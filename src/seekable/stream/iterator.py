@@ -145,11 +145,10 @@ class StreamIterator:
         if not isinstance(parsed, StreamState):
             raise other_kind(parsed)
         if parsed.rows:
-            message = (
+            raise InvalidArgument(
                 "the state is of a run that went on by rows: load it into a sk.Loader with batch_size=None, "
                 "which delivers the items as an iterator does"
             )
-            raise InvalidArgument(message)
         check_stream(self._stage, parsed, self._lanes)
         iterators = {lane: LaneIterator(self._stage, lane) for lane in self._lanes}
         for lane, iterator in iterators.items():
@@ -197,11 +196,10 @@ def check_stream(stage: Stage, state: StreamState, lanes: Sequence[int]) -> None
         raise mismatch(state.fingerprint, stage.fingerprint, old=old, new=plain_json(described(stage)))
     missing = state.missing(lanes)
     if state.of != stage.lanes or missing:
-        message = (
+        raise CorruptState(
             f"the state lacks lane {missing[0] if missing else state.of} of {stage.lanes}: it is one rank's "
             f"share, and others have the rest"
         )
-        raise CorruptState(message)
 
 
 def check_resumable(stage: Stage) -> None:

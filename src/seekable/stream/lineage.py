@@ -135,8 +135,7 @@ def rows_held(root: Lineage, states: Sequence[StageState]) -> list[tuple[int, in
     """
     lineages = list(root.all())
     if len(lineages) != len(states):
-        message = f"the state of a lane must have {len(lineages)} stages (got {len(states)})"
-        raise CorruptState(message)
+        raise CorruptState(f"the state of a lane must have {len(lineages)} stages (got {len(states)})")
     found: dict[tuple[int, int], None] = {}
     before = 0
     for lineage, state in zip(lineages, states, strict=True):
@@ -250,7 +249,7 @@ class PartlyDelivered:
         """Record the rows of an item that a lane delivered.
 
         Args:
-            lane: the number of the lane.
+            lane: the index of the lane.
             rows: the rows that the item was made of.
             states: returns the states of the lane's stages after that item.
         """

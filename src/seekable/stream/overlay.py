@@ -52,8 +52,7 @@ class Overlay(SameTokens):
         """Refuse a function without a name, and an empty dataset of partners."""
         describe_function(self.fn, self.version)
         if not known_size(self.other, "overlay()") and self.prob:
-            message = f"overlay() needs partners, and there are no records in {self.other!r}"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"overlay() needs partners, and there are no records in {self.other!r}")
 
     @property
     def datasets(self) -> tuple[Node, ...]:
@@ -112,7 +111,7 @@ class Overlay(SameTokens):
         return self.fn(item, drawn, rng) if drawn else item
 
     def _endless(self, rng: np.random.Generator) -> Iterator[Any]:
-        """Yield records that are no holes.
+        """Yield records that are not holes.
 
         Raises:
             NothingPassed: too many in a row are holes.
@@ -142,12 +141,10 @@ def checked_partners(partners: object) -> Partners:
         return None if partners is None else "endless"
     limits = partners if isinstance(partners, tuple | list) else (partners, partners)
     if isinstance(partners, str) or len(limits) != 2:  # noqa: PLR2004 - the least and the most
-        message = f"partners must be a number, a pair of numbers, or 'endless' (got {partners!r})"
-        raise WrongType(message)
+        raise WrongType(f"partners must be a number, a pair of numbers, or 'endless' (got {partners!r})")
     least, most = (checked_count("partners", number, least=1) for number in limits)
     if least > most:
-        message = f"partners must be a pair of the least and the most (got {partners!r})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"partners must be a pair of the least and the most (got {partners!r})")
     return least, most
 
 

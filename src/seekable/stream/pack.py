@@ -145,11 +145,10 @@ class PackOptions:
             message = f"pack(key={name!r}) needs items with that key (got {item!r:.200})"
             raise InvalidArgument(message) from error
         if array.ndim != 1 or (array.dtype.kind not in "iub" and array.size):
-            message = (
+            raise InvalidArgument(
                 f"pack() needs a flat array of integers in {self._names} (got {array.dtype} of shape "
                 f"{array.shape})"
             )
-            raise InvalidArgument(message)
         return array if array.size else array.astype(np.int64)
 
 
@@ -157,19 +156,17 @@ def aligned_keys(align: Iterable[str] | Mapping[str, int]) -> tuple[tuple[str, .
     """Return the keys of aligned arrays, and the value of each array at a separator.
 
     Raises:
-        WrongType: ``align`` is a str, a key in it is no str, or a value no integer.
+        WrongType: ``align`` is a str, a key in it is not a str, or a value not an integer.
 
     Example:
         >>> aligned_keys(["loss_mask"]), aligned_keys({"loss_mask": 1})
         ((('loss_mask',), (0,)), (('loss_mask',), (1,)))
     """
     if isinstance(align, str) or not isinstance(align, Iterable):
-        message = f"align must be a list of keys, or a dict of keys and integers (got {align!r})"
-        raise WrongType(message)
+        raise WrongType(f"align must be a list of keys, or a dict of keys and integers (got {align!r})")
     values = align if isinstance(align, Mapping) else dict.fromkeys(align, 0)
     if wrong := [key for key in values if not isinstance(key, str)]:
-        message = f"a key of align must be a str (got {wrong[0]!r})"
-        raise WrongType(message)
+        raise WrongType(f"a key of align must be a str (got {wrong[0]!r})")
     least = np.iinfo(np.int64).min
     return tuple(values), tuple(
         checked_count(f"align[{key!r}]", value, least=least) for key, value in values.items()
@@ -182,10 +179,9 @@ def _common(dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
         return dtypes.pop()
     common = np.result_type(*dtypes)
     if common.kind not in "iub":
-        message = (
+        raise InvalidArgument(
             f"documents of types {sorted(map(str, dtypes))} have no integer type in common: convert them"
         )
-        raise InvalidArgument(message)
     return common
 
 
@@ -197,11 +193,10 @@ def _fitting(name: str, value: int, dtype: np.dtype[Any]) -> Any:
     """
     least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     if not least <= value <= most:
-        message = (
+        raise InvalidArgument(
             f"{name}={value} is no {dtype}, which is the type of the arrays that it goes into: give another "
             f"number, or convert the arrays in a map() before"
         )
-        raise InvalidArgument(message)
     return dtype.type(value)
 
 
@@ -222,8 +217,7 @@ class _Pack(OneInput):
             BadToken: the token is not a tuple of pieces.
         """
         if not isinstance(token, tuple) or not token or not all(map(_is_piece, token)):
-            message = f"a token of pack() is a tuple of (token, start, stop) (got {token!r})"
-            raise BadToken(message)
+            raise BadToken(f"a token of pack() is a tuple of (token, start, stop) (got {token!r})")
         return [(0, piece[0]) for piece in token]
 
     @staticmethod
@@ -243,8 +237,7 @@ class _Pack(OneInput):
         ]
         sizes = [piece.size for piece in pieces]
         if any(piece.stop > piece.document.size for piece in pieces) or sum(sizes) > self.options.length:
-            message = f"the documents of token {token!r} do not have these pieces: they are others now"
-            raise BadToken(message)
+            raise BadToken(f"the documents of token {token!r} do not have these pieces: they are others now")
         return self.options.sequence(pieces)
 
     def documents(self, lane: Lane) -> Iterator[tuple[Token, Document, int]]:

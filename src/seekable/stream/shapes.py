@@ -45,8 +45,7 @@ class OneInput(Inner):
         """
         if self.source is None:
             name = type(self).__name__
-            message = f"{name} has no input yet: stream.then({name}(...)) gives it one"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"{name} has no input yet: stream.then({name}(...)) gives it one")
         return (self.source,)
 
     def with_inputs(self, inputs: Sequence[Stage]) -> Self:
@@ -100,10 +99,9 @@ class SeveralInputs(Inner):
         """
         lanes = [part.lanes for part in self.parts]
         if len(set(lanes)) != 1:
-            message = (
+            raise InvalidArgument(
                 f"{self.call} needs streams with equally many lanes (got {lanes}): say lanes= to ds.stream()"
             )
-            raise InvalidArgument(message)
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
@@ -136,10 +134,9 @@ class InputItems(Inner):
         """
         if isinstance(token, tuple) and len(token) == _PAIR and type(token[0]) is int:
             return [token]
-        message = (
+        raise BadToken(
             f"a token of concat() or mix() is a pair of an input's number and a token there (got {token!r})"
         )
-        raise BadToken(message)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Return the item of the input unchanged."""
@@ -211,8 +208,7 @@ def _origins(stage: Inner, token: Token) -> Sequence[tuple[int, Token]]:
     origins, count = stage.origins(token), len(stage.inputs)
     for number, _ in origins:
         if not 0 <= number < count:
-            message = f"{stage!r} has {count} inputs, and token {token!r} names input {number}"
-            raise BadToken(message)
+            raise BadToken(f"{stage!r} has {count} inputs, and token {token!r} names input {number}")
     return origins
 
 

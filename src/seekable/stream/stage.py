@@ -18,7 +18,7 @@ A stage without state needs no more than that. The rules:
 * A stage keeps what it has to remember between two items in ``lane.state`` (a dict of JSON values) and in
   ``lane.buffer()`` (waiting items, saved as their tokens). Both must be up to date when the stage yields an
   item: states are taken there and nowhere else.
-* A generator that starts with the state and the inputs of some ``yield`` continues behind that ``yield``.
+* A generator that starts with the state and the inputs of some ``yield`` continues after that ``yield``.
 * Random choices are keyed by the seed and by counts in the state, or by tokens. Nothing else is random.
 
 A stage does not save the states of its inputs: the library saves and restores the whole graph.
@@ -82,7 +82,7 @@ class Lane(Protocol):
 
     @property
     def number(self) -> int:
-        """The number of the lane, from 0."""
+        """The index of the lane, from 0."""
         ...
 
     @property

@@ -67,11 +67,10 @@ class StallDetector:
         self._passes_elsewhere = self._passes_elsewhere or passes_in_another_lane(stage, number)
         if not self._passes_elsewhere:
             where = f"lane {number}" if lanes == 1 else f"any of {lanes} lanes"
-            message = (
+            raise NothingPassed(
                 f"nothing passed {stage!r} in {where} during a whole epoch of its sources "
                 f"({dropped:,} items): look at its function, or at the data"
             )
-            raise NothingPassed(message)
         if all(source.repeats for source in stage.inputs or (stage,)):
             self.over = True
             LOG.warning(
@@ -81,12 +80,11 @@ class StallDetector:
                 *(number, lanes, stage, lanes),
             )
         elif epochs >= _PASSES * lanes:
-            message = (
+            raise NothingPassed(
                 f"nothing passed {stage!r} in lane {number} of {lanes} during {epochs:,} epochs of its "
                 f"sources ({dropped:,} items), and something does in other lanes: so few records pass that "
                 f"lanes wait for them in vain. Use fewer lanes, or choose the rows once, with ds.filter()"
             )
-            raise NothingPassed(message)
 
     def after(self, dropped: int, more: int) -> int:
         """Return the number of items in a row that did not pass after some more; check it now and then.

@@ -154,11 +154,10 @@ class Stream(WriteMethods):
 
     def _to_write(self, call: str) -> WriteSource:
         if self.stage.endless:
-            message = (
+            raise EndlessDataset(
                 f"{call} needs a stream that ends, and {self.stage!r} never does: give stream(epochs=1), or "
                 f"take(n), which ends after n slots"
             )
-            raise EndlessDataset(message)
         check_resumable(self.stage)
         return write_stream.stream_source(lane_items.StreamItems(self.stage))
 
@@ -170,7 +169,7 @@ class Stream(WriteMethods):
                 ``SameTokens``, ``SameItems``). It is made without an input: this stream becomes its input.
 
         Raises:
-            WrongType: ``stage`` is no such object.
+            WrongType: ``stage`` is not such an object.
             InvalidArgument: the stage has an input already, or its class has no ``kind`` of its own.
 
         Example:
@@ -221,8 +220,7 @@ class Stream(WriteMethods):
             ['A', 'B']
         """
         if checked_flag("rng", rng) != (seed is not None):
-            message = f"seed= is for rng=True, which needs it (got rng={rng}, seed={seed!r})"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"seed= is for rng=True, which needs it (got rng={rng}, seed={seed!r})")
         return self.then(MapItems(fn, None if seed is None else checked_seed(seed), version))
 
     def filter(self, fn: Callable[[Any], object], *, version: str | int | None = None) -> Stream:
@@ -251,7 +249,7 @@ class Stream(WriteMethods):
     ) -> Stream:
         """Return the items of ``fn(item)``, none or several, for each item; without ``fn`` those of the item.
 
-        A token is the pair of the outer item's token and the number of the item in it.
+        A token is the pair of the outer item's token and the index of the item in it.
 
         Args:
             fn: called once for each item, and once more after a resume in the middle of an item.
@@ -327,11 +325,9 @@ class Stream(WriteMethods):
             [('yes', 'hum', 'hum'), ('no', 'hum', 'hum')]
         """
         if not isinstance(other, HoldsNode):
-            message = f"overlay() draws partners from a Dataset (got {type(other).__name__})"
-            raise WrongType(message)
+            raise WrongType(f"overlay() draws partners from a Dataset (got {type(other).__name__})")
         if not isinstance(prob, int | float) or not 0 <= prob <= 1:
-            message = f"prob must be a number of 0 to 1 (got {prob!r})"
-            raise InvalidArgument(message)
+            raise InvalidArgument(f"prob must be a number of 0 to 1 (got {prob!r})")
         return self.then(
             Overlay(other.node, fn, float(prob), checked_seed(seed), version, checked_partners(partners))
         )
@@ -415,7 +411,7 @@ class Stream(WriteMethods):
 
         Raises:
             WrongType: an argument is of another type.
-            InvalidArgument: an argument breaks a rule; or, from the iterator, an item is no document.
+            InvalidArgument: an argument breaks a rule; or, from the iterator, an item is not a document.
 
         Example:
             >>> import seekable as sk
@@ -427,8 +423,7 @@ class Stream(WriteMethods):
         checked_choice("end", end, ("pad", "drop"))
         checked_choice("method", method, ("concat", "best_fit"))
         if key is not None and not isinstance(key, str):
-            message = f"key must be the name of a field, or None (got {key!r})"
-            raise WrongType(message)
+            raise WrongType(f"key must be the name of a field, or None (got {key!r})")
         if separator is not None:
             separator = checked_count("separator", separator, least=-POSITIONS)
         names, ends = aligned_keys(align)
@@ -479,7 +474,7 @@ class Stream(WriteMethods):
             version: enters the fingerprint; change it when ``cost`` returns other numbers.
 
         Raises:
-            InvalidArgument: an argument breaks a rule; or, from the iterator, a cost is no such number.
+            InvalidArgument: an argument breaks a rule; or, from the iterator, a cost is not such a number.
             NothingPassed: from the iterator, there are no items from which buckets could be estimated.
 
         Example:
@@ -510,14 +505,12 @@ class Stream(WriteMethods):
 def _checked_stage(stage: OneInput) -> OneInput:
     name = type(stage).__name__
     if isinstance(stage, type) and issubclass(stage, OneInput):
-        message = f"then() takes a stage, not its class: write then({stage.__name__}(...))"
-        raise WrongType(message)
+        raise WrongType(f"then() takes a stage, not its class: write then({stage.__name__}(...))")
     if not isinstance(stage, OneInput):
-        message = (
+        raise WrongType(
             f"then() takes a stage over one input, an object of a class that is derived from "
             f"seekable.stream.OneInput (got {name})"
         )
-        raise WrongType(message)
     if "__dataclass_params__" not in vars(type(stage)):
         message = f"a stage is a frozen dataclass: put @dataclass(frozen=True, eq=False) above class {name}"
         raise WrongType(message)
@@ -528,8 +521,7 @@ def _checked_stage(stage: OneInput) -> OneInput:
         message = f"kind {stage.kind!r} of {name} is one of the library's: use 'mylib.{stage.kind}'"
         raise InvalidArgument(message)
     if stage.source is not None:
-        message = f"this {name} has an input already: make a new one for each then()"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"this {name} has an input already: make a new one for each then()")
     return stage
 
 

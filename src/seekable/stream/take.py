@@ -119,8 +119,7 @@ class RepeatItems(OneInput):
                 yield (number, token), item
             if not state.pop("any", False):
                 if self.times is None and not lane.is_probe and not passes_in_another_lane(self, lane.number):
-                    message = f"nothing came out of any lane of {self.inputs[0]!r} to be repeated"
-                    raise NothingPassed(message)
+                    raise NothingPassed(f"nothing came out of any lane of {self.inputs[0]!r} to be repeated")
                 return
             state["epochs"] = number = number + 1
             source.restart()
@@ -133,8 +132,7 @@ class RepeatItems(OneInput):
             BadToken: the token is not a pair of a round and a token.
         """
         if not isinstance(token, tuple) or len(token) != _PAIR or not _is_round(token[0]):
-            message = f"a token of repeat() is a pair of a round and a token (got {token!r})"
-            raise BadToken(message)
+            raise BadToken(f"a token of repeat() is a pair of a round and a token (got {token!r})")
         return ((0, token[1]),)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
@@ -144,8 +142,7 @@ class RepeatItems(OneInput):
             BadToken: there are fewer rounds.
         """
         if self.times is not None and token[0] >= self.times:
-            message = f"{self!r} has {self.times} rounds, numbered from 0 (got token {token!r})"
-            raise BadToken(message)
+            raise BadToken(f"{self!r} has {self.times} rounds, numbered from 0 (got token {token!r})")
         return items[0]
 
 

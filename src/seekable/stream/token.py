@@ -49,5 +49,4 @@ def as_token(token: Any) -> Token:
         return tuple(map(as_token, token))
     if isinstance(token, str) or (type(token) is int and -(1 << 63) <= token < 1 << 63):
         return token
-    message = f"a token is an int of 64 bits, a string, or a tuple of tokens (got {token!r:.100})"
-    raise BadToken(message)
+    raise BadToken(f"a token is an int of 64 bits, a string, or a tuple of tokens (got {token!r:.100})")

@@ -91,8 +91,7 @@ class ZipItems(SeveralInputs):
             BadToken: the token is not a tuple.
         """
         if not isinstance(token, tuple):
-            message = f"a token of zip() is a tuple of a token of each stream (got {token!r})"
-            raise BadToken(message)
+            raise BadToken(f"a token of zip() is a tuple of a token of each stream (got {token!r})")
         return list(enumerate(token))
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
@@ -102,6 +101,5 @@ class ZipItems(SeveralInputs):
             BadToken: the token has fewer tokens than there are streams.
         """
         if len(items) != len(self.parts):
-            message = f"a token of {self!r} is a tuple of {len(self.parts)} tokens (got {token!r})"
-            raise BadToken(message)
+            raise BadToken(f"a token of {self!r} is a tuple of {len(self.parts)} tokens (got {token!r})")
         return tuple(items)

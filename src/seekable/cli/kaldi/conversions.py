@@ -83,8 +83,7 @@ def _check(out: str, *, overwrite: bool) -> None:
     from seekable.storage.paths import exists
 
     if exists(out) and not overwrite:
-        message = f"{out!r} is there already: name another file, or replace it with --overwrite"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"{out!r} is there already: name another file, or replace it with --overwrite")
 
 
 def _write(
@@ -206,8 +205,7 @@ def _value(document: Any, field: str) -> Any:
 
     if not isinstance(document, dict) or field not in document:
         found = f"the fields {sorted(document)}" if isinstance(document, dict) else type(document).__name__
-        message = f"a line must be an object with the field {field!r} (got {found[:200]})"
-        raise MissingColumn(message)
+        raise MissingColumn(f"a line must be an object with the field {field!r} (got {found[:200]})")
     return document[field]
 
 
@@ -216,6 +214,5 @@ def _key(value: Any) -> str:
     from seekable.errors import BadKey
 
     if isinstance(value, bool) or not isinstance(value, str | int):
-        message = f"a key must be text without white space, or an integer (got {value!r})"
-        raise BadKey(message)
+        raise BadKey(f"a key must be text without white space, or an integer (got {value!r})")
     return str(value)

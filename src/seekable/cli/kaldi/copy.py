@@ -17,20 +17,18 @@ EPILOG = examples(
     "kaldi copy final.mat - --text      one object, and no table",
 )
 
-SourceArgument = Annotated[
-    str,
-    argument(
-        "RSPECIFIER", "The table to read, such as scp:feats.scp or ark:-; or the filename of one object."
-    ),
-]
-TargetArgument = Annotated[
-    str, argument("WSPECIFIER", "The table to write, such as ark,scp:a.ark,a.scp or ark,t:-; or a filename.")
-]
-
 
 def copy(  # noqa: PLR0913 - an argument for each of its options
-    source: SourceArgument,
-    target: TargetArgument,
+    source: Annotated[
+        str,
+        argument(
+            "RSPECIFIER", "The table to read, such as scp:feats.scp or ark:-; or the filename of one object."
+        ),
+    ],
+    target: Annotated[
+        str,
+        argument("WSPECIFIER", "The table to write, such as ark,scp:a.ark,a.scp or ark,t:-; or a filename."),
+    ],
     *,
     to_holder: Annotated[
         str | None,
@@ -74,9 +72,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
         bool,
         typer.Option("--atomic", help="Give files their names at the end; after an error nothing is left."),
     ] = False,
-    append: Annotated[
-        bool, typer.Option("--append", help="Write behind the entries that are there.")
-    ] = False,
+    append: Annotated[bool, typer.Option("--append", help="Write after the entries that are there.")] = False,
     table: TableOptions,
 ) -> None:
     """Copy a table of Kaldi, and convert its objects.

@@ -114,11 +114,10 @@ def chosen_holder(holder: str | None, source: str, pipes: Pipes) -> str:
 
 def _refuse_command(rxfilename: str) -> None:
     if classify_rxfilename(rxfilename) == "pipe" and file_command(command_of(rxfilename)) is None:
-        message = (
+        raise InvalidArgument(
             f"say --holder NAME: the type of objects is found from the first of them in files, and "
             f"{rxfilename!r} is a command, which is run only once"
         )
-        raise InvalidArgument(message)
 
 
 def _of_object(rxfilename: str) -> str:
@@ -132,10 +131,9 @@ def _of_object(rxfilename: str) -> str:
     if len(names) == 1:
         return names[0]
     found = f"it can be {', '.join(names)}" if names else "no type is known by them"
-    message = (
+    raise InvalidArgument(
         f"say --holder NAME: the first bytes of {rxfilename!r} do not tell the type of the object: {found}"
     )
-    raise InvalidArgument(message)
 
 
 def entries_in_words(done: int, read: int) -> str:

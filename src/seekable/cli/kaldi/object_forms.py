@@ -248,8 +248,7 @@ def table_columns(holder: Holder, *, flat: bool) -> _TableColumns:
     """
     element = _matrix_element(holder)
     if flat and element is None:
-        message = f"--flat is for matrices (got the holder {holder.name})"
-        raise InvalidArgument(message)
+        raise InvalidArgument(f"--flat is for matrices (got the holder {holder.name})")
     if element is not None:
         if flat:
             return _TableColumns(pa.list_(element), _flat_array, flat=True)
@@ -278,11 +277,10 @@ def _columns_of_others(holder: Holder) -> _TableColumns:
     forms = _forms()
     if holder.name not in forms:
         names = ", ".join(sorted(forms))
-        message = (
+        raise InvalidArgument(
             f"there is no column for the holder {holder.name}: there are columns for numbers, vectors, "
             f"matrices, {names}"
         )
-        raise InvalidArgument(message)
     kind, change = forms[holder.name]
     return _TableColumns(kind, lambda values, kind: pa.array([change(value) for value in values], kind))
 

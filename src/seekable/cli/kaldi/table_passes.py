@@ -127,8 +127,7 @@ def _read_parts(
             try:
                 parts.append(parse(line))
             except CorruptTable as error:
-                message = f"{rxfilename!r}: line {number:,}: {error}"
-                raise CorruptTable(message) from None
+                raise CorruptTable(f"{rxfilename!r}: line {number:,}: {error}") from None
     return parts
 
 
@@ -141,8 +140,7 @@ def _of_rows(line: bytes, *, frame_shift: float | None) -> _SegmentPart:
     words = decoded(line).split()
     bounds = _bounds(words, frame_shift)
     if bounds is None:
-        message = f"expected KEY OLD-KEY START END, with 0 <= START < END, found {line[:80]!r}"
-        raise CorruptTable(message)
+        raise CorruptTable(f"expected KEY OLD-KEY START END, with 0 <= START < END, found {line[:80]!r}")
     key, old_key = words[:2]
     return _SegmentPart(key, old_key, lambda value: _rows(value, *bounds, key=key, old_key=old_key))
 
@@ -219,11 +217,10 @@ def is_table(source: str, target: str) -> bool:
     """
     kinds = {looks_like_a_table(name) for name in (source, target)}
     if len(kinds) > 1:
-        message = (
+        raise InvalidArgument(
             f"a table is copied to a table (ark: or scp:), and one object to one object "
             f"(got {source!r} and {target!r})"
         )
-        raise InvalidArgument(message)
     return kinds == {True}
 
 
@@ -309,11 +306,10 @@ def _cut(table: RandomAccessReader, parts: list[_SegmentPart], source: str) -> I
             missing.append(part)
     table.close()
     if missing:
-        message = (
+        raise KeyNotFound(
             f"{source!r} lacks the keys of {len(missing):,} of {len(parts):,} segments, the first of them "
             f"{missing[0].old_key!r} (for {missing[0].key!r}); the others were copied"
         )
-        raise KeyNotFound(message)
 
 
 def _refuse_to_overwrite(job: CopyJob, *, atomic: bool = False, append: bool = False) -> None:
@@ -328,11 +324,10 @@ def _refuse_to_overwrite(job: CopyJob, *, atomic: bool = False, append: bool = F
     written = {os.path.realpath(name) for name in named if os.path.isfile(name)}
     for name in _files_read(job):
         if os.path.realpath(name) in written:
-            message = (
+            raise InvalidArgument(
                 f"{name!r} is read, and {job.target!r} writes it: nothing would be left to read. Write "
                 f"another file, or use --atomic, with which the file is replaced at the end"
             )
-            raise InvalidArgument(message)
 
 
 def _files_read(job: CopyJob) -> Iterator[str]:
