@@ -74,7 +74,7 @@ def write_whole(
         folder, name = os.path.split(path)
         error.add_note(
             f"while {name!r} was written in {folder!r}: the files that are there are whole, and the "
-            f"same call goes on behind them"
+            f"same call goes on after them"
         )
         raise
     finally:

@@ -241,7 +241,7 @@ def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
 
 
 def document_of(folder: str) -> StoreDocument | None:
-    """Return the document of a token store or of samples of Forager; None if a folder has neither.
+    """Return the document in the folder of a token store, or of Forager's samples; None if there is none.
 
     Raises:
         CorruptState: it is damaged, or of another version.

@@ -85,7 +85,7 @@ class _TokenPart:
             files: the files in the order of ``layout.suffixes``.
         """
         *sinks, self._facts = files
-        self._sinks = dict(zip(layout.suffixes, map(_Sink, sinks), strict=False))
+        self._sinks = dict(zip(layout.suffixes, map(_HashedFile, sinks), strict=False))
         self._layout = layout
         self._runs = _Runs()
         self._lengths = array("q")
@@ -138,7 +138,7 @@ class _TokenPart:
         self._facts.write(encode_facts(facts))
 
 
-class _Sink:
+class _HashedFile:
     """A file, and the digest of what was written to it."""
 
     def __init__(self, file: BinaryIO) -> None:

@@ -92,7 +92,7 @@ class TokenSchema:
 
     @property
     def width(self) -> int:
-        """The bytes of one token and of its elements in the arrays of ``inside``."""
+        """The bytes of one token and its elements in the arrays ``inside``."""
         return np.dtype(self.dtype).itemsize + sum(np.dtype(dtype).itemsize for _, dtype in self.inside)
 
     @property

@@ -153,7 +153,7 @@ def _batches(plan: Plan) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int
 
 
 def _of_column(batch: pa.RecordBatch, name: str, rows: Int64s, kinds: str) -> tuple[NDArray[Any], Int64s]:
-    """Return the elements of a column of lists, and the bounds of its lists.
+    """Return the elements of a list column, and the bounds of its lists.
 
     Raises:
         NotAList: the column is of another type, or one of the rows has a null instead of a list or a number.

@@ -48,7 +48,7 @@ _SENTINELS = ("prefix", "suffix", "middle")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedNode(UnaryNode, RecordNode):
-    """Row ``r`` is a sample: a dict of arrays, made of pieces of the child's records.
+    """Row ``r`` is a sample: a dict of arrays, made from pieces of the child's records.
 
     The child is steady, so the documents of every epoch are its rows of epoch 0.
     """

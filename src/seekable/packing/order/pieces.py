@@ -50,7 +50,7 @@ NO_PIECES = Pieces(np.zeros(1, dtype=np.int64), _NONE, _NONE, _NONE)
 
 
 class Packing(ABC):
-    """Fills the samples of an epoch with pieces of documents, as a pure function of a row.
+    """Fills the samples of an epoch with pieces of documents: a pure function from rows to pieces.
 
     Instances are immutable, can be pickled, and may be used by several threads at once.
     """
@@ -90,7 +90,7 @@ class Packing(ABC):
 
 
 def reordered(groups: Sequence[Pieces], at: Int64s) -> Pieces:
-    """Join the pieces of groups of samples, in another order of the samples.
+    """Join the pieces of several groups, and put the samples into another order.
 
     Args:
         groups: pieces, all of the same form.

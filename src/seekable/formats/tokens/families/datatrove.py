@@ -81,7 +81,7 @@ def _last_end(side: Side) -> int:
 
 
 def _dtype(file: TokenFile, side: Side, total: int, said: int | None) -> str:
-    """Return the type of a token, which the count of tokens and the size of the file decide."""
+    """Return the type of a token, which follows from the count of tokens and the file's size."""
     width = next((width for width in _DTYPES if width * total == file.size), None) if total else said
     if total == 0 and file.size == 0:
         return _DTYPES[said or 2]

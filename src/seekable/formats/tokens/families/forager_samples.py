@@ -40,7 +40,7 @@ _WAY_OUT = "the index is of other files, or a file is cut: copy the folder again
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The form of the samples of a folder."""
+    """The form of the samples of a folder; digests hold its repr, so all names in it stay."""
 
     dtype: str | None
     """The type of a token; None where it is written nowhere."""

@@ -44,7 +44,7 @@ _CODES = {"no_header_numpy": _NUMPY, "no_header_tensor": _TORCH}
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """The entry of one chunk in the index."""
+    """The entry of one chunk in the index; digests hold its repr, so all names in it stay."""
 
     name: str
     items: int

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     UInt64s = NDArray[np.uint64]
 
-__all__ = ["has_tokens", "is_mds", "shard_names", "survey_mds"]
+__all__ = ["MdsShard", "has_tokens", "is_mds", "shard_names", "survey_mds"]
 
 _NAMES = ("tokens", "input_ids")
 """The names by which a column of tokens is preferred to other arrays."""
@@ -74,8 +74,8 @@ class _TokenColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class _MdsShard:
-    """The entry of one shard in the index."""
+class MdsShard:
+    """The entry of one shard in the index; digests hold its repr, so all names in it stay."""
 
     name: str
     samples: int
@@ -140,7 +140,7 @@ def shard_names(folder: str) -> tuple[str, ...]:
     return tuple(shards)
 
 
-def _checked_shards(path: str, index: Any) -> Mapping[str, _MdsShard]:
+def _checked_shards(path: str, index: Any) -> Mapping[str, MdsShard]:
     """Return the shards of an index by name, each checked.
 
     Raises:
@@ -172,7 +172,7 @@ def _checked_shards(path: str, index: Any) -> Mapping[str, _MdsShard]:
     return shards
 
 
-def _shard(path: str, entry: dict[str, Any]) -> _MdsShard:
+def _shard(path: str, entry: dict[str, Any]) -> MdsShard:
     raw = entry.get("raw_data")
     raw = raw if isinstance(raw, dict) else {}
     columns = [entry.get(f"column_{what}") for what in ("names", "encodings", "sizes")]
@@ -195,7 +195,7 @@ def _shard(path: str, entry: dict[str, Any]) -> _MdsShard:
     zipped = bool(entry.get("compression") or entry.get("zip_data"))
     names, encodings, sizes = (tuple(column or ()) for column in columns)
     samples, size = counts
-    return _MdsShard(str(name), int(samples or 0), int(size or 0), names, encodings, sizes, zipped)
+    return MdsShard(str(name), int(samples or 0), int(size or 0), names, encodings, sizes, zipped)
 
 
 def _column(number: int, encoding: str, size: int | None) -> _TokenColumn | None:
@@ -267,7 +267,7 @@ def survey_mds(file: TokenFile) -> Survey:
 class _ShardSamples:
     """The samples of a shard, whose heads are read one after another."""
 
-    def __init__(self, file: TokenFile, shard: _MdsShard, offsets: UInt64s, index: str) -> None:
+    def __init__(self, file: TokenFile, shard: MdsShard, offsets: UInt64s, index: str) -> None:
         column = shard.tokens
         assert column is not None  # `_checked_shards` refuses a shard without one
         self._file, self._shard, self._column, self._offsets = file, shard, column, offsets
@@ -370,7 +370,7 @@ class _ShardSamples:
         return damage(self._file.path, offset, expected=expected, found=found, way_out=_CUT, row=row)
 
 
-def _check_columns(file: TokenFile, shard: _MdsShard, stop: int, index: str) -> None:
+def _check_columns(file: TokenFile, shard: MdsShard, stop: int, index: str) -> None:
     """Compare the columns that a shard has in its head with those of the index.
 
     Raises:
@@ -397,7 +397,7 @@ def _check_columns(file: TokenFile, shard: _MdsShard, stop: int, index: str) -> 
         )
 
 
-def _unread(shard: _MdsShard) -> tuple[str, ...]:
+def _unread(shard: MdsShard) -> tuple[str, ...]:
     """Return the warning about columns that are not read, if there are some."""
     tokens = shard.tokens
     others = [name for number, name in enumerate(shard.names) if tokens and number != tokens.number]

@@ -139,7 +139,7 @@ _SHOWN_IDS, _SHOWN_CHARACTERS = 4, 40
 
 @dataclass(frozen=True, slots=True)
 class StandIn(Engine):
-    """Base of engines that make the ids of a tokenizer of Hugging Face by a faster package."""
+    """Base of engines that make the ids of Hugging Face's tokenizers by a faster package."""
 
     reference: HuggingFace
     """The tokenizer whose ids are made, and compared."""

@@ -81,7 +81,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     progress: ProgressHook | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Write the texts of data as a store of tokens, and return the dataset of its documents.
+    """Write the texts of data as a token store, and return the dataset of its documents.
 
     The work is cut into parts of consecutive records, 8 to 64 MB each, by the source's index alone. Each
     part appears whole or not at all, so the same call goes on where a killed one ended, and the bytes are the
