@@ -22,10 +22,10 @@ from benchmarks import view_data
 from benchmarks.measure import Target, absolute, shown
 
 import seekable as sk
+from seekable.viewer.facts.key_statistics import statistics as statistics_of
 from seekable.viewer.facts.lengths import length_histogram
 from seekable.viewer.facts.odd import odd, usual
 from seekable.viewer.facts.search import search_all
-from seekable.viewer.facts.statistics import statistics as statistics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

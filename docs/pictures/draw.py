@@ -18,7 +18,7 @@ if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(HERE))  # so that docs.pictures is found
 
 import seekable as sk  # noqa: E402
-from seekable.viewer.charts.sheet import Sheet  # noqa: E402
+from seekable.viewer.charts import Sheet  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -56,7 +56,7 @@ def checked_count(name: str, value: object, *, least: int, below: int = POSITION
     """Return an integer argument from ``least`` on, below a bound.
 
     Raises:
-        WrongType: it is no integer.
+        WrongType: it is not an integer.
         InvalidArgument: it is too small, or too large.
 
     Example:
@@ -137,7 +137,7 @@ def checked_version(value: object) -> None:
 
     Raises:
         WrongType: it is neither a text nor an integer.
-        InvalidArgument: it is an integer that is no 64-bit one.
+        InvalidArgument: it is an integer that is not a 64-bit one.
     """
     if value is not None and not isinstance(value, str | int):
         message = f"version must be a string or an integer (got {value!r} of type {type(value).__name__})"
@@ -209,7 +209,7 @@ def check_workers(jobs: object, executor: object) -> None:
         executor: a ``concurrent.futures.Executor`` or an object with its ``submit``, or None.
 
     Raises:
-        WrongType: ``jobs`` is no integer, or ``executor`` no executor.
+        WrongType: ``jobs`` is not an integer, or ``executor`` not an executor.
         InvalidArgument: ``jobs`` is less than 1.
     """
     if jobs is not None:
@@ -223,7 +223,7 @@ def checked_fraction(name: str, value: object) -> Fraction:
     """Return an argument from 0 to 1, exactly the decimal number that Python prints for it.
 
     Raises:
-        WrongType: it is no number.
+        WrongType: it is not a number.
         InvalidArgument: it is not from 0 to 1.
 
     Example:
@@ -306,7 +306,7 @@ def row_array(rows: object) -> NDArray[Any]:
 
 
 def _no_rows(rows: object) -> str:
-    """Return the message for what are no row numbers; it names the way for texts and for flags."""
+    """Return the message for values that are not row numbers; it names the way for texts and for flags."""
     if isinstance(rows, np.ndarray):
         rows = rows.tolist()
     first = rows[0] if isinstance(rows, list | tuple) and rows else rows

@@ -128,7 +128,7 @@ class BadKey(SeekableError, ValueError):
 
 
 class BadToken(SeekableError, KeyError):
-    """No item of the stream has this token, as of another stream, or two items of a user's stage have it."""
+    """No item of the stream has this token, or two items of a user's stage have it."""
 
     __str__ = Exception.__str__
 

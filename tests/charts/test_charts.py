@@ -13,13 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from seekable.viewer.charts.plots import MOST_AREAS, MOST_BARS, Frame, areas, bars, histogram, lines
-from seekable.viewer.charts.sheet import THEMES, Sheet
+from seekable.viewer.charts import (
+    MOST_AREAS,
+    MOST_BARS,
+    THEMES,
+    Frame,
+    Sheet,
+    areas,
+    bars,
+    histogram,
+    lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.viewer.charts.sheet import Theme
+    from seekable.viewer.charts import Theme
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</title><script>alert(1)</script>\x0b\x00\ud800&\u202e]]>" + "long" * 30

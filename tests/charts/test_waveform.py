@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.viewer.charts.waveform import waveform_svg
+from seekable.viewer.charts import waveform_svg
 
 LEVELS = st.floats(-3, 3, width=32)
 

@@ -356,7 +356,7 @@ def test_the_count_is_json_beside_the_data(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (("ark:none.ark", "ark:-"), 4, b"there is no file 'none.ark'"),
-        (("ark,x:a", "ark:-"), 2, b"'x' is no option"),
+        (("ark,x:a", "ark:-"), 2, b"'x' is not an option"),
         (("ark:a", "scp,ark:b,c"), 2, b"ark,scp in this order"),
         (("ark:a", "ark:-", "--compress", "9"), 2, b"'--compress'"),
         (("ark:a", "ark:-", "--compress", "2", "--to-holder", "vector"), 2, b"--to-holder is vector"),

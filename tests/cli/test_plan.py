@@ -166,7 +166,7 @@ FAILURES: list[tuple[list[str], int, str]] = [
     (["corpus"], 4, "there is no saved state"),
     (["nowhere:make"], 4, "there is no module 'nowhere'"),
     (["train:nothing"], 4, "'train' has no 'nothing': name a function that returns a pipeline"),
-    (["train:number"], 1, "is no function (got "),
+    (["train:number"], 1, "is not a function (got "),
     (["train:make_nothing"], 1, "must return a Dataset or a Loader (got int)"),
     (["train:make_data"], 2, "say with --batch-size how many"),
     (["train:make_loader", "--batch-size", "3"], 2, "returns a Loader, which has --batch-size already"),

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.command import documents, output, run
 
 import seekable as sk
-from seekable.viewer.facts.mixture import mixture
+from seekable.viewer.facts.run_mixture import mixture
 
 if TYPE_CHECKING:
     from pathlib import Path

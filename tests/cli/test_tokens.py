@@ -239,7 +239,7 @@ def test_packed_samples_are_decoded(folder: Path, method: str) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
-        (["get", "plain.bin", "0", "--dtype", "uint16", "--decode"], 2, b"is no token store"),
+        (["get", "plain.bin", "0", "--dtype", "uint16", "--decode"], 2, b"is not a token store"),
         (["get", "corpus", "3", "--decode"], 2, b"has no column 'tokens'"),
         (["get", "corpus", "3", "--decode", "--key", "text"], 2, b"makes texts of lists of token ids"),
         (["get", "tokens", "3", "--tokenizer", "no.json"], 4, b"there is no tokenizer at 'no.json'"),

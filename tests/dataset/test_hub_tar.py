@@ -10,7 +10,7 @@ import pytest
 from tests.hub import Repo
 
 from seekable.formats.shar.other_indexes import write_index
-from seekable.storage.object_key import UNIT_BYTES
+from seekable.storage.addresses import UNIT_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.tables.parquet.table import ParquetTable
 from seekable.nodes.columns.decode_column import DECODED, DECODERS, numpy_values, python_values
-from seekable.storage.cache import Cache
+from seekable.storage.memory import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.loader.step_plan import reads_of
-from seekable.viewer.facts.comparison import LOOKED_AT, compare_pipelines, first_difference
-from seekable.viewer.facts.mixture import mixture
 from seekable.viewer.facts.pipelines import Batches, pipeline_of
+from seekable.viewer.facts.run_mixture import mixture
+from seekable.viewer.pages.pipeline import LOOKED_AT, compare_pipelines, first_difference
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.viewer.facts.field import EMPTY, MISSING, FieldFacts, field
 from seekable.viewer.facts.key_paths import path_of, values_at
+from seekable.viewer.facts.key_statistics import EMPTY, MISSING, FieldFacts, field
 
 if TYPE_CHECKING:
     from pathlib import Path

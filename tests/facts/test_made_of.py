@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.errors import InvalidArgument
-from seekable.viewer.facts.made_of import from_sample, share_of
+from seekable.viewer.facts.reading import from_sample, share_of
 
 
 def coverage(share: float, draws: int) -> float:

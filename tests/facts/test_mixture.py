@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.viewer.facts.mixture import mixture
 from seekable.viewer.facts.pipelines import Batches, pipeline_of
+from seekable.viewer.facts.run_mixture import mixture
 
 if TYPE_CHECKING:
     from pathlib import Path

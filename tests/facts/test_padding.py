@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import seekable as sk
 from seekable.viewer.facts import padding as room
 from seekable.viewer.facts.lengths import index_unit, position_lengths
-from seekable.viewer.facts.made_of import ResultPace
 from seekable.viewer.facts.padding import padding
+from seekable.viewer.facts.reading import ResultPace
 from seekable.viewer.facts.token_counts import record_measure
 
 if TYPE_CHECKING:

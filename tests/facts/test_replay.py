@@ -9,7 +9,7 @@ import pytest
 
 import seekable as sk
 from seekable.errors import InvalidArgument
-from seekable.viewer.facts.replay import nearest_state, replay
+from seekable.viewer.pages.sequence import nearest_state, replay
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.viewer.facts.sequence import packed_node_at, packed_sequence, recorded_sequence
+from seekable.viewer.pages.sequence import packed_node_at, packed_sequence, recorded_sequence
 
 FORMS: list[dict[str, Any]] = [
     {},

@@ -16,7 +16,7 @@ import seekable as sk
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.viewer.facts.histogram import lengths_in_bins, numbers_in_bins
 from seekable.viewer.facts.key_paths import path_of, path_text, values_at
-from seekable.viewer.facts.statistics import Statistics, statistics
+from seekable.viewer.facts.key_statistics import Statistics, statistics
 
 if TYPE_CHECKING:
     from pathlib import Path

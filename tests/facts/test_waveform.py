@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from seekable.errors import BadValue
 from seekable.formats.audio.wave_file import wave_file
-from seekable.viewer.facts import waveform as room
-from seekable.viewer.facts.waveform import waveform
+from seekable.viewer.pages import media_pages as room
+from seekable.viewer.pages.media_pages import waveform
 
 
 def model(samples: np.ndarray, places: int) -> tuple[list[float], list[float]]:

@@ -18,7 +18,7 @@ from tests.formats.splitter import BOM
 import seekable as sk
 from seekable.formats.lines.csv import CsvScanner, csv_records, record_span
 from seekable.formats.lines.csv_dialect import Dialect, dialect_of
-from seekable.index.scanner import ByteSource
+from seekable.index.finder import ByteSource
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from tests.formats.forager import samples_of, write_data, write_index
 import seekable as sk
 from seekable.dataset.verify_data import verify
 from seekable.formats.lines.jsonl import JsonlScanner
-from seekable.index.build import other_index
+from seekable.index.build import build_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,10 +224,10 @@ def test_of_any_lines_the_offsets_are_those_of_a_scan(
     write_index(folder, ["a.jsonl", "b.jsonl"])
     with pytest.MonkeyPatch.context() as patch:
         # So that the file counts as a large one, of which pieces are checked.
-        patch.setattr(other_index, "_WHOLE_BYTES", whole)
-        patch.setattr(other_index, "_PIECES", 2)
-        patch.setattr(other_index, "_PIECE_BYTES", 8)
-        patch.setattr(other_index, "_END_PIECE_BYTES", min(whole, 16))
+        patch.setattr(build_index, "_WHOLE_BYTES", whole)
+        patch.setattr(build_index, "_PIECES", 2)
+        patch.setattr(build_index, "_PIECE_BYTES", 8)
+        patch.setattr(build_index, "_END_PIECE_BYTES", min(whole, 16))
         ds = sk.open(folder)
     assert ds.fingerprint == plain(folder).fingerprint
 
@@ -236,7 +236,7 @@ def test_of_any_lines_the_offsets_are_those_of_a_scan(
 def test_of_a_large_file_pieces_are_compared(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     text = b"".join(b'{"id": %d, "text": "%s"}\n' % (row, b"x" * (row % 91)) for row in range(40_000))
-    assert len(text) > 2 * other_index._WHOLE_BYTES
+    assert len(text) > 2 * build_index._WHOLE_BYTES
     write_data(folder, {"a.jsonl": text})
     write_index(folder, ["a.jsonl"])
     ds = sk.open(folder)
@@ -244,7 +244,7 @@ def test_of_a_large_file_pieces_are_compared(tmp_path: Path) -> None:
     assert [ds[row]["id"] for row in (0, 17, 23_456, 39_999)] == [0, 17, 23_456, 39_999]
     shutil.rmtree(folder / ".seekable")
     samples = samples_of([folder / "a.jsonl"])
-    (start, stop), *_ = other_index._pieces(len(text))[20:]
+    (start, stop), *_ = build_index._pieces(len(text))[20:]
     at = next(row for row, (_, first, _) in enumerate(samples) if start <= first < stop - 200)
     samples[at : at + 2] = [(0, samples[at][1], samples[at][2] + samples[at + 1][2])]
     write_index(folder, ["a.jsonl"], samples)
@@ -256,7 +256,7 @@ def large(folder: Path) -> tuple[list[bytes], int]:
     """Lines of a large file, and the number of one that lies far from all pieces that are read."""
     lines = [b'{"id": %d, "text": "%s"}\n' % (row, b"x" * (row % 91)) for row in range(40_000)]
     write_data(folder, {"a.jsonl": b"".join(lines)})
-    pieces = other_index._pieces(sum(map(len, lines)))
+    pieces = build_index._pieces(sum(map(len, lines)))
     firsts = [first for _, first, _ in samples_of([folder / "a.jsonl"])]
     near = {
         row

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.index.scanner import ByteSource
+    from seekable.index.finder import ByteSource
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import seekable as sk
 from seekable.dataset.verify_data import verify
 from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.formats.shar import lhotse_index
-from seekable.index.build import other_index
+from seekable.index.build import build_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,10 +164,10 @@ lines = st.lists(st.sampled_from([b'{"a": 1}', b"", b" ", b"[2]\r", b'"' + b"x" 
 def opened_equal(folder: Path, *, whole: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # So that the file counts as a large one, of which pieces are checked.
-        patch.setattr(other_index, "_WHOLE_BYTES", whole)
-        patch.setattr(other_index, "_PIECES", 2)
-        patch.setattr(other_index, "_PIECE_BYTES", 8)
-        patch.setattr(other_index, "_END_PIECE_BYTES", min(whole, 16))
+        patch.setattr(build_index, "_WHOLE_BYTES", whole)
+        patch.setattr(build_index, "_PIECES", 2)
+        patch.setattr(build_index, "_PIECE_BYTES", 8)
+        patch.setattr(build_index, "_END_PIECE_BYTES", min(whole, 16))
         patch.setattr(lhotse_index, "_LINES_AT_ONCE", 3)
         ds = sk.open(folder)
     assert ds.fingerprint == plain(folder).fingerprint

@@ -11,7 +11,7 @@ from tests.formats.splitter import BOM, split
 from seekable.formats.lines import line_bounds as lines_module
 from seekable.formats.lines.line_bounds import find_newlines, scan_lines
 from seekable.index.digest import PieceHasher
-from seekable.index.scanner import ByteChunk, ByteSource
+from seekable.index.finder import ByteChunk, ByteSource
 
 PIECES = st.sampled_from(
     [b"\n", b"\r", b" ", b"\t", b"{", b"}", b"a", b"x", b"\x00", b"\xff", b"\r\n", b" " * 70]

@@ -15,8 +15,7 @@ from seekable.formats.lines.line_bounds import scan_lines
 from seekable.formats.table import format_named
 from seekable.index import digest
 from seekable.index.digest import PieceHasher
-from seekable.index.scanner import ByteSource
-from seekable.index.surveyor import is_splittable
+from seekable.index.finder import ByteSource, is_splittable
 
 
 def scan_parts(data: bytes, cuts: list[int], *, keep_blank: bool, chunk_bytes: int) -> list[list[int]]:

@@ -15,7 +15,7 @@ from tests.kaldi.holder_cases import CASES, Pipe, dumped, plain
 
 import seekable as sk
 from seekable import kaldi
-from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
+from seekable.formats.kaldi.cursor import BufferedCursor
 
 if TYPE_CHECKING:
     import random

@@ -15,7 +15,8 @@ from tests.index.test_parts import cut
 from tests.parallel.executors import Inline, run
 
 import seekable as sk
-from seekable.index.build import file_scan, kept_parts, parts
+from seekable.index.build import file_parts as parts
+from seekable.index.build import kept_parts, scan
 from seekable.index.build.kept_parts import SharedBatch, StoredParts
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def tiny_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part is a hundred bytes, and a batch is a part."""
     cut(monkeypatch, 100)
     monkeypatch.setattr(parts, "_BATCH_BYTES", 100)
-    monkeypatch.setattr(file_scan, "_SPILL_BYTES", 64)
+    monkeypatch.setattr(scan, "_SPILL_BYTES", 64)
 
 
 class Elsewhere(Executor):

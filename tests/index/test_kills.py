@@ -18,7 +18,7 @@ from tests.thrift import wider
 
 from seekable.index import digest
 from seekable.index.build import build_index as building
-from seekable.index.build import commit, file_scan
+from seekable.index.build import commit, scan
 from seekable.index.catalog import read_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def build(folder: Path, how: str) -> None:
     commit._COMMIT_SECONDS = -1.0
     if how == "parts":
         building._PART_BYTES = digest.PIECE_BYTES = 30
-        file_scan._SPILL_BYTES = 64
+        scan._SPILL_BYTES = 64
         commit._MOST_SEGMENTS = 3
     open_data(folder)
 

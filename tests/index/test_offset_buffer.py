@@ -9,8 +9,8 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.index.build import file_scan as spool_module
-from seekable.index.build.file_scan import OffsetBuffer
+from seekable.index.build import scan as spool_module
+from seekable.index.build.scan import OffsetBuffer
 from seekable.index.digest import digest_text
 
 if TYPE_CHECKING:

@@ -234,7 +234,7 @@ def test_a_missing_file_is_told_before_anything_is_scanned(tmp_path: Path) -> No
     fill(tmp_path)
     with pytest.raises(DataNotFound, match=r"there is no file .*gone\.jsonl"):
         open_files([FoundFiles(str(tmp_path), ("part-0.jsonl", "gone.jsonl"))], format_named("jsonl").finder)
-    with pytest.raises(DataNotFound, match="is no regular file"):
+    with pytest.raises(DataNotFound, match="is not a regular file"):
         open_files([FoundFiles(str(tmp_path.parent), (tmp_path.name,))], format_named("jsonl").finder)
     assert not (tmp_path / ".seekable").exists()
 

@@ -25,7 +25,8 @@ from tests.parallel.executors import Backwards, Cancelling, Inline, Interfering
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.index import digest
-from seekable.index.build import build_index, commit, file_scan, parts
+from seekable.index.build import build_index, commit, scan
+from seekable.index.build import file_parts as parts
 from seekable.index.build.scan import PartScan
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.fileset import FileEntry, FileSet
-    from seekable.index.scanner import ByteSource
+    from seekable.index.finder import ByteSource
     from seekable.parallel.progress import Progress
 
 ROWS = b"".join(b'{"row": %d}\r\n%s' % (row, b"\n \t\n" * (row % 3)) for row in range(400))
@@ -49,7 +50,7 @@ def tiny_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are cut every hundred bytes, each part is a request, and eight offsets are many."""
     cut(monkeypatch, 100)
     monkeypatch.setattr(parts, "_BATCH_BYTES", 100)
-    monkeypatch.setattr(file_scan, "_SPILL_BYTES", 64)
+    monkeypatch.setattr(scan, "_SPILL_BYTES", 64)
 
 
 def cut(patch: pytest.MonkeyPatch, part_bytes: int) -> None:
@@ -89,7 +90,7 @@ def test_files_in_parts_are_indexed_as_whole_files(
         patch.setattr(build_index, "_PART_BYTES", 1 << 20)
         whole = open_data(folder, form=form, index_dir=folder / "whole")
         cut(patch, part_bytes)
-        patch.setattr(file_scan, "_SPILL_BYTES", spill_bytes)
+        patch.setattr(scan, "_SPILL_BYTES", spill_bytes)
         parts = open_data(folder, form=form, index_dir=folder / "parts")
         assert indexed(parts) == indexed(whole)
         check(parts, form=form)
@@ -268,10 +269,11 @@ MEMORY = """
 import sys
 from pathlib import Path
 from seekable.index import digest
-from seekable.index.build import build_index, file_scan
+from seekable.index.build import build_index
+from seekable.index.build import scan
 from tests.index.corpus import open_data
 from tests.processes import peak_kilobytes
-build_index._PART_BYTES = digest.PIECE_BYTES = file_scan._SPILL_BYTES = 1 << 20
+build_index._PART_BYTES = digest.PIECE_BYTES = scan._SPILL_BYTES = 1 << 20
 open_data(Path(sys.argv[1]), form="text")
 before = peak_kilobytes()
 files = open_data(Path(sys.argv[2]), form="text")

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.index.build.parts import parts_of, plan_batches
+from seekable.index.build.file_parts import parts_of, plan_batches
 from seekable.index.file_table import Entry, FileTable, OffsetSegment, encode_table, in_order
 from seekable.index.opening import _RACY_NS, _file_status
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seekable.index.digest import PieceHasher
-from seekable.index.scanner import ByteSource
+from seekable.index.finder import ByteSource
 
 if TYPE_CHECKING:
     from io import BufferedRandom

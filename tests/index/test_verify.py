@@ -18,11 +18,10 @@ from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, w
 
 from seekable.errors import DataNotFound
 from seekable.formats.table import SUFFIXES, format_named
-from seekable.index.deep_verification import _compare_part, _PartJob
 from seekable.index.digest import END_BYTES
 from seekable.index.file_table import OffsetSegment
 from seekable.index.integrity import Indexed, check_offsets
-from seekable.index.verification import verify_files
+from seekable.index.verification import _compare_part, _PartJob, verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
@@ -309,7 +308,7 @@ def write_large(path: Path, *, size: int, ends: list[int]) -> None:
 def test_a_large_file_is_read_in_parts_and_in_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.index.deep_verification._PARALLEL_BYTES", 0)
+    monkeypatch.setattr("seekable.index.verification._PARALLEL_BYTES", 0)
     size, ends = 600 << 20, [10, 100 << 20, (256 << 20) - 1, 256 << 20, 400 << 20, (512 << 20) + 5]
     path = tmp_path / "a.txt"
     write_large(path, size=size, ends=ends)

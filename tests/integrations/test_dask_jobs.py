@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from distributed import Client, LocalCluster
 from tests.parallel.heavy_calls import CALLS, make_corpus
 
-from seekable.index.build import parts
+from seekable.index.build import file_parts as parts
 from seekable.integrations.dask import DaskExecutor
 
 if TYPE_CHECKING:

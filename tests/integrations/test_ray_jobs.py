@@ -17,7 +17,7 @@ from tests.integrations.ray_cluster import ENVIRONMENT
 from tests.parallel.heavy_calls import CALLS, contents, index_files, make_corpus
 
 import seekable as sk
-from seekable.index.build import parts
+from seekable.index.build import file_parts as parts
 from seekable.integrations.ray import RayExecutor
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.thrift import ALL
 
-from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
+from seekable.formats.kaldi.cursor import Cursor, FileCursor, MemoryCursor
 from seekable.kaldi import (
     HtkMatrix,
     SparseMatrix,

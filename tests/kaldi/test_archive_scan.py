@@ -17,10 +17,10 @@ from tests.kaldi.test_dataset import matrices, write_table
 
 import seekable as sk
 from seekable import kaldi
-from seekable.formats.kaldi.archive_scanner import ArchiveScanner
 from seekable.formats.kaldi.entry_reader import EntryReader, ObjectFiles
+from seekable.formats.kaldi.table_entries import ArchiveScanner
 from seekable.formats.table import format_named
-from seekable.index.scanner import ByteSource
+from seekable.index.finder import ByteSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ def test_an_archive_of_another_holder_is_refused(tmp_path: Path, holder: str, to
     if told is not None:
         with pytest.raises(sk.UnsupportedFormat, match=told):
             sk.open(archive, format=sk.formats.Kaldi(holder=holder))
-    with pytest.raises(sk.UnsupportedFormat, match="is no archive: expected a key"):
+    with pytest.raises(sk.UnsupportedFormat, match="is not an archive: expected a key"):
         sk.open(made(tmp_path / "b.ark", b"\0B" + bytes(100)), format=sk.formats.Kaldi(holder="vector"))
 
 

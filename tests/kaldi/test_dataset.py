@@ -80,7 +80,7 @@ def test_tables_that_are_no_files_are_refused_with_the_way_out(spec: str) -> Non
 
 
 def test_specs_with_a_mistake_say_it() -> None:
-    with pytest.raises(sk.InvalidArgument, match="'x' is no option"):
+    with pytest.raises(sk.InvalidArgument, match="'x' is not an option"):
         sk.open("scp,x:feats.scp")
     with pytest.raises(sk.InvalidArgument, match=r"Open all of it: ark:a\.ark"):
         sk.open("ark:a.ark:12")

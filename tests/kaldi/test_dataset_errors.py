@@ -73,13 +73,13 @@ LINES = {
     "a -": "standard input",
     "a x:1[": "there is no file",
     "a [1:2]": "one '\\['",
-    "a | cat": "is no rxfilename",
+    "a | cat": "is not an rxfilename",
     "a no/such.ark:5": "the folder '.*/no' does not exist",
     "a {}:999": "byte 999: expected an object, found the end of the file at byte",
     "a {}:7": "Before the offset stands",
     "a {}": "must name the offset of the entry",
     "a false |": "PipeRefused",
-    "a {}/": "is no folder|it is a folder|does not exist",
+    "a {}/": "is not a folder|it is a folder|does not exist",
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.formats.kaldi.files.filenames import check_rxfilename, check_wxfilename, command_of
+from seekable.formats.kaldi.files.specifiers import check_rxfilename, check_wxfilename, command_of
 from seekable.kaldi import classify_rxfilename, classify_wxfilename, split_offset, split_range
 
 KALDI: list[tuple[str, str, str]] = [

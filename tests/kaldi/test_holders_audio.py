@@ -11,7 +11,7 @@ from tests.kaldi.holder_cases import cursors, dumped, riff
 
 import seekable as sk
 from seekable.errors import CorruptObject, InvalidArgument, KaldiWarning
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.cursor import MemoryCursor
 from seekable.kaldi import HtkMatrix, RandomAccessReader, Wave, WaveInfo, find_holder
 from seekable.kaldi import read as kaldi_read
 

@@ -8,7 +8,7 @@ import pytest
 from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, f64, i32, plain
 
 from seekable.errors import CorruptObject
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
+from seekable.formats.kaldi.cursor import FileCursor
 from seekable.kaldi import find_holder, holder_names
 
 FORMS = [

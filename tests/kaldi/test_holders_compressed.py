@@ -12,8 +12,8 @@ from tests.kaldi.holder_cases import cursors, dumped, f32
 from tests.thrift import sample
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
-from seekable.formats.kaldi.holders.compressed import compressed_bytes
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.cursor import MemoryCursor
+from seekable.formats.kaldi.holders.compressed_matrix import compressed_bytes
 from seekable.kaldi import compress, find_holder, parse_range
 
 if TYPE_CHECKING:

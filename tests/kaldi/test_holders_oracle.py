@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.kaldi.holder_cases import dumped, plain
 
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.cursor import MemoryCursor
 from seekable.kaldi import HtkMatrix, Wave, find_holder, parse_range
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def test_ranges_agree(text: str, method: int | None, tmp_path: Path) -> None:
     ):
         there = np.array(r.value)
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(ValueError):
-        patch.setattr("seekable.formats.kaldi.holders.ranges.warnings.warn", lambda *_, **__: None)
+        patch.setattr("seekable.formats.kaldi.holders.script_ranges.warnings.warn", lambda *_, **__: None)
         here = find_holder("matrix").read_range(MemoryCursor(raw), parse_range(text))  # type: ignore[attr-defined]
     assert (here is None) == (there is None)
     assert here is None or np.array_equal(here, there)

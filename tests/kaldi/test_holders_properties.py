@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from tests.kaldi.holder_cases import CASES, cursors, dumped, plain
 
 from seekable.errors import CorruptObject, KaldiWarning
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.cursor import MemoryCursor
 from seekable.kaldi import (
     HtkMatrix,
     SparseMatrix,

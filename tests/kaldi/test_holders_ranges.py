@@ -12,7 +12,7 @@ import pytest
 from tests.kaldi.holder_cases import cursors, dumped
 
 from seekable.errors import CorruptObject, InvalidArgument, KaldiWarning, WrongType
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.cursor import MemoryCursor
 from seekable.kaldi import SparseMatrix, SparseVector, SupportsRange, find_holder, parse_range, read
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def test_only_the_bytes_of_the_part_are_touched(method: int | None) -> None:
 def test_parts_are_the_same_however_they_are_read(
     block_bytes: int, long_bytes: int, method: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.formats.kaldi.holders.ranges._BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr("seekable.formats.kaldi.holders.ranges._LONG_BYTES", long_bytes)
+    monkeypatch.setattr("seekable.formats.kaldi.holders.script_ranges._BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("seekable.formats.kaldi.holders.script_ranges._LONG_BYTES", long_bytes)
     values = np.arange(240, dtype=np.float32).reshape(24, 10)
     options: dict[str, Any] = {} if method is None else {"method": method}
     raw = dumped("matrix" if method is None else "compressed-matrix", values, **options)

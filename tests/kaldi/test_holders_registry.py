@@ -10,10 +10,14 @@ import pytest
 from tests.kaldi.holder_cases import cursors, dumped, plain
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
+from seekable.formats.kaldi.basic_types import (
+    expect_token,
+    read_basic_type,
+    write_basic_type,
+    write_token,
+)
+from seekable.formats.kaldi.cursor import Cursor, MemoryCursor, Output
 from seekable.formats.kaldi.holders.registry import _HOLDERS
-from seekable.formats.kaldi.objects.basic_types import read_basic_type, write_basic_type
-from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor, Output
-from seekable.formats.kaldi.objects.tokens import expect_token, write_token
 from seekable.kaldi import Holder, find_holder, holder_names, register_holder
 
 NAMES = [

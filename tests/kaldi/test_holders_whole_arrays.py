@@ -11,8 +11,8 @@ import pytest
 from tests.kaldi.holder_cases import cursors, dumped, i32
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
-from seekable.formats.kaldi.holders import basic_vectors, posteriors
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
+from seekable.formats.kaldi.cursor import MemoryCursor
+from seekable.formats.kaldi.holders import basic_values, posteriors
 from seekable.kaldi import SequentialReader, find_holder
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_no_more_is_looked_at_than_what_is_good(monkeypatch: pytest.MonkeyPatch)
             find_holder(name).read(MemoryCursor(huge))
     with pytest.raises(CorruptObject):
         find_holder("posterior").read(MemoryCursor(b"\0B" + i32(10_000_000, 5) + bytes(10 << 20)))
-    assert max(asked) <= 2 * 5 * basic_vectors._FIRST_RECORDS
+    assert max(asked) <= 2 * 5 * basic_values._FIRST_RECORDS
 
 
 def test_long_posteriors_of_files_are_read_as_whole_arrays(

@@ -12,29 +12,25 @@ import pytest
 from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, Pipe, dumped, plain
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
-from seekable.formats.kaldi.objects.basic_types import (
+from seekable.formats.kaldi.basic_types import (
     BASIC_TYPES,
-    read_basic_type,
-    read_integer_pairs,
-    read_integer_vector,
-    write_basic_type,
-    write_integer_pairs,
-    write_integer_vector,
-)
-from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import (
     expect_pretty,
     expect_token,
     is_token,
     peek_token,
+    read_basic_type,
     read_header,
+    read_integer_pairs,
+    read_integer_vector,
     read_token,
+    write_basic_type,
     write_header,
+    write_integer_pairs,
+    write_integer_vector,
     write_pretty,
     write_token,
 )
+from seekable.formats.kaldi.cursor import BufferedCursor, FileCursor, MemoryCursor
 from seekable.kaldi import find_holder
 
 if TYPE_CHECKING:

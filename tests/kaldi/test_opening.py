@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable import kaldi
-from seekable.formats.kaldi.files import opening
+from seekable.formats.kaldi.files import open_named as opening
 from seekable.kaldi import RandomAccessReader, RxFile, SequentialReader, WxFile, open_rx, open_wx
 from seekable.storage.compression import inflated
-from seekable.storage.zstd_frames import write_frames
+from seekable.storage.seek_points import write_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,7 +206,7 @@ def test_an_offset_of_a_device_is_refused() -> None:
         ("no.ark:12", "there is no file 'no.ark': the folder '{}' has no file of this name"),
         ("data/no/a/b.ark", "the folder 'data/no' does not exist (relative paths begin at '{}')"),
         ("{}/data/no/a.ark", "the folder '{}/data/no' does not exist"),
-        ("file/a.ark", "the folder 'file' is no folder"),
+        ("file/a.ark", "the folder 'file' is not a folder"),
         ("data", "it is a folder"),
         ("data:3", "it is a folder"),
         ("link", "it is a link to 'gone', which does not exist"),
@@ -232,7 +232,7 @@ def test_a_file_whose_name_looks_like_an_offset_is_named(here: Path) -> None:
 
 def test_names_that_are_no_rxfilenames_are_refused() -> None:
     for name in ("| a", " a", "ark:a", "a\0"):
-        with pytest.raises(sk.InvalidArgument, match="is no rxfilename"):
+        with pytest.raises(sk.InvalidArgument, match="is not an rxfilename"):
             open_rx(name)
     with pytest.raises(sk.WrongType):
         open_rx(b"a")  # type: ignore[arg-type]
@@ -449,7 +449,7 @@ def test_a_file_that_cannot_be_made_is_an_error(here: Path, *, atomic: bool) -> 
     ):
         open_wx("data", atomic=atomic)
     for name in ("a |", "a:12", "scp:a", " a"):
-        with pytest.raises(sk.InvalidArgument, match="is no wxfilename"):
+        with pytest.raises(sk.InvalidArgument, match="is not a wxfilename"):
             open_wx(name, atomic=atomic)
 
 
@@ -459,7 +459,7 @@ def test_files_that_this_user_may_not_open_are_errors(here: Path, monkeypatch: p
 
     (here / "a").write_bytes(b"")
     monkeypatch.setattr("seekable.formats.kaldi.files.local_files.ReadFile", refused)
-    monkeypatch.setattr("seekable.formats.kaldi.files.opening.WrittenFile", refused)
+    monkeypatch.setattr("seekable.formats.kaldi.files.open_named.WrittenFile", refused)
     with pytest.raises(sk.AccessDenied, match="'a' cannot be read by this user"):
         open_rx("a")
     with pytest.raises(sk.AccessDenied, match="'a' cannot be written by this user"):

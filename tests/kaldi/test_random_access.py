@@ -594,7 +594,7 @@ def test_wrong_keys_and_arguments(here: Path) -> None:
             _ = "a" in reader
     with pytest.raises(sk.DataNotFound):
         RandomAccessReader("ark:none", "int32")
-    with pytest.raises(sk.InvalidArgument, match="no rspecifier"):
+    with pytest.raises(sk.InvalidArgument, match="is not an rspecifier"):
         RandomAccessReader("none", "int32")
 
 

@@ -213,7 +213,7 @@ def test_damage_in_the_middle_is_refused(holder: str, options: str, here: Path) 
     second = entry_ends(holder, binary=not options)[1]
     data[second + 5 : second + 8] = b"###"
     (here / "a.ark").write_bytes(data)
-    with pytest.raises(sk.CorruptTable, match="A good object stands behind it"):
+    with pytest.raises(sk.CorruptTable, match="A good object stands after it"):
         repair("a.ark", holder)
     assert (here / "a.ark").read_bytes() == data
 
@@ -223,7 +223,7 @@ def test_a_size_that_grew_is_damage_and_no_torn_end(here: Path) -> None:
     data = bytearray((here / "a.ark").read_bytes())
     data[12:15] = b"\xff\xff\x7f"
     (here / "a.ark").write_bytes(data)
-    with pytest.raises(sk.CorruptTable, match="A good object stands behind it"):
+    with pytest.raises(sk.CorruptTable, match="A good object stands after it"):
         repair("a.ark", "matrix")
 
 
@@ -236,7 +236,7 @@ def test_the_script_of_another_archive_is_refused(here: Path) -> None:
     with pytest.raises(sk.CorruptTable, match="no object of its key"):
         repair("a.ark", "matrix", script="a.scp")
     (here / "a.scp").write_bytes(b"utt0\nutt1 x\n")
-    with pytest.raises(sk.CorruptTable, match="is no line of a script"):
+    with pytest.raises(sk.CorruptTable, match="is not a line of a script"):
         repair("a.ark", "matrix", script="a.scp")
 
 
@@ -389,7 +389,7 @@ def test_with_a_script_only_the_entries_behind_its_last_line_are_looked_at(here:
     (here / "a.ark").write_bytes(data)
     with Writer("ark,scp:a.ark,a.scp", "matrix", append=True) as writer:
         writer.write("utt4", [[1.0]])
-    with pytest.raises(sk.CorruptTable, match="A good object stands behind it"):
+    with pytest.raises(sk.CorruptTable, match="A good object stands after it"):
         Writer("ark:a.ark", "matrix", append=True)
 
 

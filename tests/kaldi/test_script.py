@@ -80,7 +80,7 @@ def test_a_last_line_that_is_torn_behind_its_key_is_an_error(here: Path) -> None
 
 def test_a_binary_object_is_no_script(here: Path) -> None:
     (here / "a").write_bytes(b"\0BFM 123")
-    with pytest.raises(sk.CorruptTable, match=r"no script file.*named by ark: and not by scp:"):
+    with pytest.raises(sk.CorruptTable, match=r"not a script file.*named by ark: and not by scp:"):
         read_script("a")
 
 

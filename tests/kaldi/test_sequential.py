@@ -267,7 +267,7 @@ def test_a_failed_command_raises_after_its_entries(here: Path) -> None:
     assert found == [("a", 1), ("b", 2)]
     assert isinstance(error, sk.PipeFailed)
     assert error.exit_code == 3
-    assert "its output ends at byte 10, behind the entry 'b'" in str(error)
+    assert "its output ends at byte 10, after the entry 'b'" in str(error)
     found, error = read_until_error("ark:head -c 9 a.ark; exit 3 |", pipes="allow")
     assert found == [("a", 1)]
     assert isinstance(error, sk.PipeFailed)
@@ -619,9 +619,9 @@ def test_a_stream_is_not_shared_with_a_forked_process(here: Path) -> None:
 
 def test_wrong_arguments(here: Path) -> None:
     (here / "a.ark").write_bytes(b"a 1 \n")
-    with pytest.raises(sk.InvalidArgument, match="no rspecifier"):
+    with pytest.raises(sk.InvalidArgument, match="is not an rspecifier"):
         SequentialReader("a.ark", "int32")
-    with pytest.raises(sk.InvalidArgument, match="no rspecifier"):
+    with pytest.raises(sk.InvalidArgument, match="is not an rspecifier"):
         SequentialReader("ark,scp:a.ark,b", "int32")
     with pytest.raises(sk.InvalidArgument, match="holder must be one of"):
         SequentialReader("ark:a.ark", "int31")

@@ -45,11 +45,11 @@ W_INVALID = {
     "ark,ark:a": "(got ark,ark)",
     "ark,scp,scp:a,b": "(got ark,scp,scp)",
     "ark,scp:a": "two filenames",
-    "ark,o:a": "'o' is no option",
+    "ark,o:a": "'o' is not an option",
     "t:a": "neither ark nor scp",
     "ark": "it has no ':'",
     "ark,:a": "an option is empty",
-    "ark,T:a": "'T' is no option",
+    "ark,T:a": "'T' is not an option",
 }
 
 R_VALID = {
@@ -89,8 +89,8 @@ R_INVALID = {
     "ark,,s:x": "an option is empty",
     ":x": "an option is empty",
     "o:x": "neither ark nor scp",
-    "ark,f:x": "'f' is no option",
-    "s3://bucket/a": "'s3' is no option",
+    "ark,f:x": "'f' is not an option",
+    "s3://bucket/a": "'s3' is not an option",
 }
 
 

@@ -255,7 +255,7 @@ def test_a_closed_writer() -> None:
         ("a.ark", "has no ':'"),
         ("", "it is empty"),
         ("scp,ark:a,b", "in this order"),
-        ("ark,s:a", "'s' is no option"),
+        ("ark,s:a", "'s' is not an option"),
         ("ark:a.ark:12", "an offset into a file"),
         ("ark:cat |", "a command to read from"),
     ],

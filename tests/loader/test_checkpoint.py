@@ -401,7 +401,7 @@ def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -
         sk.load_state(tmp_path, loader_of())
     path.rmdir()
     os.mkfifo(path)
-    with pytest.raises(AccessDenied, match=rf"{path.name}' is no regular file"):
+    with pytest.raises(AccessDenied, match=rf"{path.name}' is not a regular file"):
         sk.load_state(tmp_path, loader_of())
     (paths := next(tmp_path.glob("sources-*"))).unlink()
     paths.mkdir()

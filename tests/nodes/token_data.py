@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.tokens.token_source import TokenSource
-    from seekable.index.surveyor import ForwardReader, Survey
+    from seekable.index.finder import ForwardReader, Survey
 
 FORM = Tokens()
 

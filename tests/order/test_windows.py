@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.order import models
 
-from seekable.order import windows
+from seekable.order import shuffle_windows as windows
 from seekable.order.blocks import default_blocks
-from seekable.order.windows import WindowedOrder, Windows, windows_of
+from seekable.order.shuffle_windows import WindowedOrder, WindowTables, windows_of
 
 KEYS = st.integers(0, 2**64 - 1)
 
@@ -30,7 +30,7 @@ ORDERS = st.builds(
 )
 
 
-def tables(order: WindowedOrder, key: int) -> Windows:
+def tables(order: WindowedOrder, key: int) -> WindowTables:
     return windows_of([order], np.array([key], dtype=np.uint64))
 
 
@@ -48,7 +48,7 @@ def test_tables_are_the_same_however_many_blocks_are_computed_at_once(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "_BLOCKS_AT_ONCE", most)
         apart = windows_of(orders, keys)
-    for field in fields(Windows):
+    for field in fields(WindowTables):
         column, other = getattr(together, field.name), getattr(apart, field.name)
         assert (column.dtype, column.tolist()) == (other.dtype, other.tolist())
 

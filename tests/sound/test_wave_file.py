@@ -16,7 +16,7 @@ from tests.sound.waves import EXTENSIBLE, FLOAT, PCM, ULAW, chunk, extensible, f
 
 import seekable as sk
 from seekable.errors import CorruptObject
-from seekable.formats.kaldi.holders.candidates import candidates_of
+from seekable.formats.kaldi.holder_detection import candidates_of
 from seekable.kaldi import find_holder
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tests.storage.test_seek_points import texts
 import seekable as sk
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.storage.compression import inflated
-from seekable.storage.zstd_frames import FRAME_BYTES, _frames, recompress
+from seekable.storage.seek_points import FRAME_BYTES, _frames, recompress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +100,7 @@ def test_a_killed_process_leaves_no_target(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(content())
     code = (
         "import os, sys\n"
-        "from seekable.storage.zstd_frames import recompress\n"
+        "from seekable.storage.seek_points import recompress\n"
         "read = []\n"
         "def tell(count):\n"
         "    read.append(count)\n"

@@ -22,7 +22,7 @@ from seekable.formats.table import format_named
 from seekable.index.build import content as entering
 from seekable.index.build.scan import ScanJob, scan_part
 from seekable.storage import seek_points as blocks
-from seekable.storage.cache import Cache
+from seekable.storage.memory import Cache
 from seekable.storage.seek_points import _FILLERS, CompressedFile, SeekPoints, inflate_from_bit
 
 if TYPE_CHECKING:

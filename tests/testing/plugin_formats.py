@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.scanner import ByteSource
+    from seekable.index.finder import ByteSource
 
 HOME = "tests.testing.plugin_formats"
 

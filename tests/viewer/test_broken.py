@@ -15,9 +15,8 @@ from starlette.testclient import TestClient
 import seekable as sk
 from seekable.cli.shared_options import DataOptions, RunOptions
 from seekable.cli.view_targets import opened_targets
-from seekable.viewer.app import make_app
+from seekable.viewer.app import ROUTES, make_app
 from seekable.viewer.opened import opened_of
-from seekable.viewer.routes import ROUTES
 
 if TYPE_CHECKING:
     from pathlib import Path

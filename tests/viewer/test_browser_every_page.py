@@ -9,7 +9,7 @@ import pytest
 from starlette.routing import compile_path
 from tests.thrift import ALL, sample
 
-from seekable.viewer.routes import ROUTES
+from seekable.viewer.app import ROUTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

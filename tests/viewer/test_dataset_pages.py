@@ -12,9 +12,9 @@ from tests.viewer.viewed import record
 
 import seekable as sk
 from seekable.viewer.app import make_app
-from seekable.viewer.facts.field import field
+from seekable.viewer.facts.key_statistics import field
 from seekable.viewer.opened import opened_of
-from seekable.viewer.pages import dataset as room
+from seekable.viewer.pages import dataset_pages as room
 
 if TYPE_CHECKING:
     from pathlib import Path

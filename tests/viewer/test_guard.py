@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seekable.viewer import server as room
-from seekable.viewer.routes import ROUTES
+from seekable.viewer.app import ROUTES
 
 if TYPE_CHECKING:
     from seekable.viewer.server import Server

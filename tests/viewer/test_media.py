@@ -19,8 +19,8 @@ from seekable import kaldi
 from seekable.errors import AccessDenied, BadValue, DataNotFound, WrongType
 from seekable.formats.audio.wave_file import wave_file
 from seekable.formats.kaldi.holders.wave import Wave
-from seekable.viewer.facts.waveform import waveform
 from seekable.viewer.media import MediaRoots, decoded_audio, media_at, media_headers, media_roots, media_type
+from seekable.viewer.pages.media_pages import waveform
 
 
 def wav() -> bytes:
@@ -208,7 +208,7 @@ def test_what_is_no_path_is_refused(roots: MediaRoots, name: str, what: str) -> 
 def test_only_regular_files_are_read(roots: MediaRoots, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "one" / "pipe")
     for name in ["pipe", "sub"]:
-        with pytest.raises(AccessDenied, match="is no regular file"):
+        with pytest.raises(AccessDenied, match="is not a regular file"):
             roots.open(name)
 
 
@@ -232,7 +232,7 @@ def test_without_a_folder_nothing_is_read() -> None:
 
 
 def test_a_root_is_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataNotFound, match="is no folder"):
+    with pytest.raises(DataNotFound, match="is not a folder"):
         media_roots([tmp_path / "absent"])
 
 

@@ -20,8 +20,8 @@ from seekable import kaldi
 from seekable.errors import InvalidArgument, OutOfRange
 from seekable.viewer.app import make_app
 from seekable.viewer.opened import opened_of
-from seekable.viewer.pages import media as room
-from seekable.viewer.pages.media import LARGEST_ANSWER, range_of
+from seekable.viewer.pages import media_pages as room
+from seekable.viewer.pages.media_pages import LARGEST_ANSWER, range_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from tests.viewer.viewed import BATCH, pipeline, record
 
 import seekable as sk
 from seekable.viewer import app
+from seekable.viewer.app import ROUTES
 from seekable.viewer.opened import OpenPipeline, opened_of
-from seekable.viewer.routes import ROUTES
 
 if TYPE_CHECKING:
     from pathlib import Path

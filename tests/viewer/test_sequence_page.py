@@ -13,8 +13,8 @@ from tests.viewer.viewed import record
 
 import seekable as sk
 from seekable.viewer.app import make_app
-from seekable.viewer.facts.sequence import packed_node_at, packed_sequence
 from seekable.viewer.opened import opened_of
+from seekable.viewer.pages.sequence import packed_node_at, packed_sequence
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from seekable.formats.audio.wave_file import wave_file
 from seekable.viewer.facts.loss_log import read_loss_log
 from seekable.viewer.media import media_roots
 from seekable.viewer.opened import OpeningPart, OpenPipeline, opened_of
-from seekable.viewer.pages.files import verification_work
+from seekable.viewer.pages.files_pages import verification_work
 
 if TYPE_CHECKING:
     from collections.abc import Generator

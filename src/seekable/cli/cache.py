@@ -97,7 +97,7 @@ def remove_objects(
     from seekable.errors import InvalidArgument
     from seekable.remote.cache.disk_cache import disk_caches
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     if bool(addresses) == all_objects:
         raise InvalidArgument("name the objects to remove, or give --all, but not both")
@@ -141,7 +141,7 @@ def _refuse_none(objects: list[CachedObject], addresses: list[str]) -> None:
 
 def _row(each: CachedObject, now: int) -> list[str]:
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     share = 100 * each.kept_bytes / each.size if each.size else 100.0
     age = "never" if not each.used else "needed now" if each.is_needed else _time_in_words(now - each.used)
@@ -157,7 +157,7 @@ def _time_in_words(seconds: int) -> str:
 
 
 def _as_json(each: CachedObject) -> dict[str, Any]:
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     return {
         "address": json_safe(each.address),

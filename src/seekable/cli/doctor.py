@@ -44,7 +44,7 @@ def doctor(
         version_findings,
     )
     from seekable.cli.output import write_document
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     findings = [
         *version_findings(),

@@ -144,7 +144,7 @@ def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **detail
 
         tell(message)
         return
-    from seekable.viewer.facts.documents import document
+    from seekable.viewer.facts.json_documents import document
 
     error = {"exit_code": int(code), "message": message, "type": kind, **details}
     typer.echo(document({"error": error}), err=True, nl=False)
@@ -153,7 +153,7 @@ def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **detail
 def _details(error: Exception) -> dict[str, Any]:
     if not isinstance(error, CorruptRecord):
         return {}
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     where = {"path": json_safe(error.path), "row": error.row, "offset": error.offset, "length": error.length}
     return {"location": where}

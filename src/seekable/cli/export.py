@@ -166,7 +166,7 @@ def _as_column(line: str) -> dict[str, str]:
 def _print(folder: str, written: Written, *, as_json: bool, quiet: bool) -> None:
     from seekable.cli.output import write_document, write_line
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import in_words, json_safe
+    from seekable.viewer.facts.json_documents import in_words, json_safe
 
     if as_json:
         write_document(

@@ -141,7 +141,7 @@ def _indexed(data: DataArgument, *, pages: bool) -> dict[str, Any]:
     from seekable.index.location import shown_path
     from seekable.storage.file_names import INDEX_FOLDER
     from seekable.viewer.facts.data_survey import files_of
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     begun = time.perf_counter()
     sources = data.sources()
@@ -169,7 +169,7 @@ def _indexed(data: DataArgument, *, pages: bool) -> dict[str, Any]:
 def _indexed_in_words(path: str, document: dict[str, Any]) -> str:
     """Return the line about one dataset that is printed for people."""
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     counts = f"{in_words(document['records'], 'record')} in {in_words(document['files'], 'file')}"
     built = f"{document['files_indexed']:,} indexed in {document['seconds']:.2f} s"
@@ -214,7 +214,7 @@ def _write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: 
     from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
     from seekable.formats.shar.other_indexes import files_to_index, one_path_twice, write_indexes
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     for address in (path for path in (*paths, folder or "") if "://" in path):
         raise InvalidArgument(
@@ -249,7 +249,7 @@ def _write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: 
 
 def _in_words(path: str, written: list[tuple[str, int]], packed: int, tool: Tool) -> str:
     """Return the line about one path."""
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     records, name = in_words(sum(count for _, count in written), "record"), tool.capitalize()
     if len(written) == 1:

@@ -81,7 +81,7 @@ def _print_histogram(found: dict[str, Any]) -> None:
 def _pipeline_survey(argument: DataArgument) -> dict[str, Any]:
     from seekable.dataset.pipeline.pipeline_file import needed_names
     from seekable.nodes.display import explained
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     functions, sequences = needed_names(argument.path)
     node = argument.order()
@@ -121,7 +121,7 @@ def _print_pipeline(found: dict[str, Any]) -> None:
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
     from seekable.storage.memory import bytes_in_words
     from seekable.viewer.facts.data_survey import compression_in_words, stores_in_words
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     index, compression = found["index"], found["compression"]
     state = (
@@ -142,7 +142,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
 
 def _others_in_words(index: dict[str, Any]) -> str:
     """Return the note on files whose offsets another tool found, empty if there are none."""
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     count = index.get("from_other_indexes", 0)
     return f"; the offsets of {in_words(count, 'file')} came from another index" if count else ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, final
 
 from seekable.parallel.progress import Progress, terminal_progress
-from seekable.viewer.facts.documents import document, json_safe, text_bytes
+from seekable.viewer.facts.json_documents import document, json_safe, text_bytes
 
 if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook

@@ -127,7 +127,7 @@ def pack(
     """
     from seekable.cli.data_argument import DataArgument, executor_of
     from seekable.nodes.display import explained
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     with executor_of(executor, jobs=data.jobs) as cluster:
         argument = DataArgument(path, data, executor=cluster)

@@ -61,7 +61,7 @@ def plan(
 
 def _requests_in_words(requests: dict[str, int]) -> str:
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     count, sizes = in_words(requests["count"], "request"), bytes_in_words(requests["bytes"])
     return f"{count} to stores, {sizes}, where nothing of it is in the cache"
@@ -79,7 +79,7 @@ def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: 
 def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
     from seekable.cli.output import write_line, write_table
     from seekable.loader.step_plan import places_of, reads_of
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     ranks = (
         f"rank {rank} of {planned.world_size}"
@@ -105,7 +105,7 @@ def _print_records(planned: StepPlan) -> None:
     """Print a line for each place; of a token store's documents also the line that each was made of."""
     from seekable.cli.output import write_table
     from seekable.loader.step_plan import places_of
-    from seekable.viewer.facts.documents import place_as_json
+    from seekable.viewer.facts.json_documents import place_as_json
 
     header = ["position", "epoch", "rank", "record", "offset", "length", "file"]
     found = [

@@ -97,7 +97,7 @@ def plot(  # noqa: PLR0913 - an argument for each of its own options
     from seekable.cli.output import write_line
     from seekable.cli.view_targets import Plot
     from seekable.errors import InvalidArgument
-    from seekable.viewer.facts.documents import document
+    from seekable.viewer.facts.json_documents import document
 
     if as_csv and data.as_json:
         raise InvalidArgument("--csv and --json are two forms of the same numbers: give one of them")

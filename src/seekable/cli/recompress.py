@@ -62,8 +62,8 @@ def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dic
 
     from seekable.storage.files import stat_file
     from seekable.storage.memory import bytes_in_words
-    from seekable.storage.zstd_frames import recompress as write_frames
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.storage.seek_points import recompress as write_frames
+    from seekable.viewer.facts.json_documents import json_safe
 
     begun, size, read = time.perf_counter(), stat_file(path).st_size, 0
 
@@ -86,7 +86,7 @@ def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dic
 
 def _in_words(document: dict[str, Any]) -> str:
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     after, before, content = (
         bytes_in_words(document[key]) for key in ("bytes", "bytes_before", "content_bytes")

@@ -16,7 +16,7 @@ from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.byte_source import FileSource
-from seekable.viewer.facts.documents import json_value, place_as_json
+from seekable.viewer.facts.json_documents import json_value, place_as_json
 from seekable.viewer.facts.reading import raw_source
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ def _row_offsets(path: str) -> list[RowOffset] | None:
 
 def _write_row_offsets(path: str, offsets: list[RowOffset], *, as_json: bool) -> None:
     from seekable.cli.output import write_document, write_facts
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     if as_json:
         progress = [
@@ -125,7 +125,7 @@ def _write_row_offsets(path: str, offsets: list[RowOffset], *, as_json: bool) ->
 def _tell(found: dict[str, Any], saved: Saved) -> None:
     from seekable.cli.output import write_facts, write_line
     from seekable.state.descriptions import outline
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     facts = {"path": found["path"]}
     if "step" in found:

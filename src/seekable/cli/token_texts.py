@@ -14,7 +14,7 @@ from seekable.loader.step_plan import places_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import TOKENS
 from seekable.packing.order.pieces import LITERAL
-from seekable.viewer.facts.documents import in_words, place_as_json
+from seekable.viewer.facts.json_documents import in_words, place_as_json
 from seekable.viewer.facts.token_contents import engine_of_store
 
 if TYPE_CHECKING:

@@ -132,7 +132,7 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
     """
     from seekable.formats.tokens.token_store import document_of
     from seekable.storage.paths import output_path
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     store = document_of(output_path(folder))
     assert store is not None
@@ -175,7 +175,7 @@ def _bytes_below(folder: str) -> int:
 def _print(report: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
     from seekable.cli.output import write_document, write_line
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     if as_json:
         write_document(report)

@@ -53,7 +53,7 @@ def verify(
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.dataset.verify_data import verify as verify_data
     from seekable.dataset.verify_data import verify_sources
-    from seekable.viewer.facts.documents import verification_document
+    from seekable.viewer.facts.json_documents import verification_document
 
     watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
     depth: dict[str, Any] = {"deep": deep, "decode": decode, "progress": watch}
@@ -81,7 +81,7 @@ def verify(
 def _tell(path: str, found: Verification, *, deep: bool, decode: bool, quiet: bool) -> None:
     from seekable.cli.output import printable, write_line
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import in_words
+    from seekable.viewer.facts.json_documents import in_words
 
     for problem in found.problems[:_MOST_SHOWN]:
         row = "" if problem.row is None else f", record {problem.row:,}"

@@ -18,14 +18,14 @@ from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.checkpoint_files import generations_in
 from seekable.nodes.bases import leaves_of
 from seekable.storage.paths import exists
-from seekable.viewer import figures
+from seekable.viewer import fact_figures as figures
 from seekable.viewer.facts.data_survey import file_sizes
 from seekable.viewer.facts.lengths import index_unit, length_histogram
 from seekable.viewer.facts.loss_log import read_loss_log, spikes
-from seekable.viewer.facts.mixture import mixture, schedule, usual_stop
 from seekable.viewer.facts.padding import padding
+from seekable.viewer.facts.pipeline_sources import as_in_files, source_names, sources_in_files
 from seekable.viewer.facts.pipelines import Batches, made_by, pipeline_of
-from seekable.viewer.facts.sources import as_in_files, source_names, sources_in_files
+from seekable.viewer.facts.run_mixture import mixture, schedule, usual_stop
 from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import Opened, OpenPipeline, free_name, open_soon, opened_of, safe_name
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from seekable.cli.plot import PlotOptions
     from seekable.loader.loader import Loader
     from seekable.parallel.progress import ProgressHook
+    from seekable.viewer.fact_figures import Figure
     from seekable.viewer.facts.loss_log import LossLog
-    from seekable.viewer.facts.mixture import Unit
-    from seekable.viewer.figures import Figure
+    from seekable.viewer.facts.run_mixture import Unit
 
 __all__ = ["Plot", "loss_log_of", "name_of", "opened_targets", "place_of"]
 

@@ -15,9 +15,9 @@ from seekable.errors import DuplicateKeys, InvalidArgument, WrongType
 from seekable.formats.classify import check_names, classify, refuse_copies
 from seekable.formats.contract import Format, Reading
 from seekable.formats.finding import sampled_files
+from seekable.index.finder import is_table_indexer
 from seekable.index.index_location import Index
 from seekable.index.opening import Indexing
-from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.nodes.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import Claim, OnError
     from seekable.index import key_files
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.nodes import key_lookup
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.files.decoders import AskedDecoder, Decode

@@ -15,8 +15,8 @@ from seekable.errors import WrongType
 from seekable.formats.classify import check_names, classify
 from seekable.formats.contract import Format, Reading
 from seekable.formats.table import card_named, format_class
+from seekable.index.finder import is_table_indexer
 from seekable.index.integrity import VerificationProblem
-from seekable.index.surveyor import is_table_indexer
 from seekable.index.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.errors import CorruptRecord
     from seekable.formats.contract import Claim
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.nodes.files.leaf import Bad
     from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook

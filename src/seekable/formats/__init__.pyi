@@ -11,8 +11,7 @@ from seekable.formats.shar.shar import Shar
 from seekable.formats.tables.tables import Tables
 from seekable.formats.tar.tar import Tar
 from seekable.formats.tokens.token_format import Tokens
-from seekable.index.scanner import Scanner
-from seekable.index.surveyor import Surveyor, TableIndexer, TableLayout
+from seekable.index.finder import Scanner, Surveyor, TableIndexer, TableLayout
 from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
 from seekable.nodes.files.row_source import RowFormat
 from seekable.storage.listing import FoundFiles

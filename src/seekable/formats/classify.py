@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from seekable.formats import hub_folders, plugins, refusals
     from seekable.formats.contract import Card
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.storage.listing import Asked, FoundFiles, Listing
 else:
     hub_folders = lazy("seekable.formats.hub_folders")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.formats.file_format import FileFormat
     from seekable.formats.look import Folder, Look, OtherTool
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.index.verification import Verification
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked, FoundFiles

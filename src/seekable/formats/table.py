@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seekable.formats import file_format, plugins
     from seekable.formats.contract import Format
     from seekable.formats.file_format import FileFormat
-    from seekable.index.scanner import OtherIndex
+    from seekable.index.finder import OtherIndex
 else:
     file_format = lazy("seekable.formats.file_format")
     plugins = lazy("seekable.formats.plugins")

@@ -149,7 +149,7 @@ class PieceHasher:
 
 
 def key_hash(key: str | int) -> int:
-    """Return the hash of a key: xxh3_64 of ``s`` and its UTF-8, or of ``i`` and its decimal digits.
+    """Hash a key: xxh3_64 over ``s`` and its UTF-8, or over ``i`` and its decimal digits.
 
     Example:
         >>> key_hash("1") == key_hash(1)
@@ -167,7 +167,7 @@ def text_key_hashes(keys: Sequence[bytes]) -> NDArray[np.uint64]:
     """Return the hash of each key, as `key_hash` makes it of its text; uint64.
 
     Args:
-        keys: the bytes of each key; where they are no UTF-8, the key is the text with surrogates that
+        keys: the bytes of each key; where they are not UTF-8, the key is the text with surrogates that
             ``os.fsdecode`` makes of them.
 
     Example:

@@ -109,7 +109,7 @@ class Entry(msgspec.Struct, frozen=True):
     """The index of the first of its offsets in that segment."""
 
     generation: int
-    """In which generation of the index it came to be as it is; the first one is 1."""
+    """The generation of the index in which the entry was last changed; the first one is 1."""
 
     groups: int = 0
     """The number of groups of a table, whose first rows are its offsets; 0 for a file that is not a table."""
@@ -185,7 +185,7 @@ class FileTable:
                 raise ValueError(f"a file refers to a {name} that the table does not have")
 
     def column(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """Return a column of numbers, of all rows or of those given."""
+        """Return a column of numbers, for all rows or for those given."""
         column = self._columns[name].view(np.int64)
         return column if rows is None else column[rows]
 

@@ -155,7 +155,7 @@ def _groups_of(
 
 
 def _schemas_of(parts: tuple[OpenIndexedFiles, ...]) -> tuple[list[bytes], NDArray[np.int64]]:
-    """Return the distinct schemas of tables, in the order of the files, and which of them each file has.
+    """Return the distinct schemas of tables in file order, and the index of each file's schema.
 
     Raises:
         IndexStale: an index has lost a schema.
@@ -245,7 +245,7 @@ class FileSet:
         return max(kept_open.most for _, kept_open in self._kept_open)
 
     def limited(self, most: int, *, keeps_maps: bool) -> FileSet:
-        """Return the same files, of which at most so many are open at once; see `OpenFiles` for maps."""
+        """Return the same files with a bound on how many are open at once; see `OpenFiles` for maps."""
         files = FileSet(self._parts, ((len(self), OpenFiles(most, keeps_maps=keeps_maps)),))
         files._opened = self._opened
         return files
@@ -284,11 +284,6 @@ class FileSet:
         if not self.has_placeholders:
             return self.sizes.copy()
         return np.array([self.data_size(file) for file in range(len(self))], np.int64)
-
-    @property
-    def has_remote(self) -> bool:
-        """True if a file lies elsewhere: in a store, or on the Hub."""
-        return self.has_objects or self.has_placeholders
 
     @property
     def has_objects(self) -> bool:
@@ -369,7 +364,7 @@ class FileSet:
         return found
 
     def digests(self, kind: Literal["head_tail", "content", "offsets"]) -> list[str]:
-        """Return one of the digests of all files, many times faster than `entry` of each."""
+        """Return one digest for all files, many times faster than by `entry` for each."""
         found: list[str] = []
         for part in self._columns().parts:
             found.extend(digest_texts(part.table.digests(kind, row_numbers(part.part))))
@@ -414,7 +409,7 @@ class FileSet:
         return found
 
     def mapped(self, file: int, use: int | None = None) -> MappedFile:
-        """Return the memory map of a file; readers of many files call `next_use` once for all of them.
+        """Return the memory map of a file; readers of many files call `next_use` once for all.
 
         Raises:
             IndexStale: the file is not the one that was indexed.
@@ -505,7 +500,7 @@ class FileSet:
         return _groups_of(self._columns(), self.word_counts())
 
     def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:
-        """Return the distinct schemas of tables, in the order of the files, and which of them each file has.
+        """Return the distinct schemas of tables in file order, and the index of each file's schema.
 
         Raises:
             IndexStale: the index has lost a schema.

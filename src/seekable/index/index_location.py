@@ -161,7 +161,7 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     """Return the user's folder for indexes, None to have them beside the data.
 
     Raises:
-        WrongType: it is no path.
+        WrongType: it is not a path.
         InvalidArgument: it is an address, or no name that a folder can have.
     """
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)

@@ -27,7 +27,7 @@ _MOST_NAMED = 256
 
 
 class RowIdentity(msgspec.Struct, frozen=True):
-    """The identity of rows of a table, by which a later table of the index has them.
+    """The identity of rows in a table, by which a later table of the index has them.
 
     Up to 256 files are named. More are not, because a pickle is to be small: they are identified by the
     generation of the table and one digest. A later table has the rows of that generation in the same order,

@@ -173,11 +173,7 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> VerificationProbl
     entry, hasher, before = file.entry, xxhash.xxh3_64(), -1
     # A table's numbers are rows, and several groups may begin with the same one: those between have none.
     least = 0 if entry.schema else 1
-    size = file.remote_size
-    if entry.schema:
-        size = entry.records
-    elif size is None or compression_of(entry.name):
-        size = content_size(file.folder, entry)
+    size = _indexed_size(file)
     if size is None:
         return _bad(
             file, f"{points_name(entry.content)}, the table of where it can be entered, is damaged or gone"
@@ -186,7 +182,7 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> VerificationProbl
     limit = np.iinfo(np.int64).max if surveyed else size
     last, stop = -1, entry.start + entry.numbers
     if stop > len(offsets):
-        message = f"its offsets end behind those of {entry.segment.file_name} in {file.folder!r}"
+        message = f"its offsets end after those of {entry.segment.file_name} in {file.folder!r}"
         return VerificationProblem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
     ascending = entry.start + (entry.records + 1 if surveyed else entry.numbers)
     for first in range(entry.start, stop, _OFFSETS_AT_ONCE):
@@ -198,7 +194,10 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> VerificationProbl
             row = first - entry.start + wrong
             what, unit = ("group", "row") if entry.schema else ("record", "byte")
             at = int(some[wrong])
-            message = f"{what} {row:,} is indexed at {unit} {at:,}, behind it or behind the file's end"
+            message = (
+                f"{what} {row:,} is indexed at {unit} {at:,}, which is before the {what} before it or after "
+                f"the end of the file"
+            )
             return _bad(file, message, row=None if entry.schema else row)
         before = int(checked[-1]) if len(checked) else before
         last = int(some[-1])
@@ -215,6 +214,15 @@ def check_offsets(file: Indexed, *, surveyed: bool = False) -> VerificationProbl
             f"{digest_text(entry.offsets)}",
         )
     return None
+
+
+def _indexed_size(file: Indexed) -> int | None:
+    """Return where the last record must end: a row of a table, or a byte; None without its seek points."""
+    if file.entry.schema:
+        return file.entry.records
+    if file.remote_size is None or compression_of(file.entry.name):
+        return content_size(file.folder, file.entry)
+    return file.remote_size
 
 
 def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int, least: int) -> int | None:

@@ -141,7 +141,7 @@ def keys_of_entries(format_name: str) -> dict[str, Any]:
 
 
 def keys_of_samples(format_name: str) -> dict[str, Any]:
-    """Return, for `Keyed`, how the keys of samples are made: from the names of members of tar files.
+    """Return, for `Keyed`, how samples get their keys: from the names of members in tar files.
 
     Args:
         format_name: the name of the format in the index.
@@ -445,7 +445,7 @@ def _others(folders: Iterable[str], made: dict[str, Any]) -> Iterator[tuple[tupl
 
 
 def _take_over(index: KeyIndex, ends: Int64s, shifts: Int64s, *, hashes: UInt64s, has_key: Bools) -> None:
-    """Put the hashes of an older index where the rows of its files are now; a shift of -1 drops a file."""
+    """Move the hashes of an older index to the present rows of its files; a shift of -1 drops a file."""
     if not index.count:
         return
     pairs = np.memmap(index.path, _WORD, "r", shape=(2, index.count))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import xxhash
 
-from seekable.storage.object_key import UNIT_BYTES, unit_count
+from seekable.storage.addresses import UNIT_BYTES, unit_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,10 +16,10 @@ from seekable._log import LOG
 from seekable.errors import AccessDenied, IndexStale
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.fileset import FileSet
+from seekable.index.finder import ReadsSideFiles, changed_beside, is_table_indexer
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
 from seekable.index.sidecar_files import has_points, has_schema, read_schema
-from seekable.index.surveyor import ReadsSideFiles, changed_beside, is_table_indexer
 from seekable.storage.access import chosen_cache
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.build import build_index, parts, scan
+    from seekable.index.build import build_index, file_parts, scan
     from seekable.index.file_table import FileTable
+    from seekable.index.finder import Finder
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.index.surveyor import Finder
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import FoundFiles
 else:
     build_index = lazy("seekable.index.build.build_index")
     cluster = lazy("seekable.parallel.cluster")
-    parts = lazy("seekable.index.build.parts")
+    file_parts = lazy("seekable.index.build.file_parts")
     scan = lazy("seekable.index.build.scan")
 
 _MOST_BUILDS = 3
@@ -409,14 +409,14 @@ def _sure(index: _Index, scanner: Finder) -> _Index | None:
     return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
 
 
-def _tasks(index: _Index, scanner: Finder) -> Iterator[parts.FileToIndex]:
+def _tasks(index: _Index, scanner: Finder) -> Iterator[file_parts.FileToIndex]:
     names, paths = list(index.files.numbers), _paths(index)
     for file in np.flatnonzero(index.status.to_scan).tolist():
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
         remote = None
         if not is_table_indexer(scanner) and may_hold_placeholders(paths[file]):
             remote = far().placeholders.size(paths[file])
-        yield parts.FileToIndex(
+        yield file_parts.FileToIndex(
             index.folder, index.files.root, names[file], paths[file], size, mtime_ns, remote
         )
 

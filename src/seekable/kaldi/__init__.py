@@ -15,25 +15,40 @@ from typing import TYPE_CHECKING
 from seekable._lazy import public_names
 
 if TYPE_CHECKING:
+    from seekable.formats.kaldi.basic_types import (
+        expect_pretty,
+        expect_token,
+        is_token,
+        peek_token,
+        read_basic_type,
+        read_header,
+        read_integer_pairs,
+        read_integer_vector,
+        read_token,
+        write_basic_type,
+        write_header,
+        write_integer_pairs,
+        write_integer_vector,
+        write_pretty,
+        write_token,
+    )
+    from seekable.formats.kaldi.cursor import Cursor, FileCursor, MemoryCursor, Output
     from seekable.formats.kaldi.directory.text_tables import Problem
     from seekable.formats.kaldi.directory.validation import validate_directory
-    from seekable.formats.kaldi.files.filenames import (
-        classify_rxfilename,
-        classify_wxfilename,
-        split_offset,
-        split_range,
-    )
-    from seekable.formats.kaldi.files.opening import open_rx, open_wx
+    from seekable.formats.kaldi.files.open_named import open_rx, open_wx
     from seekable.formats.kaldi.files.specifiers import (
         Rspecifier,
         Wspecifier,
+        classify_rxfilename,
+        classify_wxfilename,
         parse_rspecifier,
         parse_wspecifier,
+        split_offset,
+        split_range,
     )
     from seekable.formats.kaldi.files.streams import RxFile, WxFile
-    from seekable.formats.kaldi.holders.compressed import CompressedMatrix, compress
+    from seekable.formats.kaldi.holders.compressed_matrix import CompressedMatrix, compress
     from seekable.formats.kaldi.holders.other_formats import HtkMatrix
-    from seekable.formats.kaldi.holders.ranges import Range, parse_range
     from seekable.formats.kaldi.holders.registry import (
         Holder,
         SupportsRange,
@@ -41,29 +56,9 @@ if TYPE_CHECKING:
         holder_names,
         register_holder,
     )
+    from seekable.formats.kaldi.holders.script_ranges import Range, parse_range
     from seekable.formats.kaldi.holders.sparse import SparseMatrix, SparseVector
     from seekable.formats.kaldi.holders.wave import Wave, WaveInfo
-    from seekable.formats.kaldi.objects.basic_types import (
-        read_basic_type,
-        read_integer_pairs,
-        read_integer_vector,
-        write_basic_type,
-        write_integer_pairs,
-        write_integer_vector,
-    )
-    from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor, Output
-    from seekable.formats.kaldi.objects.file_cursor import FileCursor
-    from seekable.formats.kaldi.objects.tokens import (
-        expect_pretty,
-        expect_token,
-        is_token,
-        peek_token,
-        read_header,
-        read_token,
-        write_header,
-        write_pretty,
-        write_token,
-    )
     from seekable.formats.kaldi.script_lines import ScriptEntry, iter_script, read_script
     from seekable.formats.kaldi.tables.random_access import MappedReader, RandomAccessReader
     from seekable.formats.kaldi.tables.repair import Repair, repair
@@ -133,17 +128,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompressedMatrix": "holders.compressed",
-    "Cursor": "objects.cursor",
-    "FileCursor": "objects.file_cursor",
+    "CompressedMatrix": "holders.compressed_matrix",
+    "Cursor": "cursor",
+    "FileCursor": "cursor",
     "Holder": "holders.registry",
     "HtkMatrix": "holders.other_formats",
     "MappedReader": "tables.random_access",
-    "MemoryCursor": "objects.cursor",
-    "Output": "objects.cursor",
+    "MemoryCursor": "cursor",
+    "Output": "cursor",
     "Problem": "directory.text_tables",
     "RandomAccessReader": "tables.random_access",
-    "Range": "holders.ranges",
+    "Range": "holders.script_ranges",
     "Repair": "tables.repair",
     "Rspecifier": "files.specifiers",
     "RxFile": "files.streams",
@@ -157,40 +152,40 @@ _HOMES = {
     "Writer": "tables.writer",
     "Wspecifier": "files.specifiers",
     "WxFile": "files.streams",
-    "classify_rxfilename": "files.filenames",
-    "classify_wxfilename": "files.filenames",
-    "compress": "holders.compressed",
-    "expect_pretty": "objects.tokens",
-    "expect_token": "objects.tokens",
+    "classify_rxfilename": "files.specifiers",
+    "classify_wxfilename": "files.specifiers",
+    "compress": "holders.compressed_matrix",
+    "expect_pretty": "basic_types",
+    "expect_token": "basic_types",
     "find_holder": "holders.registry",
     "holder_names": "holders.registry",
-    "is_token": "objects.tokens",
+    "is_token": "basic_types",
     "iter_script": "script_lines",
-    "open_rx": "files.opening",
-    "open_wx": "files.opening",
-    "parse_range": "holders.ranges",
+    "open_rx": "files.open_named",
+    "open_wx": "files.open_named",
+    "parse_range": "holders.script_ranges",
     "parse_rspecifier": "files.specifiers",
     "parse_wspecifier": "files.specifiers",
-    "peek_token": "objects.tokens",
+    "peek_token": "basic_types",
     "read": "tables.single",
-    "read_basic_type": "objects.basic_types",
-    "read_header": "objects.tokens",
-    "read_integer_pairs": "objects.basic_types",
-    "read_integer_vector": "objects.basic_types",
+    "read_basic_type": "basic_types",
+    "read_header": "basic_types",
+    "read_integer_pairs": "basic_types",
+    "read_integer_vector": "basic_types",
     "read_script": "script_lines",
-    "read_token": "objects.tokens",
+    "read_token": "basic_types",
     "register_holder": "holders.registry",
     "repair": "tables.repair",
-    "split_offset": "files.filenames",
-    "split_range": "files.filenames",
+    "split_offset": "files.specifiers",
+    "split_range": "files.specifiers",
     "validate_directory": "directory.validation",
     "write": "tables.single",
-    "write_basic_type": "objects.basic_types",
-    "write_header": "objects.tokens",
-    "write_integer_pairs": "objects.basic_types",
-    "write_integer_vector": "objects.basic_types",
-    "write_pretty": "objects.tokens",
-    "write_token": "objects.tokens",
+    "write_basic_type": "basic_types",
+    "write_header": "basic_types",
+    "write_integer_pairs": "basic_types",
+    "write_integer_vector": "basic_types",
+    "write_pretty": "basic_types",
+    "write_token": "basic_types",
 }
 """The module of each public name, below ``seekable.formats.kaldi``."""
 

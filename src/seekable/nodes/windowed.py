@@ -17,7 +17,7 @@ from seekable.nodes.node import Node, OrderNode
 from seekable.order.arrays import distinct, divided, united
 from seekable.order.blocks import resized_blocks
 from seekable.order.keys import derive, kind_key
-from seekable.order.windows import WindowedOrder, Windows, windows_of
+from seekable.order.shuffle_windows import WindowedOrder, WindowTables, windows_of
 from seekable.storage.memory import bytes_in_words
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _SAMPLE = 256
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WindowedShuffle(PermutationNode, OrderNode):
-    """Row ``r`` of epoch ``e`` is a row of the child's epoch ``e``, by `seekable.order.windows`.
+    """Row ``r`` of epoch ``e`` is a row of the child's epoch ``e``, by `seekable.order.shuffle_windows`.
 
     Where it is fixed, each epoch has the order of epoch 0.
     """
@@ -148,8 +148,8 @@ class WindowedShuffle(PermutationNode, OrderNode):
             out[here] += self._tables(epoch).inverse(0, rows[here])
         return out
 
-    def _tables(self, epoch: int) -> Windows:
-        kept: OrderedDict[int, Windows] = self._kept
+    def _tables(self, epoch: int) -> WindowTables:
+        kept: OrderedDict[int, WindowTables] = self._kept
         key = self.order_key(epoch)
         if key not in kept:
             kept[key] = windows_of([self.order], np.array([key], dtype=np.uint64))
@@ -158,7 +158,7 @@ class WindowedShuffle(PermutationNode, OrderNode):
         return kept[key]
 
     @cached
-    def _kept(self) -> OrderedDict[int, Windows]:
+    def _kept(self) -> OrderedDict[int, WindowTables]:
         return OrderedDict()
 
 
@@ -168,7 +168,7 @@ class _WindowedRouter(Router):
     def __init__(self, nodes: Sequence[WindowedShuffle]) -> None:
         self._nodes = nodes
         self._sizes = int64s(node.size for node in nodes)
-        self._held: tuple[dict[tuple[int, int], int], Windows | None] = ({}, None)
+        self._held: tuple[dict[tuple[int, int], int], WindowTables | None] = ({}, None)
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         sizes = self._sizes[which]
@@ -181,7 +181,7 @@ class _WindowedRouter(Router):
         numbers, tables = self._tables([(int(node), int(epoch)) for node, epoch in pairs.tolist()])
         return ONE_CHILD, epochs * sizes + tables.forward(numbers[at], rows)
 
-    def _tables(self, pairs: list[tuple[int, int]]) -> tuple[Int64s, Windows]:
+    def _tables(self, pairs: list[tuple[int, int]]) -> tuple[Int64s, WindowTables]:
         """Return the concatenated tables of some epochs, and the number of each epoch in them."""
         held, tables = self._held
         if tables is None or any(pair not in held for pair in pairs):

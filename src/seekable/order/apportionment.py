@@ -50,7 +50,7 @@ class Apportionment:
 
     weights: tuple[int, ...]
 
-    _tree: _Tree = field(init=False, repr=False, compare=False)
+    _tree: _ShareTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Build the tree of the weights."""
@@ -116,7 +116,7 @@ class _Fork:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree:
+class _ShareTree:
     """Nodes as columns; a child of 0 or more is a node, ``~child`` of a negative one a source."""
 
     root: int
@@ -142,7 +142,7 @@ class _Tree:
         return below, np.where(goes_left, left, draws - left)
 
 
-def _huffman(weights: Sequence[int]) -> _Tree:
+def _huffman(weights: Sequence[int]) -> _ShareTree:
     # The second entry breaks ties, so that the tree depends on the weights' order and nothing else.
     heap = [(weight, i, ~i) for i, weight in enumerate(weights) if weight]
     heapq.heapify(heap)
@@ -155,7 +155,7 @@ def _huffman(weights: Sequence[int]) -> _Tree:
     root = heap[0][2]
     columns = np.array(nodes, dtype=np.int64).reshape(-1, 4).T
     left_weight, weight = columns[:2].astype(np.uint64)
-    return _Tree(root, left_weight, weight, columns[2], columns[3], _paths(root, nodes, len(weights)))
+    return _ShareTree(root, left_weight, weight, columns[2], columns[3], _paths(root, nodes, len(weights)))
 
 
 def _paths(

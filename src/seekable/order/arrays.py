@@ -38,7 +38,7 @@ def united(values: Int64s) -> Int64s:
 
 
 def numbered(counts: Int64s) -> tuple[Int64s, Int64s]:
-    """Return each element's group, and the number of the element in its group.
+    """Return each element's group, and the element's index in its group.
 
     Args:
         counts: the number of elements of each group.
@@ -52,7 +52,7 @@ def numbered(counts: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the distinct rows of a table of columns, and the number of the distinct row of each row.
+    """Return the distinct rows of a table of columns, and for each row the index of its distinct row.
 
     Args:
         columns: arrays of equal length; one of length 1 stands for that value in every row.

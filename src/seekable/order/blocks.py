@@ -37,7 +37,7 @@ LONGEST_BLOCK = 8192
 
 
 def default_blocks(size: int) -> Int64s:
-    """Return the edges of blocks of 1,024 rows, the last of which may be shorter.
+    """Return the edges of blocks with 1,024 rows each; the last may be shorter.
 
     Example:
         >>> default_blocks(2500).tolist()
@@ -47,7 +47,7 @@ def default_blocks(size: int) -> Int64s:
 
 
 def default_blocks_within(lengths: Int64s) -> Int64s:
-    """Return the edges of blocks of 1,024 rows that do not cross from one stretch of rows into the next.
+    """Return the edges of blocks with 1,024 rows that do not cross from one stretch of rows into the next.
 
     Args:
         lengths: the number of rows of each stretch, of a file for instance.
@@ -65,7 +65,7 @@ def default_blocks_within(lengths: Int64s) -> Int64s:
 
 
 def resized_blocks(edges: Int64s, rows: int) -> Int64s:
-    """Return the edges of blocks of at most so many rows: longer ones are cut, neighbours are joined.
+    """Return the edges of blocks that have a bounded number of rows: longer ones are cut, neighbours joined.
 
     A longer block is cut as by `cut_long_blocks`, and its pieces count as blocks. Then each new block has as
     many blocks, from the first one on, as fit.
@@ -87,7 +87,7 @@ def resized_blocks(edges: Int64s, rows: int) -> Int64s:
 
 
 def cut_long_blocks(lengths: Int64s, *, most: int = LONGEST_BLOCK) -> Int64s:
-    """Return the edges of blocks of given lengths, those of too many rows cut into equal pieces.
+    """Return the edges of blocks with given lengths; a block with too many rows is cut into equal pieces.
 
     Pieces of one block differ by one row at most, the longer ones first. Blocks without rows are left out.
 
@@ -109,7 +109,7 @@ def cut_long_blocks(lengths: Int64s, *, most: int = LONGEST_BLOCK) -> Int64s:
 
 
 def joined_blocks(parts: Sequence[Int64s]) -> Int64s:
-    """Return the edges of the blocks of several stretches of rows that follow each other.
+    """Join the blocks of stretches that follow each other, and return the edges.
 
     Example:
         >>> joined_blocks([np.array([0, 3]), np.array([0]), np.array([0, 2, 5])]).tolist()
@@ -135,6 +135,6 @@ def strided_blocks(edges: Int64s, *, start: int, step: int, count: int) -> Int64
         >>> strided_blocks(np.array([0, 4, 10]), start=9, step=-1, count=10).tolist()
         [0, 6, 10]
     """
-    # Forwards a block begins with the first row at or behind its edge, backwards with the first before it.
+    # Forwards a block begins with the first row at or after its edge, backwards with the first before it.
     firsts = -((start - edges) // step) if step > 0 else -((edges - 1 - start) // -step)
     return np.unique(np.clip(firsts, 0, count))

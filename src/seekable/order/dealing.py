@@ -45,7 +45,7 @@ class Blocks:
     """The numbers of the patterns that permute these blocks."""
 
     def indices(self, blocks: Int64s) -> Int64s:
-        """Return, for the numbers of some of these blocks, the indices in ``patterns`` of their patterns."""
+        """Return the index in ``patterns`` of each block's pattern."""
         start = np.array([derive(_KIND, self.seed, _PATTERNS)], dtype=np.uint64)
         keys = derive_each(start, blocks.astype(np.uint64)) % np.uint64(_PATTERNS)
         indices: Int64s = keys.astype(np.int64) - self.patterns.start
@@ -104,7 +104,7 @@ def _slots(blocks: Blocks) -> NDArray[np.int16]:
 
 @dataclass(frozen=True)
 class Deal:
-    """The rows of a dataset, dealt to parts of given sizes that sum to the number of rows.
+    """The rows of a dataset, dealt to parts whose given sizes sum to all rows.
 
     A tree of rounded splits decides how many rows of each block a part gets: within a few rows its share of
     every block, and exactly its size in all.
@@ -158,7 +158,7 @@ class Deal:
         return before
 
     def _slots_in(self, part: int, blocks: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """Return the number of rows of a part before each block, and the part's run of slots in it."""
+        """Count a part's rows before each block, and return the part's run of slots in it."""
         edges = blocks * BLOCK
         return self._tree.run(part, edges, np.minimum(edges + BLOCK, self._total))
 

@@ -72,7 +72,7 @@ def source_row(row: int, size: int, lanes: int) -> int:
 
 
 def dealt_rows(rows: Int64s, size: int, lanes: int) -> Int64s:
-    """Return the rows of the dealt order that rows of the source become: the inverse of `source_rows`.
+    """Return the rows in the dealt order that source rows become: the inverse of `source_rows`.
 
     Example:
         >>> dealt_rows(np.array([1, 8]), 10, 4).tolist()

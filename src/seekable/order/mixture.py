@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["BLOCK", "Mixture", "Segment", "epoch_length", "limit_of"]
+__all__ = ["BLOCK", "Mixture", "WeightSegment", "epoch_length", "limit_of"]
 
 BLOCK = 64
 """The number of draws in a block. It is small: a single position costs the labels of its whole block."""
 
 _ONE = np.zeros(1, dtype=np.int64)
-"""The number of the only epoch, lane or segment, as an array."""
+"""The index of the only epoch, lane or segment, as an array."""
 
 _BLOCKS_KEPT = 256
 """The number of blocks kept for single positions: 256 x 64 x 16 bytes."""
 
 
 @dataclass(frozen=True)
-class Segment:
+class WeightSegment:
     """Weights that hold from one draw of every lane on."""
 
     start: int
@@ -54,9 +54,9 @@ class Segment:
     """The number of draws of a lane that each source had in the segments before."""
 
 
-def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tuple[Segment, ...]:
+def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tuple[WeightSegment, ...]:
     """Return a schedule of (position, integer weights) as segments, counted in draws of a lane."""
-    laid: list[Segment] = []
+    laid: list[WeightSegment] = []
     before: tuple[int, ...] = (0,) * len(schedule[0][1])
     for position, weights in schedule:
         start = -(-position // lanes)
@@ -67,7 +67,7 @@ def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tu
                 b + last.shares.count(i, drawn) if last.shares.weights[i] else b
                 for i, b in enumerate(last.before)
             )
-        laid.append(Segment(start, Apportionment(tuple(weights)), before))
+        laid.append(WeightSegment(start, Apportionment(tuple(weights)), before))
     return tuple(laid)
 
 
@@ -108,7 +108,7 @@ def free_from(starts: Sequence[int], position: int, *, lanes: int) -> int:
 
 
 def _block_edge(begun: int, draw: int) -> int:
-    """Return the first draw of the block with a draw, of the blocks of a segment."""
+    """Return the first draw of the block that a draw of a segment is in."""
     return begun + (draw - begun) // BLOCK * BLOCK
 
 
@@ -129,7 +129,7 @@ def epoch_length(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, 
 
 
 def limit_of(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> tuple[int, int]:
-    """Return the length of an epoch, as ``epoch_length``, and the number of the source that ends it.
+    """Return the length of an epoch, as ``epoch_length``, and the index of the source that ends it.
 
     Example:
         >>> limit_of([7, 3], [700, 900], lanes=1, longest=False)
@@ -170,7 +170,7 @@ class Mixture:
     _kept: OrderedDict[tuple[int, int, int, int], tuple[Int64s, Int64s]] = field(
         default_factory=OrderedDict, init=False, repr=False, compare=False
     )
-    _segments: tuple[Segment, ...] = field(init=False, repr=False, compare=False)
+    _segments: tuple[WeightSegment, ...] = field(init=False, repr=False, compare=False)
     _starts: Int64s = field(init=False, repr=False, compare=False)
     _an_epoch: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
@@ -238,7 +238,7 @@ class Mixture:
         """Return the source's position at which an epoch begins, and the number that each lane draws of it.
 
         Args:
-            source: the number of the source.
+            source: the index of the source.
             position: a position of the mixture; the draws of its epoch before it are counted.
 
         Example:

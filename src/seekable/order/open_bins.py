@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 
-__all__ = ["OpenBins", "Placed"]
+__all__ = ["BinPlacement", "OpenBins"]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class BinPlacement:
     """The bin that a piece was put into, and the bin that was closed for it."""
 
     bin: int
@@ -27,9 +27,9 @@ class OpenBins:
     Example:
         >>> bins = OpenBins(10, most=2)
         >>> [bins.place(size) for size in (6, 5, 4)]
-        [Placed(bin=0, closed=None), Placed(bin=1, closed=None), Placed(bin=0, closed=0)]
+        [BinPlacement(bin=0, closed=None), BinPlacement(bin=1, closed=None), BinPlacement(bin=0, closed=0)]
         >>> bins.place(7), bins.place(9)
-        (Placed(bin=2, closed=None), Placed(bin=3, closed=2))
+        (BinPlacement(bin=2, closed=None), BinPlacement(bin=3, closed=2))
     """
 
     def __init__(self, capacity: int, *, most: int) -> None:
@@ -44,19 +44,19 @@ class OpenBins:
         self._open = sorted((room, number) for number, room in rooms.items())
         self.next_bin = next_bin
 
-    def place(self, size: int) -> Placed:
+    def place(self, size: int) -> BinPlacement:
         """Put a piece into a bin; its size is at least 1 and less than ``capacity``."""
         at = bisect_left(self._open, (size, -1))
         if at < len(self._open):
             room, number = self._open.pop(at)
             if room == size:
-                return Placed(number, number)
+                return BinPlacement(number, number)
             insort(self._open, (room - size, number))
-            return Placed(number, None)
+            return BinPlacement(number, None)
         closed = self._open.pop(0)[1] if len(self._open) == self._most else None
         number, self.next_bin = self.next_bin, self.next_bin + 1
         insort(self._open, (self._capacity - size, number))
-        return Placed(number, closed)
+        return BinPlacement(number, closed)
 
     def close(self) -> list[int]:
         """Close all bins, and return them, the fullest first."""

@@ -160,7 +160,7 @@ class PositionList:
         self._begin = np.array(self._begins, dtype=np.int64)
 
     def at(self, indices: Int64s) -> tuple[Int64s, Int64s]:
-        """Return, for each index, the number of the range and the position at that index."""
+        """Return, for each index, the index of its range and the position there."""
         which = np.searchsorted(self._begin, indices, side="right") - 1
         steps, offset = np.divmod(indices - self._begin[which], self._width[which])
         offsets = self._offsets[self._offsets_begin[which] + offset]

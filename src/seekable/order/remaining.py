@@ -2,7 +2,7 @@
 
 A run in one lane has delivered everything up to its position, so one number says what remains. A run in
 several lanes is further ahead in some than in others: the positions that slower lanes still have to deliver
-before the furthest position are its *stragglers*, and what lies behind all of them begins at the *frontier*.
+before the furthest position are its *stragglers*, and what lies after all of them begins at the *frontier*.
 
     position    0 1 2 3 4 5 6 7 8 9 ...        two lanes: the even positions and the odd ones
     delivered   x x x   x   x                  the even lane has delivered 4, the odd lane 1

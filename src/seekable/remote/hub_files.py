@@ -17,8 +17,8 @@ from seekable.formats.table import CARDS, card_named
 from seekable.index.build.commit import add_entries, folder_lock, make_folder, sidecars_of
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import END_BYTES, head_tail_digest
+from seekable.index.finder import is_surveyor, is_table_indexer
 from seekable.index.index_location import find_index, hub_folder, index_in
-from seekable.index.surveyor import is_surveyor, is_table_indexer
 from seekable.parallel.progress import Progress
 from seekable.remote.hub_listing import HubSpec, hub_spec, list_folder, list_hub
 from seekable.remote.index.placeholder_file import hub_ranges
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import Format
     from seekable.formats.look import Look
     from seekable.index.file_table import Entry
-    from seekable.index.surveyor import Finder, TableIndexer
+    from seekable.index.finder import Finder, TableIndexer
     from seekable.parallel.progress import ProgressHook
 
 _TEXT_COLUMN = "text"

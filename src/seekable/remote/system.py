@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats import look
     from seekable.formats.contract import Claim
+    from seekable.index.build.build_index import FarBuilds, FarPieces
     from seekable.index.build.data_file import DataFile
-    from seekable.index.build.far_builds import FarBuilds, FarPieces
+    from seekable.index.build.file_parts import FileToIndex
     from seekable.index.build.kept_parts import Answer
-    from seekable.index.build.parts import FileToIndex
     from seekable.index.build.scan import ScanBatch, ScanJob
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.remote import (
         hub_files,
         mounts,

@@ -177,7 +177,7 @@ _REPEATED_BYTE: Final = 1
 
 
 def _zstd_steps(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    r"""Yield the bytes of a zstd file in pieces, each of which has at most 8 blocks, and part of one more.
+    r"""Yield the bytes of a zstd file in pieces, each with at most 8 blocks and part of one more.
 
     The library makes all content of the bytes that it is given, and 4 bytes can stand for 128 KiB. The blocks
     of a frame say in 3 bytes each where the next one begins, and none has more content than that (RFC 8878).
@@ -187,7 +187,7 @@ def _zstd_steps(chunks: Iterable[bytes]) -> Iterator[bytes]:
         >>> b"".join(_zstd_steps([b"(\xb5/\xfd no", b" frame"]))
         b'(\xb5/\xfd no frame'
     """
-    walk = _Walk()
+    walk = _FrameWalk()
     for chunk in chunks:
         at = 0
         for end in walk.ends_in(chunk):
@@ -198,7 +198,7 @@ def _zstd_steps(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 @final
-class _Walk:
+class _FrameWalk:
     """The place in a file that is walked from header to header."""
 
     def __init__(self) -> None:
@@ -292,7 +292,7 @@ def broken(path: str, kind: Compression, at: int, made: int, why: object) -> Uns
     """
     program = _PROGRAMS[kind]
     return UnsupportedFormat(
-        f"{path!r} cannot be decompressed as {program} at about byte {at:,}, behind {made:,} bytes of "
+        f"{path!r} cannot be decompressed as {program} at about byte {at:,}, after {made:,} bytes of "
         f"content: {why}. Test it with `{program} -t {shell_path(path)}` and get it again; what is before "
         f"the damage can be kept with `{program} -dc {shell_path(path)} > NEW`"
     )

@@ -66,7 +66,7 @@ class Ranges(Protocol):
 
     @property
     def which(self) -> Int64s:
-        """The number of each range's file."""
+        """The index of each range's file."""
 
     @property
     def starts(self) -> NDArray[np.uint64]:
@@ -115,7 +115,7 @@ class Slices(Protocol):
         """Return the bytes of ranges, after fetching together those that are not here.
 
         Args:
-            which: the number of each range's file.
+            which: the index of each range's file.
             starts: its first byte in the content.
             ends: the byte after its last.
 
@@ -370,7 +370,7 @@ class Far(Protocol):
 
     @property
     def builds(self) -> Any:
-        """What the index asks: `seekable.index.build.far_builds.FarBuilds`."""
+        """What the index asks: `seekable.index.build.build_index.FarBuilds`."""
 
     @property
     def reads(self) -> FarReads:
@@ -387,7 +387,7 @@ class Far(Protocol):
     def opened(
         self, source: Source, storage: Storage, *, index_dir: str | os.PathLike[str] | None
     ) -> AbstractContextManager[Source]:
-        """Set up the stores of a source of ``sk.open``; inside of the block a folder is listed once.
+        """Set up the stores for one call of ``sk.open``; inside the block a folder is listed once.
 
         The block has the source with the addresses under which its files are named.
 

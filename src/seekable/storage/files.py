@@ -183,7 +183,7 @@ def regular_only(path: str, flags: int) -> int:
         >>> open("/dev/zero", "rb", opener=regular_only)
         Traceback (most recent call last):
         ...
-        seekable.errors.AccessDenied: '/dev/zero' is no regular file but a pipe, a device or a socket, ...
+        seekable.errors.AccessDenied: '/dev/zero' is not a regular file but a pipe, a device or a socket, ...
     """
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
@@ -191,7 +191,7 @@ def regular_only(path: str, flags: int) -> int:
         return descriptor
     os.close(descriptor)
     raise AccessDenied(
-        f"{path!r} is no regular file but a pipe, a device or a socket, which may have no end: remove it"
+        f"{path!r} is not a regular file but a pipe, a device or a socket, which may have no end: remove it"
     )
 
 
@@ -295,7 +295,7 @@ def stat_file(path: str) -> os.stat_result:
             raise
         raise DataNotFound(f"there is no file {path!r}, or it links to one that is gone") from None
     if not stat.S_ISREG(status.st_mode):
-        raise DataNotFound(f"{path!r} is no regular file; only those can be indexed")
+        raise DataNotFound(f"{path!r} is not a regular file; only those can be indexed")
     return status
 
 
@@ -372,8 +372,8 @@ def failed_read(path: str, error: OSError, *, at: int | None = None) -> Unreacha
     where = "be opened" if at is None else f"be read at byte {at:,}"
     name = errno.errorcode.get(error.errno or 0, type(error).__name__)
     return Unreachable(
-        f"{path!r} cannot {where}: {error.strerror or error} ({name}). It is no file of data, or its disk or "
-        f"its server fails: look into the log of the system, or copy the file from elsewhere"
+        f"{path!r} cannot {where}: {error.strerror or error} ({name}). It is not a file of data, or its "
+        f"disk or its server fails: look into the log of the system, or copy the file from elsewhere"
     )
 
 

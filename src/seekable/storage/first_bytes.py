@@ -54,7 +54,7 @@ _KINDS: Final = (
     ("tokens", "an index of Megatron (.idx)", re.compile(rb"MMIDIDX\x00\x00")),
     ("ark", "an archive of Kaldi", re.compile(rb"[^\s\x00]+ \x00B")),
 )
-"""The format, the words and the first bytes of files that are no text."""
+"""The format, the words and the first bytes of files that are not text."""
 
 _BYTE_ORDER_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32LE",
@@ -97,7 +97,7 @@ def refuse_lfs_pointer(head: bytes, path: str) -> None:
 def check_compression(
     head: bytes, path: str, said: Compression | None = None, *, renames: bool = True
 ) -> None:
-    """Check that a file is compressed if its name says so, and as it says; and that it is no pointer.
+    """Check that a file is compressed if its name says so, and as it says; and that it is not a pointer.
 
     Args:
         head: the first bytes of the file.

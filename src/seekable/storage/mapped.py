@@ -219,7 +219,7 @@ class MappedRanges:
 
 
 class OpenFiles:
-    """The open files of one source, at most so many at once. Safe from threads and after fork.
+    """The open files of one source, a bounded number at once. Safe from threads and after fork.
 
     Files are numbered by the caller. A pickle has the bounds alone.
 

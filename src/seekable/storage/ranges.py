@@ -181,7 +181,7 @@ def merge_near(
     """Return fewer ranges, which together hold all of the given ones. Pure.
 
     Args:
-        files: the number of each range's file, ascending.
+        files: the index of each range's file, ascending.
         starts: the first byte of each range, ascending within a file.
         ends: the byte after the last of each range.
         gap: ranges of a file become one if at most this many bytes lie between them.

@@ -35,7 +35,7 @@ def check_no_link(path: str) -> None:
         return
     if stat.S_ISDIR(mode):
         return
-    what = "is a link" if stat.S_ISLNK(mode) else "is no folder"
+    what = "is a link" if stat.S_ISLNK(mode) else "is not a folder"
     raise AccessDenied(
         f"{path!r} {what}, and an index is neither read nor written through it: whoever made it would choose "
         f"the folder in which files are written and removed. Remove it, or name the folder of the index with "
@@ -81,7 +81,7 @@ def checked_allow(allow: object) -> tuple[str, ...]:
     """Return the folders and files of an argument ``allow``, as absolute paths and addresses.
 
     Raises:
-        WrongType: it is no path, and no list of paths.
+        WrongType: it is neither a path nor a list of paths.
         InvalidArgument: a path is empty, a pattern, or has all files of this machine or of a kind of store
             below it.
 

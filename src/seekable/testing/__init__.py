@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seekable._lazy import public_names
 
 if TYPE_CHECKING:
-    from seekable.testing.executors import ExecutorTests
+    from seekable.testing.executor_tests import ExecutorTests
     from seekable.testing.formats import FormatTests
     from seekable.testing.holders import assert_holder
     from seekable.testing.resume import assert_resumes_exactly
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ExecutorTests": "executors",
+    "ExecutorTests": "executor_tests",
     "FormatTests": "formats",
     "StageTests": "stages",
     "StoreTests": "stores",

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from seekable.errors import CorruptObject, InvalidArgument, SeekableError, WrongType
-from seekable.formats.kaldi.holders.ranges import parse_range
+from seekable.formats.kaldi.basic_types import BINARY_HEADER
+from seekable.formats.kaldi.cursor import Cursor, FileCursor, MemoryCursor
 from seekable.formats.kaldi.holders.registry import Holder, SupportsRange, find_holder
-from seekable.formats.kaldi.objects.cursor import Cursor, MemoryCursor
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import BINARY_HEADER
+from seekable.formats.kaldi.holders.script_ranges import parse_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ def assert_holder(holder: str | Holder | type, values: Iterable[Any], *, lossles
     """Assert that a holder keeps the contract of `seekable.kaldi.Holder`, with some values.
 
     Each value is written in binary form and, if the holder has it, as text. Then it is read, skipped and
-    measured from memory, from a file and from a pipe; with other bytes behind it; and cut at every byte (of
+    measured from memory, from a file and from a pipe; with other bytes after it; and cut at every byte (of
     more than 1,000 bytes, at some). What is read must give the same bytes when it is written again. A copy
     of the holder that was pickled must write and read the same. If the holder has ranges, the range of all
     rows must be the value, unless ranges have a type of their own.
@@ -60,13 +59,13 @@ def assert_holder(holder: str | Holder | type, values: Iterable[Any], *, lossles
         forms = [(True, binary), *([] if text is None else [(False, text)])]
         for is_binary, raw in forms:
             is_strict = raw.startswith(BINARY_HEADER) or text is None
-            _Form(found, value, is_binary, raw).check(is_strict=is_strict, lossless=lossless)
+            _WrittenValue(found, value, is_binary, raw).check(is_strict=is_strict, lossless=lossless)
     if not count:
         raise InvalidArgument("values must not be empty: a holder is tested with the values that it writes")
     _check_refusal(found)
 
 
-class _Form:
+class _WrittenValue:
     """One value of one holder in one form."""
 
     def __init__(self, holder: Holder, value: Any, is_binary: bool, raw: bytes) -> None:  # noqa: FBT001

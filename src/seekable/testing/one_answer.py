@@ -77,7 +77,7 @@ def alone(ds: Dataset, rows: Sequence[int]) -> Answers:
 
 
 def _delivered(opening: Opening, world_size: int, **options: Any) -> list[Any]:
-    """Return what the loaders of some ranks deliver: all records but those of a last part of a batch."""
+    """Return what the loaders of some ranks deliver: all records but those in a last, incomplete batch."""
     ds = opening(errors=_instead)
     records: list[Any] = []
     for rank in range(world_size):

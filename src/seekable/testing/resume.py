@@ -125,7 +125,7 @@ def _uninterrupted(
     return items, states
 
 
-def _next_items(loader: Loader | _Items, count: int, runs: int) -> list[Any]:
+def _next_items(loader: Loader | _TokenItems, count: int, runs: int) -> list[Any]:
     """Return the next ``count`` items, also across the ends of runs."""
     items: list[Any] = []
     for _ in range(runs + 1):
@@ -138,7 +138,7 @@ def _next_items(loader: Loader | _Items, count: int, runs: int) -> list[Any]:
     return items
 
 
-class _Items:
+class _TokenItems:
     """The items of a stream with their tokens, through the methods of a loader that this module uses."""
 
     def __init__(self, stream: Stream) -> None:
@@ -154,10 +154,10 @@ class _Items:
         """Do nothing: there are no workers."""
 
 
-def _made(factory: Callable[[], Loader | Dataset | Stream]) -> Loader | _Items:
+def _made(factory: Callable[[], Loader | Dataset | Stream]) -> Loader | _TokenItems:
     made = factory()
     if isinstance(made, Stream):
-        return _Items(made)
+        return _TokenItems(made)
     if isinstance(made, Dataset):
         return Loader(made, batch_size=None, prefetch=0)
     if not isinstance(made, Loader):

@@ -78,7 +78,7 @@ class StageTests:
                         raise AssertionError(message)
 
     def test_changes_add_up_to_the_state(self) -> None:
-        """Workers send deltas of the states of their lanes with each batch; the sum of these is the state."""
+        """The deltas that workers send with each batch sum to the state of their lanes."""
         for stream in self._resumable():
             for lane in range(stream.lanes):
                 root = LaneIterator(stream.stage, lane)
@@ -113,7 +113,7 @@ class StageTests:
                         raise AssertionError(message)
                 places = stream.locate(token)
                 if not isinstance(places, list):
-                    message = f"locate({token!r}) is no list: {places!r}"
+                    message = f"locate({token!r}) is not a list: {places!r}"
                     raise AssertionError(message)  # noqa: TRY004 - a failed law, no wrong argument
 
     def test_iterators_do_not_disturb_each_other(self) -> None:
@@ -160,7 +160,7 @@ class StageTests:
             _refused(stream, state, StateMismatch)
 
     def test_a_state_that_was_changed_is_refused(self) -> None:
-        """A change of any part of a state raises an error of seekable."""
+        """A state that was changed anywhere raises an error of seekable."""
         for stream in self._resumable():
             states = _states(stream, self.most)
             for state in (states[0], states[len(states) // 2], states[-1]):

@@ -1,4 +1,4 @@
-"""Answers requests: an address, its page or the page of an error, the same facts as JSON, CSV, JSON lines."""
+"""The application: all addresses, the function that makes each page, and answers as HTML, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -34,13 +35,25 @@ from seekable.errors import (
 from seekable.nodes.bases import leaves_of
 from seekable.storage.memory import bytes_in_words
 from seekable.viewer.facts.data_survey import files_of
-from seekable.viewer.facts.documents import SCHEMA, json_safe
-from seekable.viewer.facts.sources import data_of
+from seekable.viewer.facts.json_documents import SCHEMA, json_safe
+from seekable.viewer.facts.pipeline_sources import data_of
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, PageRows, Redirect, Svg
-from seekable.viewer.pages.files import changed_files
+from seekable.viewer.pages import (
+    dataset_pages,
+    files_pages,
+    home,
+    job,
+    media_pages,
+    pipeline,
+    row,
+    rows,
+    run,
+    sequence,
+    step,
+)
+from seekable.viewer.pages.files_pages import changed_files
 from seekable.viewer.render import file_name, one_line, record_html, text_html
-from seekable.viewer.routes import ROUTES, STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,7 +62,98 @@ if TYPE_CHECKING:
 
     from seekable.nodes.node import Node
     from seekable.viewer.opened import Opened
-    from seekable.viewer.routes import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An address below the token, and what answers it."""
+
+    path: str
+    """The path, with its parameters in braces."""
+
+    page: Callable[[Opened, Asked], Any]
+    """Returns a Page, a Redirect, an Svg or a response."""
+
+    example: str
+    """An address of the data that the tests of all pages open."""
+
+    changes: bool = False
+    """True if it is asked for by POST: it starts or stops a job."""
+
+
+ROUTES = (
+    Route("", home.home, ""),
+    Route("go", home.go, "go?to=corpus+5"),
+    Route("d/{name}/", dataset_pages.dataset, "d/corpus/"),
+    Route("d/{name}/rows", rows.rows, "d/corpus/rows?at=3&n=5"),
+    Route("d/{name}/lengths", dataset_pages.lengths_page, "d/corpus/lengths"),
+    Route("d/{name}/lengths.svg", dataset_pages.lengths_chart, "d/corpus/lengths.svg"),
+    Route("d/{name}/count-lengths", dataset_pages.count_lengths, "", changes=True),
+    Route("d/{name}/stats", dataset_pages.stats, "d/corpus/stats"),
+    Route("d/{name}/read-stats", dataset_pages.read_stats, "", changes=True),
+    Route("d/{name}/field", dataset_pages.field_page, "d/corpus/field?key=meta.lang"),
+    Route("d/{name}/field.svg", dataset_pages.field_chart, "d/corpus/field.svg?key=text"),
+    Route("d/{name}/duplicates", rows.duplicates_page, "d/corpus/duplicates"),
+    Route("d/{name}/find-duplicates", rows.find_duplicates, "", changes=True),
+    Route("d/{name}/search", rows.search, "d/corpus/search?q=committee"),
+    Route("d/{name}/search-all", rows.search_everything, "", changes=True),
+    Route("d/{name}/row/{row:number}", row.row, "d/corpus/row/3"),
+    Route("d/{name}/row/-{back:number}", home.from_end, "d/corpus/row/-1"),
+    Route("d/{name}/random", home.at_random, "d/corpus/random"),
+    Route("d/{name}/value/{row:number}", row.value, "d/corpus/value/3?at=text"),
+    Route("d/{name}/key/{key:path}", home.by_key, "d/corpus/key/k3"),
+    Route("d/{name}/key", home.by_key, "d/corpus/key?key=k3"),
+    Route("d/{name}/wave/{row:number}.svg", media_pages.wave_picture, "d/sounds/wave/0.svg?at=audio.bytes"),
+    Route("d/{name}/wave/{row:number}", media_pages.wave, "d/sounds/wave/0?at=audio.bytes"),
+    Route("media/d/{name}/{row:number}/{place:path}", media_pages.media, "media/d/sounds/0/audio.bytes"),
+    Route("media/d/{name}/{row:number}", media_pages.media, "media/d/sounds/0?at=image"),
+    Route("d/{name}/health", files_pages.health, "d/corpus/health"),
+    Route("d/{name}/verify", files_pages.verify, "", changes=True),
+    Route("d/{name}/reopen", job.reopen, "", changes=True),
+    Route("opening/{name}", job.opening, "opening/growing"),
+    Route("job/{job}", job.job, "job/1"),
+    Route("job/{job}/stop", job.stop, "", changes=True),
+    Route("d/{name}/at/{file:path}/{row:number}", home.by_place, "d/corpus/at/part-0.jsonl/2"),
+    Route("d/{name}/at", home.by_place, "d/corpus/at?file=part-0.jsonl&row=2"),
+    Route("d/{name}/files", files_pages.files, "d/corpus/files?sort=bytes"),
+    Route("d/{name}/files.svg", files_pages.files_chart, "d/corpus/files.svg"),
+    Route("d/{name}/file/{file:number}", files_pages.file, "d/corpus/file/1"),
+    Route("p/{name}/", pipeline.pipeline, "p/train/"),
+    Route("p/{name}/step/{step:number}", step.step, "p/train/step/7?rank=1&by=odd"),
+    Route("p/{name}/step/{step:number}/around", step.search_around, "", changes=True),
+    Route("p/{name}/position/{position:number}", step.position, "p/train/position/17"),
+    Route("p/{name}/sequence/{position:number}", sequence.sequence, "p/packed/sequence/3"),
+    Route("p/{name}/when", step.when, "p/train/when?file=part-0.jsonl&row=3"),
+    Route("p/{name}/mixture", run.mixture_page, "p/train/mixture?from=0&to=20"),
+    Route("p/{name}/mixture.svg", run.mixture_chart, "p/train/mixture.svg?from=0&to=20"),
+    Route("p/{name}/padding", run.padding_page, "p/train/padding?from=0&to=20"),
+    Route("p/{name}/padding.svg", run.padding_chart, "p/train/padding.svg?from=0&to=20"),
+    Route("p/{name}/padding/read", run.read_padding, "", changes=True),
+    Route("p/{name}/loss", run.loss_page, "p/train/loss"),
+    Route("p/{name}/loss.svg", run.loss_chart, "p/train/loss.svg?theme=dark"),
+    Route("p/{name}/replay/{step:number}", sequence.replay_page, "p/even/replay/3"),
+    Route("p/{name}/replay/{step:number}/start", sequence.start_replay, "", changes=True),
+    Route(
+        "p/{name}/replay/{step:number}/sequence/{record:number}",
+        sequence.replayed_sequence,
+        "p/even/replay/3/sequence/0",
+    ),
+    Route("compare", pipeline.compare, "compare?a=train&b=other&step=3"),
+    Route("s/{name}/", pipeline.states, "s/checkpoints/"),
+    Route("s/{name}/{step:number}", pipeline.state, "s/checkpoints/5"),
+    Route("s/{name}/{old:number}...{new:number}", pipeline.compared, "s/checkpoints/5...15"),
+)
+
+STATIC = tuple(
+    (name, resources.files("seekable.viewer").joinpath("static", name).read_bytes(), kind)
+    for name, kind in (
+        ("view.css", "text/css"),
+        ("view.js", "text/javascript"),
+        ("icon.svg", "image/svg+xml"),
+    )
+)
+"""The style, the script and the icon of all pages: their names, contents and types."""
+
 
 _OVERVIEW = re.compile(r"/[dps]/[^/]+")
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -250,7 +354,7 @@ def _static(text: bytes, kind: str) -> Callable[[Request], Response]:
 
 @dataclass(frozen=True, slots=True)
 class LinkIdentity:
-    """What tells data, or a pipeline's order, from another one in the parameter ``is`` of links."""
+    """The identity of data, or of a pipeline's order, in the parameter ``is`` of links."""
 
     digits: str
     """The first eight hexadecimal digits of the fingerprint."""

@@ -201,7 +201,7 @@ def media_roots(folders: Sequence[str | os.PathLike[str]]) -> MediaRoots:
     for folder in folders:
         path = checked_path(folder)
         if not os.path.isdir(path):
-            message = f"{path!r} of {_OPTION} is no folder"
+            message = f"{path!r} of {_OPTION} is not a folder"
             raise DataNotFound(message)
         real.append(Path(os.path.realpath(path)))
     return MediaRoots(tuple(real))
@@ -222,7 +222,7 @@ def _check_name(name: str) -> None:
     try:
         os.fsencode(name)
     except UnicodeEncodeError as error:
-        message = f"{name[:200]!r}, which a record names, is no path: it has a lone surrogate"
+        message = f"{name[:200]!r}, which a record names, is not a path: it has a lone surrogate"
         raise BadValue(message) from error
 
 
@@ -238,7 +238,7 @@ def _open_regular(path: Path, name: str) -> BinaryIO:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    message = f"{name!r}, which a record names, is no regular file"
+    message = f"{name!r}, which a record names, is not a regular file"
     raise AccessDenied(message)
 
 

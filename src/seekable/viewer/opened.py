@@ -18,8 +18,8 @@ from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.node import Leaf
 from seekable.stream.stream import Stream
-from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.sources import data_of, source_names, source_nodes
+from seekable.viewer.facts.json_documents import json_safe
+from seekable.viewer.facts.pipeline_sources import data_of, source_names, source_nodes
 from seekable.viewer.jobs import Jobs, hooked
 from seekable.viewer.media import MediaRoots
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from seekable.errors import InvalidArgument
-from seekable.viewer.charts.sheet import THEMES
+from seekable.viewer.charts import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from seekable.viewer.charts.sheet import Theme
+    from seekable.viewer.charts import Theme
 
 _MOST_TEXT = 1024
 _LARGEST = (1 << 63) - 1
@@ -47,7 +47,7 @@ class Asked:
         return cast("Theme", self.choice("theme", THEMES))
 
     def count(self, key: str, *, default: int, least: int = 0, most: int = _LARGEST) -> int:
-        """Return a number of the query.
+        """Return an integer parameter of the query.
 
         Raises:
             InvalidArgument: it is not a number, or out of range.
@@ -66,7 +66,7 @@ class Asked:
         return number
 
     def optional(self, key: str, *, least: int = 0, most: int = _LARGEST) -> int | None:
-        """Return a number of the query; None if it is not given.
+        """Return an integer parameter of the query; None if it is not given.
 
         Raises:
             InvalidArgument: it is not a number, or out of range.
@@ -74,7 +74,7 @@ class Asked:
         return self.count(key, default=least, least=least, most=most) if self.query.get(key) else None
 
     def text(self, key: str, default: str = "") -> str:
-        """Return a text of the query.
+        """Return a text parameter of the query.
 
         Raises:
             InvalidArgument: it is longer than 1,024 bytes.

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from seekable.errors import CorruptRecord, SeekableError
 from seekable.nodes.graph import HOLE
-from seekable.viewer.charts.waveform import clock
+from seekable.viewer.charts import clock
 from seekable.viewer.facts.key_paths import RECORD, child_place
 from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type
 
@@ -54,7 +54,7 @@ _MEDIA_NAME = re.compile(
 """A text that may name a file to show; what the file is depends on its first bytes."""
 
 _MOST_FILES = 50
-"""Files that are opened for one page."""
+"""The most files that are opened for one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ def _array(value: np.ndarray[Any, Any]) -> Markup:
 
 
 def _plain(value: Any, most: int, depth: int = 0) -> str:  # noqa: PLR0911 - a case for each kind of value
-    """Return a value as a text of at most so many characters, and some."""
+    """Return a value as a text of about ``most`` characters."""
     if value is None:
         return "null"
     if isinstance(value, bool):

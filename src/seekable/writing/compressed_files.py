@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from seekable.errors import InvalidArgument
 from seekable.storage.compression import COMPRESSED, WITH_HEADER, compression_of, inflated, zstd
-from seekable.storage.zstd_frames import write_frames
+from seekable.storage.seek_points import write_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -120,7 +120,7 @@ SUFFIXES: list[Case] = [
          "UnsupportedFormat: 'a.arrow.zst' has the suffix of no known format; known suffixes are SUFFIXES. "
          "Say what it is with format=, one of FORMATS"),
     case("tgz.gz", {"a.tgz.gz": b""}, "a.tgz.gz",
-         "UnsupportedFormat: 'DIR/a.tgz.gz' cannot be decompressed as gzip at about byte 0, behind 0 bytes "
+         "UnsupportedFormat: 'DIR/a.tgz.gz' cannot be decompressed as gzip at about byte 0, after 0 bytes "
          "of content: it has no byte, and even empty content is some bytes when compressed. Test it with "
          "`gzip -t DIR/a.tgz.gz` and get it again; what is before the damage can be kept with `gzip -dc "
          "DIR/a.tgz.gz > NEW`"),

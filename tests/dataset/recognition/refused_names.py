@@ -145,7 +145,7 @@ SPECS = [
     case("scp: of nothing", {}, "scp:a.scp",
          "DataNotFound: there is no 'DIR/a.scp'; the nearest folder that exists is 'DIR', with 0 entries"),
     case("scp: with an unknown option", {"a.scp": SCP}, "scp,zz:a.scp",
-         "InvalidArgument: 'scp,zz:a.scp' is no rspecifier: 'zz' is no option. Before the ':' stand "
+         "InvalidArgument: 'scp,zz:a.scp' is not an rspecifier: 'zz' is not an option. Before the ':' stand "
          "options, each separated by one comma or space: ark scp o no p np s ns cs ncs bg b t"),
     case("scp: as an archive", {"a.scp": SCP}, "scp:a.scp",
          "InvalidArgument: 'scp:a.scp' is scp; leave format='ark' out", format="ark"),
@@ -162,7 +162,7 @@ SPECS = [
          "InvalidArgument: 'ark:a.ark:3' cannot be opened, because a dataset needs files with records in "
          "any order; it names one byte of a file. Open all of it: ark:a.ark"),
     case("both of Kaldi", {"a.scp": SCP}, "ark,scp:a.ark,a.scp",
-         "InvalidArgument: 'ark,scp:a.ark,a.scp' is no rspecifier: a table to read is either ark or scp "
+         "InvalidArgument: 'ark,scp:a.ark,a.scp' is not an rspecifier: a table to read is either ark or scp "
          "(got ark and scp)"),
     case("kaldi: without operands", {}, "kaldi:",
          "InvalidArgument: 'kaldi:' is not complete: kaldi:DIR, where DIR is a data directory such as "
@@ -170,7 +170,7 @@ SPECS = [
     case("kaldi: of nothing", {}, "kaldi:no",
          "DataNotFound: there is no data directory 'DIR/no': it does not exist"),
     case("kaldi: of a folder without tables", {"a.txt": TEXT}, "kaldi:DIR",
-         "DataNotFound: 'DIR' is no data directory of Kaldi: it has none of the files segments, wav.scp, "
+         "DataNotFound: 'DIR' is not a data directory of Kaldi: it has none of the files segments, wav.scp, "
          "feats.scp, text, utt2spk"),
     case("kaldi: as text", KALDI, "kaldi:DIR",
          "InvalidArgument: 'kaldi:DIR' is kaldi-directory; leave format='text' out", format="text"),
@@ -238,7 +238,7 @@ SPECS = [
          "UnsupportedFormat: 'DIR/a.json' is no list of shards of wids (wids-shard-index-v1): its __kind__ "
          "is '', with 0 shards. Open the tar files themselves"),
     case("wids: of a folder", {"index.json": wids(("a.tar", 1)), "a.tar": TAR}, "wids:DIR",
-         "DataNotFound: 'DIR' is no regular file; only those can be indexed"),
+         "DataNotFound: 'DIR' is not a regular file; only those can be indexed"),
     case("wids: with another number", {"i.json": wids(("a.tar", 2)), "a.tar": TAR}, "wids:i.json",
          "IndexStale: 'DIR/a.tar' has 1 samples, and 'DIR/i.json' says 2: the shard was changed or is "
          "damaged. Put the old file back, or make the list again"),

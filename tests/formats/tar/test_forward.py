@@ -17,7 +17,7 @@ from seekable.index.build.content import ForwardFile, ForwardStream
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.index.surveyor import ForwardReader
+    from seekable.index.finder import ForwardReader
 
 
 @final

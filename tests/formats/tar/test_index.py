@@ -12,7 +12,7 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
-from seekable.index.build import commit, file_scan
+from seekable.index.build import commit, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def build(folder: Path) -> None:
     """Index a folder; each file is committed by itself, and its words are written to disk at once."""
     commit._COMMIT_SECONDS = -1.0
-    file_scan._SPILL_BYTES = 64
+    scan._SPILL_BYTES = 64
     sk.open(folder)
 
 

@@ -52,7 +52,7 @@ def end_to_end(lengths: Sequence[int], order: Sequence[int]) -> list[Token]:
 
 
 def windows(tokens: list[T], stride: int, overlap: int) -> list[list[T]]:
-    """Windows of ``stride + overlap`` tokens, one after another; the last tokens may be in none."""
+    """WindowTables of ``stride + overlap`` tokens, one after another; the last tokens may be in none."""
     count = max(0, (len(tokens) - overlap) // stride)
     return [tokens[number * stride : number * stride + stride + overlap] for number in range(count)]
 

@@ -21,7 +21,7 @@ from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.sending import Patience
 from seekable.remote.fetching.wants import Wants
 from seekable.remote.stores.object_store import Passing
-from seekable.storage.object_key import UNIT_BYTES
+from seekable.storage.addresses import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

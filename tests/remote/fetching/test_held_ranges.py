@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.remote.fetching.fake_store import content
 
 from seekable.remote.cache.held_ranges import CELL_BYTES, Held, HeldBlock, HeldRanges
-from seekable.storage.object_key import object_key
+from seekable.storage.addresses import object_key
 
 SIZE = 300_000
 KEY = object_key("s3://bucket/a", size=SIZE, identity=1)

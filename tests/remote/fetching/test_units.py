@@ -11,7 +11,7 @@ from seekable.remote.cache.disk_cache import DiskCache
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.wants import NO_ROOM, CacheRoom, ObjectRef, Wants, planned
 from seekable.remote.stores.object_store import Passing, Pin
-from seekable.storage.object_key import UNIT_BYTES
+from seekable.storage.addresses import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

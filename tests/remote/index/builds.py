@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seekable.formats.table import format_named
 from seekable.index.build.build_index import build
-from seekable.index.build.parts import FileToIndex
+from seekable.index.build.file_parts import FileToIndex
 from seekable.index.catalog import read_table
 from seekable.index.fileset import FileSet
 from seekable.index.indexed_files import indexed_files
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.remote.index.counting_store import CountingStore
 
     from seekable.index.file_table import Entry
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.parallel.progress import ProgressHook
 
 

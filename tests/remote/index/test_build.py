@@ -22,7 +22,7 @@ from tests.remote.index.counting_store import CountingStore, KilledBuild
 
 from seekable.errors import InvalidArgument
 from seekable.formats.table import format_named
-from seekable.index.build import build_index, other_index
+from seekable.index.build import build_index
 from seekable.index.build.kept_parts import KeptParts
 from seekable.index.digest import END_BYTES
 from seekable.remote import mounts
@@ -319,7 +319,7 @@ def test_indexes_of_other_tools_are_looked_for_beside_a_few_objects(
     store: CountingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is a request of its own, and most stores have none."""
-    monkeypatch.setattr(other_index, "_is_worth", lambda _: True)
+    monkeypatch.setattr(build_index, "_is_worth", lambda _: True)
     line = b'{"text": "which is longer than a short line"}\n'
     store.objects |= {f"{number:02}.jsonl": line * (20 + number) for number in range(50)}
     built = index_store(store, tmp_path / "without")

@@ -60,7 +60,7 @@ def to_parquet(
     from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder, counted, print_outcome
     from seekable.kaldi import SequentialReader, find_holder
     from seekable.storage.memory import bytes_in_words
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     _check(out, overwrite=overwrite)
     rspecifier = as_rspecifier(rspecifier)
@@ -147,7 +147,7 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.kaldi.named_tables import counted, is_on_stdout, print_outcome, writing
     from seekable.cli.kaldi.object_forms import from_json
     from seekable.kaldi import Writer
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     options: dict[str, Any] = {} if precision is None else {"precision": precision}
     on_stdout = is_on_stdout(wspecifier)

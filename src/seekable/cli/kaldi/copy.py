@@ -82,7 +82,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     """
     from seekable.cli.kaldi.named_tables import chosen_holder, print_outcome
     from seekable.cli.kaldi.table_passes import CopyJob, copy_object, copy_table, is_table
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     found = chosen_holder(table.holder, source, table.pipes.value)
     job = CopyJob(

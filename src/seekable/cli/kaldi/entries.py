@@ -67,7 +67,7 @@ def head(
 def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
     from seekable.cli.kaldi.object_forms import to_json
     from seekable.cli.output import write, write_document
-    from seekable.formats.kaldi.objects.tokens import encoded
+    from seekable.formats.kaldi.basic_types import encoded
 
     if as_json:
         write_document({"key": key, "value": to_json(value)})
@@ -106,7 +106,7 @@ def shapes(
     from seekable.cli.kaldi.object_forms import ShapeHolder
     from seekable.cli.output import write_document, write_line
     from seekable.kaldi import SequentialReader, find_holder
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     rspecifier = as_rspecifier(rspecifier)
     shape = ShapeHolder(find_holder(chosen_holder(table.holder, rspecifier, table.pipes.value)))

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, final
 
 from seekable.cli.output import StatusLine, tell
 from seekable.errors import InvalidArgument, SeekableError
-from seekable.formats.kaldi.files.filenames import command_of
 from seekable.formats.kaldi.files.pipes import file_command, pipes_inside
+from seekable.formats.kaldi.files.specifiers import command_of
 from seekable.formats.kaldi.files.streams import StandardInput
-from seekable.formats.kaldi.holder_detection import detect_holder
-from seekable.formats.kaldi.holders.candidates import candidates_of
+from seekable.formats.kaldi.holder_detection import candidates_of, detect_holder
 from seekable.kaldi import (
     classify_rxfilename,
     classify_wxfilename,
@@ -24,7 +23,7 @@ from seekable.kaldi import (
     split_range,
 )
 from seekable.parallel.progress import Throttle
-from seekable.viewer.facts.documents import document
+from seekable.viewer.facts.json_documents import document
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.files.pipes import Pipes

@@ -11,13 +11,13 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument
-from seekable.formats.kaldi.holders.basic_vectors import (
+from seekable.formats.kaldi.holders.basic_values import (
     BasicVectorHolder,
+    NumberHolder,
     PairVectorHolder,
     VectorVectorHolder,
 )
 from seekable.formats.kaldi.holders.matrices import MatrixHolder, PackedMatrixHolder, VectorHolder
-from seekable.formats.kaldi.holders.scalars import NumberHolder
 from seekable.kaldi import (
     CompressedMatrix,
     HtkMatrix,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.objects.basic_types import BasicType
+    from seekable.formats.kaldi.basic_types import BasicType
     from seekable.kaldi import Cursor, Holder, Output, Range
 else:
     pa = optional("pyarrow", extra="parquet")

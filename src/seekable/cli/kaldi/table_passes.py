@@ -32,9 +32,9 @@ from seekable.errors import (
     PipeRefused,
     UnsupportedFormat,
 )
+from seekable.formats.kaldi.basic_types import decoded, encoded
 from seekable.formats.kaldi.directory.utterances import parse_segment
-from seekable.formats.kaldi.files.opening import open_rx
-from seekable.formats.kaldi.objects.tokens import decoded, encoded
+from seekable.formats.kaldi.files.open_named import open_rx
 from seekable.formats.kaldi.script_lines import iter_script
 from seekable.kaldi import (
     RandomAccessReader,

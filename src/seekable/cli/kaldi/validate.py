@@ -69,7 +69,7 @@ def validate(
 def _checked_directory(path: str) -> dict[str, Any]:
     """Return the document about a data directory."""
     from seekable.kaldi import validate_directory
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     problems = [
         {
@@ -104,7 +104,7 @@ def _checked_table(
 
 def _of_table(rspecifier: str, check: TableCheck) -> dict[str, Any]:
     """Return the document about a table."""
-    from seekable.viewer.facts.documents import json_safe
+    from seekable.viewer.facts.json_documents import json_safe
 
     problems = [
         {
@@ -151,7 +151,7 @@ def _repair_in_words(done: Repair) -> str:
 def _print(path: str, found: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
     from seekable.cli.kaldi.named_tables import entries_in_words
     from seekable.cli.output import write_document, write_line
-    from seekable.viewer.facts.documents import in_words, json_safe
+    from seekable.viewer.facts.json_documents import in_words, json_safe
 
     if as_json:
         write_document({"path": json_safe(path), **found})

@@ -33,7 +33,7 @@ from seekable._typing import Int64s
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument, WrongType
 from seekable.formats.contract import Format, OnError
 from seekable.index.fileset import FileSet
-from seekable.index.surveyor import TableIndexer
+from seekable.index.finder import TableIndexer
 from seekable.nodes.columns.choose import Missing
 from seekable.nodes.columns.decode_column import DecodeTable
 from seekable.nodes.columns.partitions import KeyType

@@ -30,8 +30,8 @@ from seekable.dataset.pipeline.fields import (
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
 from seekable.formats.table import NAMES, card_named, format_named
 from seekable.index.fileset import FileSet
+from seekable.index.finder import TableIndexer, is_table_indexer
 from seekable.index.opening import open_files
-from seekable.index.surveyor import TableIndexer, is_table_indexer
 from seekable.nodes.graph import check_depth
 from seekable.nodes.key import Keys, entry_key
 from seekable.nodes.key_lookup import open_keys

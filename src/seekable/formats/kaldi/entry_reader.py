@@ -29,14 +29,12 @@ from seekable.errors import (
     InvalidArgument,
     SeekableError,
 )
+from seekable.formats.kaldi.basic_types import TOKEN_AND_SPACE, decoded, encoded
+from seekable.formats.kaldi.cursor import BufferedCursor, FileCursor, MemoryCursor
 from seekable.formats.kaldi.files.local_files import coding_by_name, local_errors, missing_error
-from seekable.formats.kaldi.files.opening import open_named
-from seekable.formats.kaldi.files.stored_file import GrowingRanges, check_named, is_stored, mounted_beside
+from seekable.formats.kaldi.files.open_named import open_named
+from seekable.formats.kaldi.files.store_files import GrowingRanges, check_named, is_stored, mounted_beside
 from seekable.formats.kaldi.holders.registry import SupportsExtent, SupportsRange
-from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded, encoded
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.nodes.graph import FileRanges
 from seekable.storage.access import chosen_cache
@@ -50,9 +48,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.formats.kaldi.cursor import Cursor
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.formats.kaldi.script_lines import ScriptLine
     from seekable.storage import addresses
     from seekable.storage.access import CacheChoice
@@ -86,7 +84,7 @@ _SPACES = b" \t\n"
 
 
 class ObjectFiles:
-    """Files by path or address, at most so many open at once. Safe from threads and after fork.
+    """Files by path or address, a bounded number open at once. Safe from threads and after fork.
 
     A local file that was changed since it was opened is opened again. A pickle has the arguments alone.
     """

@@ -11,13 +11,13 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.formats.classify import files_of_card, format_of_spec
 from seekable.formats.contract import Claim, Format, Reading
-from seekable.formats.kaldi.archive_scanner import ArchiveScanner
-from seekable.formats.kaldi.entry_decoder import EntryDecoder
 from seekable.formats.kaldi.entry_reader import EntryReader, ObjectFiles
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.formats.kaldi.files.specifiers import check_rxfilename, parse_rspecifier
 from seekable.formats.kaldi.holder_detection import detect_holder, first_paths
 from seekable.formats.kaldi.holders.registry import find_holder
 from seekable.formats.kaldi.script_lines import ScriptScanner
+from seekable.formats.kaldi.table_entries import ArchiveScanner, EntryDecoder
 from seekable.formats.lines.line_source import decoder_named, refuse_columns, source_of
 from seekable.formats.lines.text import TextScanner
 from seekable.formats.look import OtherTool
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.formats.contract import Card
-    from seekable.formats.kaldi import utterance_source
-    from seekable.formats.kaldi.directory import validation
-    from seekable.formats.kaldi.files import filenames, specifiers
+    from seekable.formats.kaldi.directory import utterances, validation
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.files.specifiers import Rspecifier
     from seekable.formats.kaldi.holders.registry import Holder
@@ -43,9 +41,7 @@ if TYPE_CHECKING:
     from seekable.nodes.key import KeyOf
     from seekable.nodes.saving import Loading
 else:
-    filenames = lazy("seekable.formats.kaldi.files.filenames")
-    specifiers = lazy("seekable.formats.kaldi.files.specifiers")
-    utterance_source = lazy("seekable.formats.kaldi.utterance_source")
+    utterances = lazy("seekable.formats.kaldi.directory.utterances")
     validation = lazy("seekable.formats.kaldi.directory.validation")
 
 __all__ = ["Kaldi"]
@@ -145,7 +141,7 @@ class Kaldi(Format):
 
     @property
     def finder(self) -> ArchiveScanner | ScriptScanner | TextScanner:
-        """The scanner of entries, or of the lines of tables."""
+        """The scanner that finds entries, or the lines of text tables."""
         if self.kind == "kaldi-directory":
             return TextScanner("kaldi-directory")
         if self.kind == "scp":
@@ -184,7 +180,7 @@ class Kaldi(Format):
 
         Raises:
             InvalidArgument: an argument is for other formats.
-            WrongType: ``columns`` is no list of names.
+            WrongType: ``columns`` is not a list of names.
         """
         if self.kind == "kaldi-directory":
             if reading.decode is not None:
@@ -204,7 +200,7 @@ class Kaldi(Format):
             raise InvalidArgument(message)
 
     def leaf(self, files: FileSet, reading: Reading) -> FileSource:
-        """Return the source of the entries of tables, or of the utterances of a directory.
+        """Return the source: its records are entries of tables, or utterances of a directory.
 
         Raises:
             UnsupportedFormat: the files are not the tables of one directory.
@@ -212,7 +208,7 @@ class Kaldi(Format):
         """
         if self.kind == "kaldi-directory":
             pipes = pipes_inside(self.pipes)
-            main, decoder = utterance_source.utterances_in(files, reading, pipes=pipes)
+            main, decoder = utterances.utterances_in(files, reading, pipes=pipes)
             return source_of(main, decoder, self.name, reading)
         return source_of(files, self.decoder_of(files, reading), self.name, reading)
 
@@ -246,7 +242,7 @@ class Kaldi(Format):
             DataNotFound: a table of a directory is not found.
         """
         if self.kind == "kaldi-directory":
-            return utterance_source.decoder_from_json(said, given, where)
+            return utterances.decoder_from_json(said, given, where)
         holder = given.checked(said.get("holder"), str, f"{where}.holder")
         permissive = given.checked(said.get("permissive", False), bool, f"{where}.permissive")
         pipes = checked_pipes(given.pipes)
@@ -280,10 +276,10 @@ def _specifier(text: str) -> Rspecifier:
     """Return a rspecifier whose table is files.
 
     Raises:
-        InvalidArgument: it is no rspecifier, or its table is no file.
+        InvalidArgument: it is not an rspecifier, or its table is not a file.
     """
-    parsed = specifiers.parse_rspecifier(text)
-    kind = filenames.check_rxfilename(parsed.rxfilename)
+    parsed = parse_rspecifier(text)
+    kind = check_rxfilename(parsed.rxfilename)
     if kind == "file":
         return parsed
     if kind == "offset":

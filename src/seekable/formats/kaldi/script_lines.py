@@ -9,10 +9,10 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seekable.errors import CorruptTable, UnsupportedFormat
-from seekable.formats.kaldi.files.filenames import check_rxfilename, split_offset, split_range
-from seekable.formats.kaldi.files.opening import open_rx
-from seekable.formats.kaldi.holders.ranges import Range, parse_range
-from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, TOKEN, decoded
+from seekable.formats.kaldi.basic_types import BINARY_HEADER, TOKEN, decoded
+from seekable.formats.kaldi.files.open_named import open_rx
+from seekable.formats.kaldi.files.specifiers import check_rxfilename, split_offset, split_range
+from seekable.formats.kaldi.holders.script_ranges import Range, parse_range
 from seekable.formats.lines.line_bounds import scan_lines
 from seekable.storage.first_bytes import check_is_text
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.files.filenames import RxKind
     from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.specifiers import RxKind
     from seekable.formats.kaldi.files.streams import RxFile
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.index.scanner import ByteSource
+    from seekable.index.finder import ByteSource
 
 _READ_BYTES: Final = 256 << 10
 _LONGEST_LINE: Final = 1 << 20
@@ -127,7 +127,7 @@ def check_is_script(file: RxFile) -> None:
     """
     if file.binary:
         raise CorruptTable(
-            f"{file.rxfilename!r} begins as a binary object, so it is no script file, which has lines of "
+            f"{file.rxfilename!r} begins as a binary object, so it is not a script file, which has lines of "
             f"'<key> <filename>'. An archive is named by ark: and not by scp:"
         )
 
@@ -283,13 +283,15 @@ class ScriptScanner:
             UnsupportedFormat: they are not the lines of a script.
         """
         if head.startswith(BINARY_HEADER):
-            raise UnsupportedFormat(f"{path!r} begins as a binary object and is no script: {_WAY_OUT}")
+            raise UnsupportedFormat(f"{path!r} begins as a binary object and is not a script: {_WAY_OUT}")
         check_is_text(head, path)
         line, end, _ = head.partition(b"\n")
         fields = line.split(None, 1)
         if line and (len(fields) != _FIELDS or b"\0" in line) and (end or len(fields) == 1):
             shown = line[:_SHOWN_BYTES]
-            raise UnsupportedFormat(f"{path!r} is no script, because its first line is {shown!r}: {_WAY_OUT}")
+            raise UnsupportedFormat(
+                f"{path!r} is not a script, because its first line is {shown!r}: {_WAY_OUT}"
+            )
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
         """Return the offsets at which lines start, uint64."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.scanner import ByteChunk, ByteSource
+    from seekable.index.finder import ByteChunk, ByteSource
 
     Int64s = NDArray[np.int64]
     Flags = NDArray[np.bool_]

@@ -18,7 +18,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import IndexStale, Unreachable
-from seekable.index.scanner import ALWAYS_NS, OtherOffsets
+from seekable.index.finder import ALWAYS_NS, OtherOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

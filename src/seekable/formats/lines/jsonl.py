@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import Card, Claim, Hive, Opening
     from seekable.formats.lines import forager, other_fields
     from seekable.formats.look import Folder
-    from seekable.index.scanner import ByteSource, OtherIndex
+    from seekable.index.finder import ByteSource, OtherIndex
 else:
     other_fields = lazy("seekable.formats.lines.other_fields")
     forager = lazy("seekable.formats.lines.forager")

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.scanner import ByteChunk, ByteSource
+    from seekable.index.finder import ByteChunk, ByteSource
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

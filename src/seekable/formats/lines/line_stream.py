@@ -27,8 +27,8 @@ from seekable.formats.lines.sequential_file import content_from, sequential_file
 from seekable.formats.refusals import without_other_tools, without_their_files
 from seekable.formats.table import SUFFIXES, card_named, format_named
 from seekable.index.digest import END_BYTES
+from seekable.index.finder import is_table_indexer
 from seekable.index.location import Location
-from seekable.index.surveyor import is_table_indexer
 from seekable.nodes.display import listed
 from seekable.state.functions import describe_function
 from seekable.storage.listing import checked_asked

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import Card, Hive
     from seekable.formats.look import Look
-    from seekable.index.scanner import ByteSource
+    from seekable.index.finder import ByteSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable.formats.shar.idxpack_tables import Collection, read_tables, refuse
 from seekable.formats.shar.lhotse_index import NUMBERS, consecutive_ranges
-from seekable.index.scanner import ALWAYS_NS, OtherOffsets
+from seekable.index.finder import ALWAYS_NS, OtherOffsets
 from seekable.storage import paths
 from seekable.storage.files import read_or_map, unreadable_error
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import Unreachable
-from seekable.index.scanner import ALWAYS_NS, OtherOffsets
+from seekable.index.finder import ALWAYS_NS, OtherOffsets
 from seekable.storage.far import far
 from seekable.storage.file_names import INDEX_SUFFIX
 

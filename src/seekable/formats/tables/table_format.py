@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from seekable.index.surveyor import TableIndexer, TableLayout
+from seekable.index.finder import TableIndexer, TableLayout
 from seekable.nodes.conditions import Bounds
 from seekable.storage.ranges import RangeSource
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seekable.formats.tables.arrow import format as arrow_format
     from seekable.formats.tables.parquet import format as parquet_format
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.nodes.columns.decode_column import DecodeTable
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.graph import Reader

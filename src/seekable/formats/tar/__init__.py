@@ -1,7 +1,7 @@
 """Tar archives: their members, and the samples that members make. Payloads are not read here.
 
 ```text
-ForwardBytes        the bytes of one archive, read from start to end (index/surveyor)
+ForwardBytes        the bytes of one archive, read from start to end (index/finder)
     |  walk         from header to header (header, pax): runs of members, checked 1,024 headers at a time
     v
 Members             names, offsets and sizes

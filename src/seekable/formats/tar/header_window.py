@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from seekable.index.surveyor import ForwardReader
+    from seekable.index.finder import ForwardReader
 
 __all__ = ["HeaderWindow"]
 

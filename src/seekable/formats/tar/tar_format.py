@@ -10,12 +10,12 @@ from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.layout import encode_samples
 from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.samples import group_samples
-from seekable.index.surveyor import Survey
+from seekable.index.finder import Survey
 from seekable.storage.first_bytes import check_compression
 
 if TYPE_CHECKING:
     from seekable.formats.tar import walk as archive
-    from seekable.index.surveyor import ForwardReader
+    from seekable.index.finder import ForwardReader
 else:
     archive = lazy("seekable.formats.tar.walk")
 

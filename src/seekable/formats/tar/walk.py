@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.surveyor import ForwardReader
+    from seekable.index.finder import ForwardReader
 
 __all__ = ["Members", "Walk", "walk"]
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from seekable.formats.look import Folder, Look
-    from seekable.index.surveyor import ForwardReader, SideFile, Survey
+    from seekable.index.finder import ForwardReader, SideFile, Survey
 
 __all__ = ["TokenSurveyor", "tokens_claim", "tool_of"]
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.token_reading import TokenAxis
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
+    from seekable.index.finder import Finder
     from seekable.index.integrity import VerificationProblem
-    from seekable.index.surveyor import Finder
     from seekable.nodes.files.leaf import Bad
 
 else:

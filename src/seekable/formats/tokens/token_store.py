@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.token_file import Side, TokenFile
-    from seekable.index.surveyor import SideFile, Survey
+    from seekable.index.finder import SideFile, Survey
 
 __all__ = [
     "DOCUMENT",

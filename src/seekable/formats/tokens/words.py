@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._cached import cached
-from seekable.index.surveyor import SideFile, Survey
+from seekable.index.finder import SideFile, Survey
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from seekable.index.build.file_scan import FileScan
-    from seekable.index.build.scan import ScanJob
+    from seekable.index.build.scan import FileScan, ScanJob
     from seekable.index.file_table import FileTable
     from seekable.parallel.progress import ProgressHook
 

@@ -22,7 +22,7 @@ import xxhash
 
 from seekable.errors import MissingDependency, UnsupportedFormat
 from seekable.index.digest import END_BYTES
-from seekable.index.scanner import ByteChunk, ByteSource
+from seekable.index.finder import ByteChunk, ByteSource
 from seekable.storage.compression import broken, inflated
 from seekable.storage.files import shell_path
 from seekable.storage.memory import DiskActivity, advise, disk_reads

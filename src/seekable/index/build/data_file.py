@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The bytes of a data file, open: of a placeholder, those of the file that it stands for."""
+    """An open data file; for a placeholder, the file that it stands for."""
 
     file: SeekableBytes
     """The open file."""

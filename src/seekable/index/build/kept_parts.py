@@ -162,7 +162,7 @@ class StoredParts:
     """The answer of a worker that wrote its result into the index folder."""
 
     summary: PartSummary | None
-    """That of the part; None where the batch has several."""
+    """The summary of the part; None where the batch has several."""
 
 
 Answer = StoredParts | Iterable[PartScan | None]
@@ -186,7 +186,7 @@ def _scan_shared(shared: SharedBatch) -> Answer:
 
 
 def _is_small(batch: ScanBatch, scans: Sequence[PartScan]) -> bool:
-    """Return True if the result is best sent: it is small, and of whole files, not of parts of large ones."""
+    """Return True if the result is best sent: it is small, and its files are whole."""
     if any(job.stop - job.start < job.size for job in batch.jobs):
         return False
     size = sum(
@@ -215,7 +215,7 @@ def loaded(kept: KeptParts, batch: ScanBatch) -> Sequence[PartScan | None]:
 
 @final
 class KeptResults:
-    """The names of the finished parts of a build, and the markers of its folders."""
+    """The names of finished parts, and the markers of the build in its folders."""
 
     def __init__(self) -> None:
         """Begin; nothing is read or written."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 import numpy as np
 
 from seekable._optional import optional
-from seekable.storage.cache import Cache
+from seekable.storage.memory import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.files.leaf import OwnKeys, Shapes
     from seekable.nodes.key import Keys

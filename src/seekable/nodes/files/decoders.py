@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.nodes.files.leaf import FilesLeaf, OwnKeys, Shapes
     from seekable.nodes.node import Node
     from seekable.nodes.saving import Loading, Saving

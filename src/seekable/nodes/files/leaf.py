@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from seekable.errors import CorruptRecord
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
+    from seekable.index.finder import Finder
     from seekable.index.integrity import VerificationProblem
-    from seekable.index.surveyor import Finder
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.graph import FileRanges
     from seekable.nodes.key import KeyOf, Keys

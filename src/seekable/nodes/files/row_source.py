@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.nodes.key import Keys
     from seekable.nodes.saving import Loading, Saving
 

@@ -39,8 +39,8 @@ from seekable.remote.cache.extents import (
     read_entries,
 )
 from seekable.storage.access import CacheChoice
+from seekable.storage.addresses import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 from seekable.storage.files import cache_folder
-from seekable.storage.object_key import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -28,8 +28,8 @@ import msgspec
 import numpy as np
 import xxhash
 
+from seekable.storage.addresses import UNIT_BYTES, parsed_key, unit_count
 from seekable.storage.files import drop_pages, make_private_folder, map_file
-from seekable.storage.object_key import UNIT_BYTES, parsed_key, unit_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-    from seekable.storage.object_key import ObjectKey
+    from seekable.storage.addresses import ObjectKey
 
 __all__ = [
     "ABOUT",

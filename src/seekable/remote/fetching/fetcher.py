@@ -26,7 +26,7 @@ from seekable.remote.fetching.loop_thread import LoopThread
 from seekable.remote.fetching.sending import FetchCounts, Patience, Places, Sender
 from seekable.remote.fetching.transfers import Transfers
 from seekable.remote.fetching.wants import NO_ROOM, Wants, planned
-from seekable.storage.object_key import UNIT_BYTES
+from seekable.storage.addresses import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence

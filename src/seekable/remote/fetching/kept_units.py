@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 from seekable.remote.fetching.wants import CacheRoom
-from seekable.storage.object_key import UNIT_BYTES
+from seekable.storage.addresses import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

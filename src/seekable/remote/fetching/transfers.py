@@ -17,7 +17,7 @@ from seekable.errors import IndexStale, Unreachable
 from seekable.remote.fetching.kept_units import UnitWriter, blocks_here, claimed, kept_units
 from seekable.remote.fetching.sending import StoreRequest
 from seekable.remote.stores.object_store import Passing, Store
-from seekable.storage.object_key import UNIT_BYTES
+from seekable.storage.addresses import UNIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence

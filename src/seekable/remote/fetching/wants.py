@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.storage.object_key import UNIT_BYTES, object_key
+from seekable.storage.addresses import UNIT_BYTES, object_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

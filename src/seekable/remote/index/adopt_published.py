@@ -20,9 +20,9 @@ from seekable._log import LOG
 from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument, Unreachable
 from seekable.index.build.commit import add_entries, folder_lock, write_segment
 from seekable.index.file_table import OFFSET_BYTES
+from seekable.index.finder import is_surveyor
 from seekable.index.integrity import Indexed, check_offsets
 from seekable.index.sidecar_files import schema_digest, schema_name
-from seekable.index.surveyor import is_surveyor
 from seekable.remote.index.publishing import PublishedFolder, TooLarge, published_table
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.compression import compression_of
@@ -33,9 +33,9 @@ from seekable.storage.seek_points import SeekPoints, points_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.index.build.parts import FileToIndex
+    from seekable.index.build.file_parts import FileToIndex
     from seekable.index.file_table import Entry, FileTable, OffsetSegment
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
 
 __all__ = ["adopt_published"]
 

@@ -23,7 +23,7 @@ from seekable.index.build.content import needs_points
 from seekable.index.build.data_file import Data
 from seekable.index.build.scan import scan_part
 from seekable.index.digest import END_BYTES, ends_digest
-from seekable.index.surveyor import is_table_indexer
+from seekable.index.finder import is_table_indexer
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.stores.object_store import Pin
 from seekable.storage.abandoned import awaited, check_not_abandoned
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from typing_extensions import Buffer
 
+    from seekable.index.build.file_parts import FileToIndex
     from seekable.index.build.kept_parts import Answer
-    from seekable.index.build.parts import FileToIndex
     from seekable.index.build.scan import ScanBatch, ScanJob
-    from seekable.index.surveyor import Finder
+    from seekable.index.finder import Finder
     from seekable.remote.stores.object_store import Store
 
 __all__ = [

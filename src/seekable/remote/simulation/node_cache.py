@@ -24,7 +24,7 @@ from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
 from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
 from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS, Needs
 from seekable.remote.fetching.wants import NEAR_BYTES, SCATTERED, SPARSE, Wants, merged
-from seekable.storage.object_key import UNIT_BYTES, extent_units
+from seekable.storage.addresses import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

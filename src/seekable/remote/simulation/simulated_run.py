@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.graph import DataFiles, FileRanges
     from seekable.nodes.node import Node
-    from seekable.remote.simulation.node_cache import RankRequests
 
 __all__ = [
     "FileNumbers",
@@ -431,7 +430,7 @@ def stretches(rows: int, batch: int) -> Iterator[tuple[int, int]]:
 
 
 def _horizon(run: SimulatedRun, files: _RunFiles) -> int:
-    """Return the number of records whose requests are planned together, by the rule of `PlansAhead`."""
+    """Return the number of records whose requests are planned together, by the rule of `ObjectPlansAhead`."""
     most_bytes = BUDGETS * files.ahead_bytes
     if isinstance(run.node, WindowedShuffle):
         most_bytes += run.node.open_bytes // run.world

@@ -30,9 +30,9 @@ from seekable.storage.addresses import is_address
 from seekable.storage.compression import compression_of
 from seekable.storage.memory import bytes_in_words
 from seekable.storage.seek_points import open_points, points_name
-from seekable.viewer.facts.documents import in_words, json_safe
+from seekable.viewer.facts.json_documents import in_words, json_safe
 from seekable.viewer.facts.lengths import record_lengths
-from seekable.viewer.facts.made_of import FROM_INDEX
+from seekable.viewer.facts.reading import FROM_INDEX
 from seekable.viewer.facts.token_contents import token_contents
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def refuse_length(length: int | None, path: str) -> None:
 
 
 def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
-    """Return the files of some sources: for a Shar those of its cuts, then those of each field."""
+    """List the files of some sources; for a Shar the cuts come first, then each field."""
     parts = [part for source in sources for part in source.parts]
     return [part.files for part in parts if isinstance(part, FilesLeaf)]
 

@@ -1,4 +1,4 @@
-"""The lengths of records by the index, in bytes or tokens: histograms, percentiles, each position's.
+"""The lengths of records from the index, in bytes or tokens: histograms, percentiles, and by position.
 
 No record is read.
 """
@@ -26,7 +26,7 @@ from seekable.viewer.facts.histogram import (
     counted_lengths_in_bins,
     counted_percentiles,
 )
-from seekable.viewer.facts.made_of import FROM_INDEX, ResultPace
+from seekable.viewer.facts.reading import FROM_INDEX, ResultPace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -108,7 +108,7 @@ def has_lengths(node: Node) -> bool:
 
 
 def length_histogram(node: Node) -> Generator[LengthHistogram]:
-    """Yield the histogram of more and more records, in file order; the last one is of all.
+    """Yield histograms while records are counted in file order; the last one covers all.
 
     The range of a record ends where the next one begins, so lengths in bytes include the ends of lines.
 

@@ -13,8 +13,7 @@ from seekable.errors import InvalidArgument
 from seekable.nodes.graph import nodes_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
-from seekable.viewer.facts.made_of import FROM_INDEX, ResultPace
-from seekable.viewer.facts.reading import read_sample, sample_rows
+from seekable.viewer.facts.reading import FROM_INDEX, ResultPace, read_sample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -135,7 +134,7 @@ def padding(
     measure: RecordMeasure | None = None,
     source: Node | None = None,
 ) -> Generator[Padding]:
-    """Yield what more and more steps of a window waste by padding; the last one is of all that are looked at.
+    """Yield the padding of a window while its steps are looked at; the last result covers all of these.
 
     Each rank pads its own part of a batch. The records that fill up the last batch of a run (``end="pad"``)
     are not counted. Of a large window 200 steps are looked at, fewer of large batches: the first ones of a

@@ -28,7 +28,7 @@ from seekable.loader.loader import Loader
 from seekable.loader.step_plan import reads_of
 from seekable.state.document import RunState
 from seekable.storage.paths import absolute, exists, output_path
-from seekable.viewer.facts.documents import json_safe, place_as_json
+from seekable.viewer.facts.json_documents import json_safe, place_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -297,7 +297,7 @@ def _function(target: str, what: str) -> Any:
             raise DataNotFound(message)
         found = getattr(found, part)
     if not callable(found):
-        message = f"{target} is no function (got {found!r:.60} of type {type(found).__name__})"
+        message = f"{target} is not a function (got {found!r:.60} of type {type(found).__name__})"
         raise WrongType(message)
     return found
 

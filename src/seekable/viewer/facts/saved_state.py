@@ -12,8 +12,8 @@ from seekable.resume.from_description import described_sources, rebuild, rebuild
 from seekable.resume.report import report_saved
 from seekable.state.descriptions import PipelineDescription, difference
 from seekable.state.document import RunState, StreamState
-from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.sources import source_counts, source_names
+from seekable.viewer.facts.json_documents import json_safe
+from seekable.viewer.facts.pipeline_sources import source_counts, source_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

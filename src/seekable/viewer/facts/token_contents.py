@@ -13,8 +13,8 @@ from seekable.formats.tokens.token_store import HIDDEN_DOCUMENT, document_of, re
 from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.packing.order.best_fit import best_fit_patterns, piece_table
 from seekable.packing.order.length_order import length_classes, merged
-from seekable.viewer.facts.documents import in_words, json_safe
 from seekable.viewer.facts.histogram import counted_percentiles
+from seekable.viewer.facts.json_documents import in_words, json_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,7 +139,7 @@ def _histogram(classes: LengthClasses) -> list[dict[str, int | float]]:
 
 
 def _concat(source: TokenSource, tokens: int, length: int) -> dict[str, int]:
-    """Return the samples, the tail and the documents cut of all documents end to end, in natural order."""
+    """Return the samples, the tail and the cut documents where all documents are joined in natural order."""
     cut = before = 0
     for lengths in _chunks(source):
         ends = before + np.cumsum(lengths)
@@ -243,7 +243,7 @@ def engine_of_store(folder: str) -> Engine:
     store = store_document_of(folder)
     if store is None:
         message = (
-            f"{folder!r} is no token store, so it does not say which tokenizer its ids are of: {_WAY_OUT}"
+            f"{folder!r} is not a token store, so it does not say which tokenizer its ids are of: {_WAY_OUT}"
         )
         raise InvalidArgument(message)
     tokenizer = store.tokenizer

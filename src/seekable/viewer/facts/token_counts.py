@@ -13,10 +13,9 @@ from seekable.formats.tokens.tokenizing.engine import UnfitDocument
 from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
-from seekable.viewer.facts.documents import in_words
+from seekable.viewer.facts.json_documents import in_words
 from seekable.viewer.facts.lengths import position_lengths
-from seekable.viewer.facts.made_of import from_sample
-from seekable.viewer.facts.reading import bytes_of_records, read_sample, sample_rows
+from seekable.viewer.facts.reading import bytes_of_records, from_sample, read_sample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

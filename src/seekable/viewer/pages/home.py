@@ -15,8 +15,8 @@ from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.nodes.key_lookup import lookup_of
 from seekable.nodes.node import Leaf
 from seekable.viewer.facts.data_survey import data_facts
-from seekable.viewer.facts.documents import json_safe, place_as_json
-from seekable.viewer.facts.sources import files_named
+from seekable.viewer.facts.json_documents import json_safe, place_as_json
+from seekable.viewer.facts.pipeline_sources import files_named
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.row import check_row
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import KeyNotFound
 from seekable.storage.memory import bytes_in_words
-from seekable.viewer.facts.documents import json_safe
+from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.opened import heads_of, open_soon
 from seekable.viewer.page import Page, Redirect
 

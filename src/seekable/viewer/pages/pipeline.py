@@ -1,19 +1,26 @@
-"""A pipeline: what it is, how it differs from another, and the states of its runs."""
+"""A pipeline: what it is, how it differs from another, from which position on, and the states of its runs."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved, state_name
 from seekable.loader.loader import Loader
+from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.display import explained
 from seekable.resume.from_description import described_sources
-from seekable.state.descriptions import outline
-from seekable.viewer.facts.comparison import compare_pipelines
-from seekable.viewer.facts.documents import json_safe
+from seekable.state.descriptions import difference, outline
+from seekable.viewer.facts.json_documents import json_safe
+from seekable.viewer.facts.pipeline_sources import source_names, source_nodes, sources_of
+from seekable.viewer.facts.reading import COMPUTED
 from seekable.viewer.facts.saved_state import (
     consumed_between,
     generation_document,
@@ -21,11 +28,17 @@ from seekable.viewer.facts.saved_state import (
     place_differences,
     state_document,
 )
-from seekable.viewer.facts.sources import source_names, source_nodes
 from seekable.viewer.page import Page
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
     from seekable.loader.checkpoint_files import Generation, Saved
+    from seekable.loader.step_plan import StepPlan
+    from seekable.nodes.node import Node
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
@@ -159,3 +172,159 @@ def _saved(opened: Opened, name: str, step: int) -> Saved:
         raise KeyNotFound(message)
     best = max(found, key=lambda generation: generation.complete)
     return read_saved(os.path.join(folder, best.names[0]))
+
+
+LOOKED_AT = 100_000
+"""The first positions that are compared: some 100 ms."""
+
+_FIRST_PIECE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class StepSide:
+    """The records that one pipeline delivers at the step."""
+
+    batch: int
+    records: int
+    bytes: int | None
+    """The bytes of its records in their files; None where lengths are not known, such as in tables."""
+    sources: tuple[tuple[str, int], ...]
+    """The name of each source, and its records in the step."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact as a JSON-safe dict."""
+        sources = [{"name": json_safe(name), "records": records} for name, records in self.sources]
+        return {"batch": self.batch, "records": self.records, "bytes": self.bytes, "sources": sources}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two pipelines differ, and what they share in one step."""
+
+    differences: tuple[str, ...]
+    """A line for each difference of the descriptions."""
+    same: bool
+    """True if the fingerprints are equal, so that every position has the same record."""
+    first_different: int | None
+    """The first position with another record; None if there is none among ``looked_at``."""
+    looked_at: int
+    """The number of positions that were compared from 0 on."""
+    step: int
+    in_both: int
+    """The records of the step that both deliver in it."""
+    old: StepSide
+    new: StepSide
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact as a JSON-safe dict."""
+        return {
+            "differences": list(map(json_safe, self.differences)),
+            "same": self.same,
+            "first_different": self.first_different,
+            "looked_at": self.looked_at,
+            "step": self.step,
+            "in_both": self.in_both,
+            "only_old": self.old.records - self.in_both,
+            "only_new": self.new.records - self.in_both,
+            "old": self.old.document(),
+            "new": self.new.document(),
+            "made_of": COMPUTED,
+        }
+
+
+def compare_pipelines(old: Loader, new: Loader, *, step: int) -> Comparison:
+    """Return the differences of two pipelines; no record is read.
+
+    Records are the same if they are the same rows of the same files.
+
+    Args:
+        old: the loader of one.
+        new: the loader of the other.
+        step: the step whose records are compared.
+
+    Raises:
+        InvalidArgument: ``step`` is negative.
+
+    Example:
+        >>> import seekable as sk
+        >>> rows = sk.from_sequence(range(100), version="rows")
+        >>> a, b = (sk.Loader(rows.shuffle(seed=seed), batch_size=10, prefetch=0) for seed in (1, 1))
+        >>> compare_pipelines(a, b, step=3).in_both
+        10
+    """
+    checked_count("step", step, least=0)
+    before, after = old.dataset.node, new.dataset.node
+    same = before.fingerprint == after.fingerprint
+    lines = [] if same else difference(before.describe(None), after.describe(None), most=None).splitlines()
+    first, looked_at = (None, 0) if same else first_difference(before, after)
+    planned = old.plan(step=step), new.plan(step=step)
+    identities = [Counter(_identity(record.place) for record in each.records) for each in planned]
+    return Comparison(
+        differences=tuple(lines),
+        same=same,
+        first_different=first,
+        looked_at=looked_at,
+        step=step,
+        in_both=(identities[0] & identities[1]).total(),
+        old=_side(before, planned[0]),
+        new=_side(after, planned[1]),
+    )
+
+
+def first_difference(old: Node, new: Node, *, most: int = LOOKED_AT) -> tuple[int | None, int]:
+    """Return the first position with another record, and how many positions were compared.
+
+    Where one pipeline ends its epoch, the next one begins; an empty one has no position to compare.
+
+    Args:
+        old: one pipeline.
+        new: the other.
+        most: the number of positions after which the comparison ends.
+
+    Example:
+        >>> import seekable as sk
+        >>> a = sk.from_sequence("abcdef", version="letters")
+        >>> first_difference(a.node, sk.concat([a.take(4), a.skip(5)]).node)
+        (4, 256)
+    """
+    if 0 in (old.size, new.size):
+        return None, 0
+    start, count = 0, _FIRST_PIECE
+    while start < most:
+        positions = np.arange(start, min(start + count, most), dtype=np.int64)
+        different = _different(old, new, positions)
+        start += positions.size
+        if different.size:
+            return int(positions[different[0]]), start
+        count *= 4
+    return None, start
+
+
+def _different(old: Node, new: Node, positions: Int64s) -> NDArray[np.intp]:
+    """Return the indices of the positions at which the places of the records differ."""
+    plans = old.plan(positions), new.plan(positions)
+    try:
+        origins = [plan.origins() for plan in plans]
+    except InvalidArgument:
+        # Lists of records have no one file: their places are compared one by one.
+        pairs = zip(*(map(_identity, plan.locate()) for plan in plans), strict=True)
+        return np.flatnonzero([one != other for one, other in pairs])
+    numbers: dict[str, int] = {}
+    files = []
+    for origin in origins:
+        own = np.array([numbers.setdefault(path, len(numbers)) for path in origin.paths], dtype=np.int64)
+        files.append(own[origin.files])
+    return np.flatnonzero((files[0] != files[1]) | (origins[0].rows != origins[1].rows))
+
+
+def _identity(place: Any) -> Hashable:
+    return tuple((part.path, part.row) for part in places_of(place))
+
+
+def _side(node: Node, planned: StepPlan) -> StepSide:
+    positions = np.array([record.position for record in planned.records], dtype=np.int64)
+    names = source_names(node)
+    owners = Counter(sources_of(node, positions).tolist() if positions.size else ())
+    sources = tuple((name, owners[at]) for at, name in enumerate(names) if owners[at])
+    size = own_bytes([each.place for each in planned.records])
+    return StepSide(planned.batch, len(planned.records), size, sources)

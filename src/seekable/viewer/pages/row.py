@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
 from seekable.storage.compression import compression_of
-from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
+from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import value_at
+from seekable.viewer.facts.pipeline_sources import has_row
 from seekable.viewer.facts.reading import raw_record
-from seekable.viewer.facts.sources import has_row
 from seekable.viewer.opened import coming_document
 from seekable.viewer.page import Page
 from seekable.viewer.render import Limits, Links, text_html
@@ -221,7 +221,7 @@ def _text_at(record: Any, at: str) -> str:
     """
     found = value_at(record, at) if at else record
     if not isinstance(found, str):
-        message = f"the value at {json_safe(at)!r} is no text (got {type(found).__name__})"
+        message = f"the value at {json_safe(at)!r} is not a text (got {type(found).__name__})"
         raise KeyNotFound(message)
     return found
 

@@ -9,12 +9,17 @@ import numpy as np
 
 from seekable.errors import CorruptRecord
 from seekable.nodes.graph import known_size
-from seekable.viewer.facts.documents import json_safe, json_value, place_as_json
-from seekable.viewer.facts.duplicates import Duplicates, duplicates
+from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import path_of
-from seekable.viewer.facts.made_of import FROM_INDEX, from_sample
-from seekable.viewer.facts.reading import read_rows, read_sample, sample_rows
-from seekable.viewer.facts.search import MOST_HITS, SearchResult, search_all, search_sample
+from seekable.viewer.facts.reading import FROM_INDEX, from_sample, read_rows, read_sample, sample_rows
+from seekable.viewer.facts.search import (
+    MOST_HITS,
+    Duplicates,
+    SearchResult,
+    duplicates,
+    search_all,
+    search_sample,
+)
 from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import asked_job
 from seekable.viewer.pages.row import comings

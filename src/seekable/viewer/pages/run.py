@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, KeyNotFound
+from seekable.viewer.fact_figures import loss_figure, mixture_figure, padding_figure
 from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.loss_log import spikes
-from seekable.viewer.facts.mixture import UNITS, mixture, usual_stop
 from seekable.viewer.facts.padding import Padding, padding
-from seekable.viewer.facts.sources import source_counts, source_names, source_nodes, sources_in_files
+from seekable.viewer.facts.pipeline_sources import source_counts, source_names, source_nodes, sources_in_files
+from seekable.viewer.facts.run_mixture import UNITS, mixture, usual_stop
 from seekable.viewer.facts.token_counts import record_measure, token_rates
-from seekable.viewer.figures import loss_figure, mixture_figure, padding_figure
 from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import asked_job
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
-    from seekable.viewer.facts.mixture import RunMixture
+    from seekable.viewer.facts.run_mixture import RunMixture
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

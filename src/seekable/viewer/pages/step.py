@@ -12,20 +12,25 @@ from seekable.errors import DataNotFound, KeyNotFound
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.bases import calls_functions
 from seekable.viewer.facts.data_survey import requests_of
-from seekable.viewer.facts.documents import json_safe, place_as_json
+from seekable.viewer.facts.json_documents import json_safe, place_as_json
 from seekable.viewer.facts.loss_log import compared_loss
-from seekable.viewer.facts.made_of import COMPUTED
-from seekable.viewer.facts.mixture import mixture
 from seekable.viewer.facts.odd import MEASURES, Oddness, odd, usual
+from seekable.viewer.facts.pipeline_sources import (
+    SEVERAL,
+    as_in_files,
+    has_row,
+    paths_named,
+    source_names,
+    sources_of,
+)
 from seekable.viewer.facts.pipelines import step_document
-from seekable.viewer.facts.reading import read_sample
-from seekable.viewer.facts.sequence import packed_node_at
-from seekable.viewer.facts.sources import SEVERAL, as_in_files, has_row, paths_named, source_names, sources_of
+from seekable.viewer.facts.reading import COMPUTED, read_sample
+from seekable.viewer.facts.run_mixture import mixture
 from seekable.viewer.facts.token_counts import text_of
 from seekable.viewer.opened import after_end, coming_document, position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import asked_job
-from seekable.viewer.pages.sequence import is_packed
+from seekable.viewer.pages.sequence import is_packed, packed_node_at
 
 if TYPE_CHECKING:
     from collections.abc import Generator

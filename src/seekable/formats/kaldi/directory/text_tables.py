@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 import xxhash
 
-from seekable.formats.kaldi.files.stored_file import open_readable
-from seekable.formats.kaldi.objects.tokens import TOKEN
+from seekable.formats.kaldi.basic_types import TOKEN
+from seekable.formats.kaldi.files.store_files import open_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,10 +70,10 @@ class _TextTable:
     """The expression for what follows the key and the gap."""
 
     may_be_empty: bool = False
-    """True if nothing need follow the key."""
+    """True if a line may have the key alone."""
 
     between: tuple[float, float] | None = None
-    """Of numbers: the bounds that they lie between, and do not reach; None for tables of other things."""
+    """The bounds of numbers, exclusive; None for a table of other things."""
 
     @cached_property
     def line(self) -> re.Pattern[bytes]:
@@ -400,7 +400,7 @@ def _find_disordered(
         if key == last:
             repeated.add(number, _repetition(key, number - 1))
         elif key < last:
-            message = f"the key {shown(key)} stands behind {shown(last)}, which is larger: {_SORTING}"
+            message = f"the key {shown(key)} stands after {shown(last)}, which is larger: {_SORTING}"
             disordered.add(number, message)
         last = key
     return last

@@ -33,7 +33,7 @@ from seekable.formats.kaldi.directory.text_tables import (
     scan_table,
     shown,
 )
-from seekable.formats.kaldi.files.filenames import check_rxfilename, split_range
+from seekable.formats.kaldi.files.specifiers import check_rxfilename, split_range
 from seekable.storage import paths
 from seekable.storage.files import regular_only, write_atomically
 
@@ -104,7 +104,7 @@ class _Transcripts:
                 self._spaces.add(number, message)
         except UnicodeDecodeError as error:
             message = (
-                f"byte {error.start + 1} of the line is no UTF-8: {shown(line)}; convert the file with iconv"
+                f"byte {error.start + 1} of the line is not UTF-8: {shown(line)}; convert the file with iconv"
             )
             self._undecodable.add(number, message)
         if _NO_WORDS.fullmatch(line):
@@ -138,7 +138,7 @@ class _Times:
         for at in np.flatnonzero(~((starts < ends) | (ends == _TO_THE_END)) | ~np.isfinite(starts)).tolist():
             start, end = (word.decode() for word in words[at])
             message = (
-                f"the segment must end behind its start, {start}, or at -1, the end of the recording "
+                f"the segment must end after its start, {start}, or at -1, the end of the recording "
                 f"(got {end})"
             )
             self._empty.add(block.numbers[at], message)
@@ -235,7 +235,9 @@ class _FileNames:
                 self._invalid.add(number, str(error))
                 continue
             if kind == "stdin":
-                self._invalid.add(number, f"{name!r} is standard input, which is no file of a data directory")
+                self._invalid.add(
+                    number, f"{name!r} is standard input, which is not a file of a data directory"
+                )
 
     def problems(self) -> Iterator[Problem]:
         """Yield the problems of all lines."""
@@ -260,7 +262,7 @@ def present_tables(path: str | os.PathLike[str]) -> dict[str, str]:
     found = {name: os.path.join(folder, name) for name in TABLES if name in there}
     found = {name: file for name, file in found.items() if "://" in file or os.path.isfile(file)}
     if found.keys().isdisjoint(BASES):
-        message = f"{folder!r} is no data directory of Kaldi: it has none of the files {', '.join(BASES)}"
+        message = f"{folder!r} is not a data directory of Kaldi: it has none of the files {', '.join(BASES)}"
         raise DataNotFound(message)
     return found
 

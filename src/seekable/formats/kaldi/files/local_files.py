@@ -71,11 +71,11 @@ class ReadFile(io.FileIO):
         return found
 
     def readall(self) -> bytes:
-        """Return all bytes up to the end of the file; errors as of ``read``."""
+        """Return all bytes up to the end of the file; the errors are those of ``read``."""
         return self._answer(super().readall)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Fill the start of a buffer, and return the number of bytes, 0 at the end; errors as of ``read``."""
+        """Fill the start of a buffer; return how many bytes it got, 0 at the end; the errors of ``read``."""
         count: int = self._answer(partial(super().readinto, buffer))
         return count
 
@@ -267,7 +267,7 @@ def _nearest_reason(path: str) -> str:
     while folder and not os.path.isdir(folder):
         missing, folder = folder, os.path.dirname(folder)
     if missing:
-        problem = "is no folder" if os.path.lexists(missing) else "does not exist"
+        problem = "is not a folder" if os.path.lexists(missing) else "does not exist"
         reason = f"the folder {missing!r} {problem}"
     else:
         reason = f"the folder {folder or os.getcwd()!r} has no file of this name"

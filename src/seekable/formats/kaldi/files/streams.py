@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-    from seekable.formats.kaldi.files.filenames import RxKind, WxKind
+    from seekable.formats.kaldi.files.specifiers import RxKind, WxKind
 
 _READ_BYTES: Final = 64 << 10
 _BUFFER_BYTES: Final = 64 << 10
@@ -155,7 +155,7 @@ class StandardInput:
     """Standard input, which several files read one after the other: each goes on where the last one ended."""
 
     def __init__(self) -> None:
-        """Take the ``sys.stdin`` of this moment.
+        """Take the present ``sys.stdin``.
 
         Raises:
             InvalidArgument: there is none, or it was replaced by a stream of text without bytes below.

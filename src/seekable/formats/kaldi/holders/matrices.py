@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.formats.kaldi.holders import compressed
-from seekable.formats.kaldi.holders.compressed import (
+from seekable.formats.kaldi.basic_types import (
+    BASIC_TYPES,
+    BINARY_HEADER,
+    DIGITS,
+    BasicType,
+    decoded,
+    parse_number,
+    read_header,
+    read_size,
+    token_bytes,
+)
+from seekable.formats.kaldi.holders import compressed_matrix
+from seekable.formats.kaldi.holders.compressed_matrix import (
     FIRST,
     CompressedMatrix,
     checked_method,
@@ -28,7 +39,7 @@ from seekable.formats.kaldi.holders.number_text import (
     skip_brackets,
     vector_text,
 )
-from seekable.formats.kaldi.holders.ranges import read_rows_and_columns
+from seekable.formats.kaldi.holders.script_ranges import read_rows_and_columns
 from seekable.formats.kaldi.holders.sparse import (
     SparseMatrix,
     read_sparse_matrix,
@@ -36,14 +47,12 @@ from seekable.formats.kaldi.holders.sparse import (
     sparse_matrix_bytes,
     sparse_matrix_text,
 )
-from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, BasicType, parse_number, read_size
-from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, decoded, read_header, token_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.holders.ranges import Range
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.cursor import Cursor, Output
+    from seekable.formats.kaldi.holders.script_ranges import Range
 
 _FLOAT, _DOUBLE = BASIC_TYPES["float"], BASIC_TYPES["double"]
 _VECTORS = {b"FV ": _FLOAT, b"DV ": _DOUBLE}
@@ -119,7 +128,7 @@ class MatrixHolder:
 
     def read(self, cursor: Cursor) -> NDArray[Any]:
         """Return the next matrix, and move past it."""
-        head = cursor.ahead(compressed.HEAD_BYTES)
+        head = cursor.ahead(compressed_matrix.HEAD_BYTES)
         if len(head) >= _MATRIX_START.size:
             start, rows, mark, columns = _MATRIX_START.unpack_from(head)
             if mark == _INT_MARK and rows > 0 < columns and start == _MATRIX_STARTS[self.basic.mark]:
@@ -130,7 +139,7 @@ class MatrixHolder:
                     behind=_MATRIX_START.size,
                 )
                 return array.reshape(rows, columns)
-            if (values := compressed.read_with_header(cursor, head)) is not None:
+            if (values := compressed_matrix.read_with_header(cursor, head)) is not None:
                 return values.astype(self.basic.dtype, copy=False)
         return _read_matrix(cursor, self.basic, binary=read_header(cursor))
 
@@ -220,8 +229,8 @@ def _read_matrix(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[
     """Return the matrix after the binary header (also a compressed one), or in text, in a precision."""
     if not binary:
         return read_matrix_text(cursor, wanted)
-    if cursor.peek() == compressed.FIRST:
-        return _converted(compressed.read_values(cursor), wanted)
+    if cursor.peek() == compressed_matrix.FIRST:
+        return _converted(compressed_matrix.read_values(cursor), wanted)
     basic, rows, columns = _matrix_header(cursor)
     found = cursor.array(basic.dtype, rows * columns, f"{rows} x {columns} elements")
     return _converted(found.reshape(rows, columns), wanted)
@@ -234,8 +243,8 @@ def _read_matrix_part(cursor: Cursor, wanted: BasicType, part: Range, *, binary:
         return matrix[
             part.row_slice(len(matrix), cursor.name), part.column_slice(matrix.shape[1], cursor.name)
         ]
-    if cursor.peek() == compressed.FIRST:
-        return compressed.read_part(cursor, part).astype(wanted.dtype, copy=False)
+    if cursor.peek() == compressed_matrix.FIRST:
+        return compressed_matrix.read_part(cursor, part).astype(wanted.dtype, copy=False)
     basic, height, width = _matrix_header(cursor)
     rows, columns = part.row_slice(height, cursor.name), part.column_slice(width, cursor.name)
     return _converted(read_rows_and_columns(cursor, basic.dtype, (height, width), rows, columns), wanted)
@@ -254,8 +263,8 @@ def _matrix_shape(cursor: Cursor, basic: BasicType, *, binary: bool) -> tuple[in
     if not binary:
         rows, columns = read_matrix_text(cursor, basic).shape
         return rows, columns
-    if cursor.peek() == compressed.FIRST:
-        return compressed.skip_compressed(cursor)
+    if cursor.peek() == compressed_matrix.FIRST:
+        return compressed_matrix.skip_compressed(cursor)
     found, rows, columns = _matrix_header(cursor)
     cursor.skip(found.dtype.itemsize * rows * columns, f"{rows} x {columns} elements")
     return rows, columns

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from seekable.formats.kaldi.objects.basic_types import DIGITS, BasicType, parse_number
-from seekable.formats.kaldi.objects.tokens import decoded
+from seekable.formats.kaldi.basic_types import DIGITS, BasicType, decoded, parse_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.objects.cursor import Cursor
+    from seekable.formats.kaldi.cursor import Cursor
 
 _MOST_DIGITS = 9
 """With more digits, a product in double precision does not show which way a number is rounded."""
@@ -32,7 +31,7 @@ _CLOSE_TO_HALF = 1e-6
 """Numbers so close to a tie are not rounded in arrays; the error of a product is less than a tenth of it."""
 
 _NUMBERS_AT_A_TIME = 1 << 10
-"""So few that Python objects of all of them fit into memory that is used again."""
+"""The most numbers that become Python objects at once: these fit into memory that is used again."""
 
 _ROWS = msgspec.json.Decoder(list[list[float]])
 _PACK = msgspec.msgpack.Encoder()

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.kaldi.basic_types import BASIC_TYPES, BINARY_HEADER, read_header
 from seekable.formats.kaldi.holders.matrices import checked_matrix
-from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES
-from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, read_header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.holders.ranges import Range
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.cursor import Cursor, Output
+    from seekable.formats.kaldi.holders.script_ranges import Range
 
 _HEADER = struct.Struct(">iihH")
 _COUNT = struct.Struct(">i")

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.formats.kaldi.holders.basic_vectors import RECORD_BYTES, grouped_bytes, read_groups
+from seekable.formats.kaldi.basic_types import (
+    BASIC_TYPES,
+    BINARY_HEADER,
+    DIGITS,
+    checked_items,
+    decoded,
+    parse_number,
+    read_binary,
+    read_header,
+    read_size,
+    token_bytes,
+)
+from seekable.formats.kaldi.holders.basic_values import RECORD_BYTES, grouped_bytes, read_groups, text_line
 from seekable.formats.kaldi.holders.matrices import read_vector, skip_vector, vector_bytes
 from seekable.formats.kaldi.holders.number_text import (
     parse_bracketed,
@@ -18,21 +30,11 @@ from seekable.formats.kaldi.holders.number_text import (
     skip_brackets,
     vector_text,
 )
-from seekable.formats.kaldi.holders.scalars import text_line
-from seekable.formats.kaldi.objects.basic_types import (
-    BASIC_TYPES,
-    DIGITS,
-    checked_items,
-    parse_number,
-    read_binary,
-    read_size,
-)
-from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, decoded, read_header, token_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.cursor import Cursor, Output
 
 _INT32, _FLOAT = BASIC_TYPES["int32"], BASIC_TYPES["float"]
 _MOST = 10_000_000

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.kaldi.holders.basic_vectors import (
+from seekable.formats.kaldi.basic_types import BASIC_TYPES, read_header, write_header
+from seekable.formats.kaldi.holders.basic_values import (
     BasicVectorHolder,
+    BoolHolder,
+    NumberHolder,
     PairVectorHolder,
+    TokenHolder,
+    TokenVectorHolder,
     VectorVectorHolder,
 )
 from seekable.formats.kaldi.holders.matrices import (
@@ -27,15 +32,12 @@ from seekable.formats.kaldi.holders.matrices import (
 )
 from seekable.formats.kaldi.holders.other_formats import BlobHolder, HtkHolder, NumpyArrayHolder, SphinxHolder
 from seekable.formats.kaldi.holders.posteriors import GaussPosteriorHolder, PosteriorHolder
-from seekable.formats.kaldi.holders.scalars import BoolHolder, NumberHolder, TokenHolder, TokenVectorHolder
 from seekable.formats.kaldi.holders.sparse import SparseMatrixHolder, SparseVectorHolder
 from seekable.formats.kaldi.holders.wave import WaveHolder, WaveInfoHolder
-from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES
-from seekable.formats.kaldi.objects.tokens import read_header, write_header
 
 if TYPE_CHECKING:
-    from seekable.formats.kaldi.holders.ranges import Range
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.cursor import Cursor, Output
+    from seekable.formats.kaldi.holders.script_ranges import Range
 
 
 @runtime_checkable
@@ -107,14 +109,14 @@ class ObjectHolder:
     r"""Objects of one class. The class is called without arguments, then Read of the object.
 
     Example:
-        >>> from seekable.formats.kaldi.objects.basic_types import read_basic_type, write_basic_type
+        >>> from seekable.formats.kaldi.basic_types import read_basic_type, write_basic_type
         >>> class Count:
         ...     number = 0
         ...     def Read(self, file, binary):
         ...         self.number = read_basic_type(file, "int32", binary=binary, add=self.number)
         ...     def Write(self, file, binary):
         ...         write_basic_type(file, self.number, "int32", binary=binary)
-        >>> from seekable.formats.kaldi.objects.cursor import MemoryCursor
+        >>> from seekable.formats.kaldi.cursor import MemoryCursor
         >>> ObjectHolder(Count).read(MemoryCursor(b"\0B\4\5\0\0\0")).number
         5
     """

@@ -10,14 +10,22 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_size
-from seekable.formats.kaldi.objects.tokens import BINARY_HEADER, decoded, read_header, token_bytes
+from seekable.formats.kaldi.basic_types import (
+    BASIC_TYPES,
+    BINARY_HEADER,
+    DIGITS,
+    decoded,
+    parse_number,
+    read_header,
+    read_size,
+    token_bytes,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.holders.ranges import Range
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.cursor import Cursor, Output
+    from seekable.formats.kaldi.holders.script_ranges import Range
 
 _FLOAT, _INT32 = BASIC_TYPES["float"], BASIC_TYPES["int32"]
 _ELEMENTS = {
@@ -298,7 +306,7 @@ def _read_matrix_text(cursor: Cursor) -> SparseMatrix:
     while cursor.peek() in {ord(" "), ord("\t"), ord("\r")}:
         cursor.skip(1, "a space")
     if cursor.peek() != ord("\n"):
-        raise cursor.error("the end of the line behind a sparse matrix")
+        raise cursor.error("the end of the line after a sparse matrix")
     cursor.skip(1, "a line end")
     return _united(cursor, rows, start)
 

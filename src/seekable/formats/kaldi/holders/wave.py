@@ -12,8 +12,8 @@ import numpy as np
 from seekable.errors import InvalidArgument, KaldiWarning, WrongType
 from seekable.formats.audio.wave_file import is_plain, samples_of
 from seekable.formats.audio.wave_header import PCM, WaveError, parse_wave_header
+from seekable.formats.kaldi.basic_types import BASIC_TYPES
 from seekable.formats.kaldi.holders.other_formats import refuse_text
-from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES
 from seekable.nodes.files.decoders import payload_decoder
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.audio.wave_header import WaveHeader
-    from seekable.formats.kaldi.objects.cursor import Cursor, Output
+    from seekable.formats.kaldi.cursor import Cursor, Output
 
 __all__ = [
     "Wave",
@@ -126,7 +126,7 @@ class WaveHolder:
         return header.channels, header.data_bytes // header.frame_bytes
 
     def extent(self, cursor: Cursor) -> tuple[int, int]:
-        """Return the first byte of the next wave, and the byte behind it."""
+        """Return the first byte of the next wave, and the byte after it."""
         start = cursor.position
         if _is_flac(cursor):
             return start, start + (cursor.remaining or 0)
@@ -163,7 +163,7 @@ class WaveInfoHolder:
         return WaveInfo(header.rate, header.channels, header.data_bytes // header.frame_bytes)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Raise InvalidArgument: a header alone is no file."""
+        """Raise InvalidArgument: a header alone is not a file."""
         raise InvalidArgument("wave-info cannot be written; write a Wave with the holder wave")
 
     def skip(self, cursor: Cursor) -> None:
@@ -227,7 +227,7 @@ def _read_flac(cursor: Cursor) -> Wave:
 
 
 def _flac_info(cursor: Cursor) -> WaveInfo:
-    """Return what the header of a FLAC file says: 20 bits of rate, 3 of channels, 5, and 36 of samples."""
+    """Parse the header of a FLAC file: 20 bits for the rate, 3 for channels, 5 unused, 36 for samples."""
     cursor.skip(len(_FLAC), "the tag of a FLAC file")
     raw = bytes(cursor.take(_STREAM_INFO_BYTES, "the header of a FLAC file"))
     word = int.from_bytes(raw[14:22], "big")
@@ -236,7 +236,7 @@ def _flac_info(cursor: Cursor) -> WaveInfo:
 
 
 def read_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> Wave:
-    """Return some samples of the next wave, and leave the cursor behind them.
+    """Return some samples of the next wave, and leave the cursor after them.
 
     Args:
         cursor: stands at the first byte of the wave.
@@ -261,7 +261,7 @@ def read_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> Wave:
 
 
 def find_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> tuple[int, int]:
-    """Return the first byte of some samples of the next wave, and the byte behind the last; read its header.
+    """Return the first byte of some samples of the next wave, and the byte after the last; read its header.
 
     Of a wave of unknown size the bytes begin with the first sample, and end with it.
 
@@ -284,7 +284,7 @@ def _bytes_of(part: Callable[[int, int], slice], header: _Header) -> tuple[int, 
 
 
 def read_wave_header(cursor: Cursor) -> _Header:
-    """Move behind the header of the next wave, to its first sample."""
+    """Move past the header of the next wave, to its first sample."""
     start = cursor.position
     try:
         header = parse_wave_header(cursor)
@@ -303,7 +303,7 @@ def read_wave_header(cursor: Cursor) -> _Header:
 
 
 def _sample_bytes(cursor: Cursor, header: WaveHeader, there: int) -> int:
-    """Return the bytes of the samples of a wave, of which so many bytes are there behind the header."""
+    """Count the bytes of samples in a wave, of which ``there`` bytes follow the header."""
     try:
         return header.sample_bytes(there)
     except WaveError as error:

@@ -8,12 +8,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from seekable.errors import CorruptObject, ForkUnsafe, PipeFailed, UnsupportedFormat
-from seekable.formats.kaldi.files.opening import open_rx
-from seekable.formats.kaldi.files.stored_file import StoredRawFile
-from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
-from seekable.formats.kaldi.objects.cursor import END_OF_FILE
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN, TOKEN_AND_SPACE, decoded
+from seekable.formats.kaldi.basic_types import TOKEN, TOKEN_AND_SPACE, decoded
+from seekable.formats.kaldi.cursor import END_OF_FILE, BufferedCursor, FileCursor
+from seekable.formats.kaldi.files.open_named import open_rx
+from seekable.formats.kaldi.files.store_files import StoredRawFile
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.files.pipes import Pipes
@@ -116,7 +114,7 @@ class Archive:
             cursor.skip(1, "a space")
         elif after not in {b"\n", b"\r"}:
             cursor.key = decoded(word)
-            raise cause_of(cursor.error("a space and an object behind the key"), self._file)
+            raise cause_of(cursor.error("a space and an object after the key"), self._file)
         return decoded(word)
 
     def _close_stream(self, before: str | None) -> None:
@@ -124,7 +122,7 @@ class Archive:
         try:
             self._file.close()
         except PipeFailed as error:
-            entry = "" if before is None else f", behind the entry {before!r}"
+            entry = "" if before is None else f", after the entry {before!r}"
             place = f"its output ends at byte {self.cursor.position:,}{entry}"
             raise PipeFailed(error.command, error.exit_code, place) from None
 

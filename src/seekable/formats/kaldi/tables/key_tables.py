@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import numpy as np
 
 from seekable.errors import CorruptTable, IndexStale
-from seekable.formats.kaldi.files.filenames import check_rxfilename
-from seekable.formats.kaldi.files.opening import open_rx
-from seekable.formats.kaldi.objects.tokens import decoded, encoded
+from seekable.formats.kaldi.basic_types import decoded, encoded
+from seekable.formats.kaldi.files.open_named import open_rx
+from seekable.formats.kaldi.files.specifiers import check_rxfilename
 from seekable.formats.kaldi.script_lines import (
     check_is_script,
     key_and_xfilename,
@@ -70,7 +70,7 @@ _HALF: Final = 32
 _NEWLINE, _SPACE, _DELETE, _HIGHEST = 10, 32, 127, 255
 _IS_SPACE: Final = np.array([byte in b"\t\n\r " for byte in range(_SPACE + 1)])
 _BLOCK_BYTES: Final = 4 << 20
-"""The lines of so many bytes are parsed at once: their arrays stay in the caches of a processor."""
+"""The bytes of lines that are parsed at once: their arrays stay in the caches of a processor."""
 
 _KEPT_BYTES: Final = 16 << 20
 """The text of a longer regular file stays on disk."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 import numpy as np
 
 from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument, KeyNotFound
+from seekable.formats.kaldi.basic_types import check_token, decoded, encoded
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import UNREADABLE, PermissiveWarnings, parse_rspecifier
-from seekable.formats.kaldi.files.stored_file import mounted_table, takes_options
+from seekable.formats.kaldi.files.store_files import mounted_table, takes_options
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.tokens import check_token, decoded, encoded
 from seekable.formats.kaldi.tables.archive import Archive
 from seekable.formats.kaldi.tables.key_tables import (
     IndexedTable,
@@ -71,7 +71,7 @@ class _ArchiveLookup:
         self._last: bytes | None = None
         """The key that was read last, with option ``s``."""
         self._checked: bytes | None = None
-        """The key that was the last one when the key after it was looked at."""
+        """The last key whose next key was compared with it."""
         self._asked = b""
         """The key that was requested last, with options ``s,cs``."""
         self._ahead: int | None = None
@@ -82,7 +82,7 @@ class _ArchiveLookup:
         self._error: BaseException | None = None
         """The error after the last entry that could be read."""
         self._violation: BaseException | None = None
-        """The error of a promise that the archive does not keep: nothing more can be answered."""
+        """The error after a key that breaks the promised order: nothing more can be answered."""
         self._lock = threading.Lock()
         _lookups.add(self)
 
@@ -162,7 +162,7 @@ class _ArchiveLookup:
         return False
 
     def _check_next(self) -> None:
-        """Raise an error for a lower key after the last one, which would make the answer "no" a guess.
+        """Raise an error if a lower key follows the last one: then "the key is not there" would be a guess.
 
         A stream is not looked at: its next entry may come much later.
         """

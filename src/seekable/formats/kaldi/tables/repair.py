@@ -15,13 +15,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats.kaldi.files.filenames import check_wxfilename, filename_text, split_offset, split_range
+from seekable.formats.kaldi.basic_types import TOKEN, decoded, is_token
+from seekable.formats.kaldi.cursor import MemoryCursor
 from seekable.formats.kaldi.files.local_files import check_local, coding_of, local_errors, open_local
-from seekable.formats.kaldi.files.specifiers import is_specifier, parse_wspecifier
-from seekable.formats.kaldi.holders.candidates import candidates_of
+from seekable.formats.kaldi.files.specifiers import (
+    check_wxfilename,
+    filename_text,
+    is_specifier,
+    parse_wspecifier,
+    split_offset,
+    split_range,
+)
+from seekable.formats.kaldi.holder_detection import candidates_of
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN, decoded, is_token
 from seekable.formats.kaldi.script_lines import key_and_xfilename, line_key
 from seekable.storage.files import write_atomically
 
@@ -92,7 +98,7 @@ def _map_regular(path: str) -> mmap.mmap | bytes:
     """
     check_local(path)
     if not os.path.isfile(path):
-        raise DataNotFound(f"{path!r} is no regular file, so it has no end to look at")
+        raise DataNotFound(f"{path!r} is not a regular file, so it has no end to look at")
     with open_local(path) as file:
         empty = os.fstat(file.fileno()).st_size == 0
         return b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -195,7 +201,7 @@ def _key_at(cursor: MemoryCursor, data: mmap.mmap | bytes, begin: int) -> bytes 
     if not is_token(cursor.key):
         raise cursor.error("a key", repr(cursor.key[:_SHOWN_CHARACTERS]), at=found.start(1))
     if end == len(data) or data[end] not in _BEHIND_KEY:
-        raise cursor.error("a space behind the key")
+        raise cursor.error("a space after the key")
     if data[end] != _LINE_END:
         cursor.seek(end + 1)
     return key
@@ -235,7 +241,7 @@ def _refuse_damage(data: mmap.mmap | bytes, holder: Holder, error: CorruptObject
         if cursor.remaining and not _KEY_AND_SPACE.match(data, cursor.position):
             continue
         raise CorruptTable(
-            f"{error}. A good object stands behind it, at byte {candidate.end():,}: it is not the end of the "
+            f"{error}. A good object stands after it, at byte {candidate.end():,}: it is not the end of the "
             f"archive that is torn, so nothing is cut off. Write the archive again"
         ) from error
 
@@ -368,7 +374,7 @@ class OffsetLines:
         line = self._parse(text) if line_key(text) else None
         if line is None or not _is_entry(self._bytes, line.offset, line.key):
             raise CorruptTable(
-                f"{self.path!r} ends with a torn line ({self._shown(text)}), behind which none is written: "
+                f"{self.path!r} ends with a torn line ({self._shown(text)}), after which none is written: "
                 f"kaldi.repair({self._archive!r}, HOLDER, script={self.path!r}) drops it"
             )
 
@@ -438,8 +444,8 @@ class OffsetLines:
         fields = key_and_xfilename(text)
         if fields is None:
             raise CorruptTable(
-                f"{self.path!r}: {self._shown(text)} is no line of a script, which has '<key> <filename>': "
-                f"write the script again"
+                f"{self.path!r}: {self._shown(text)} is not a line of a script, which has '<key> "
+                f"<filename>': write the script again"
             )
         name = split_range(decoded(fields[1]))[0]
         path, offset = split_offset(name)

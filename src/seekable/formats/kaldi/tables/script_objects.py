@@ -20,10 +20,12 @@ from seekable.errors import (
     PipeRefused,
     UnsupportedFormat,
 )
-from seekable.formats.kaldi.files.filenames import check_rxfilename, split_offset, split_range
+from seekable.formats.kaldi.basic_types import TOKEN, decoded
+from seekable.formats.kaldi.cursor import BufferedCursor, FileCursor, MemoryCursor
 from seekable.formats.kaldi.files.local_files import coding_by_magic, coding_by_name, open_local
-from seekable.formats.kaldi.files.opening import open_named, open_rx
-from seekable.formats.kaldi.files.stored_file import (
+from seekable.formats.kaldi.files.open_named import open_named, open_rx
+from seekable.formats.kaldi.files.specifiers import check_rxfilename, split_offset, split_range
+from seekable.formats.kaldi.files.store_files import (
     GrowingRanges,
     check_named,
     is_stored,
@@ -32,14 +34,10 @@ from seekable.formats.kaldi.files.stored_file import (
     script_folders,
     stored_ranges,
 )
-from seekable.formats.kaldi.holders.compressed import CompressedMatrix
-from seekable.formats.kaldi.holders.ranges import Range, parse_range
+from seekable.formats.kaldi.holders.compressed_matrix import CompressedMatrix
 from seekable.formats.kaldi.holders.registry import SupportsRange
+from seekable.formats.kaldi.holders.script_ranges import Range, parse_range
 from seekable.formats.kaldi.holders.sparse import SparseMatrix
-from seekable.formats.kaldi.objects.buffered_cursor import BufferedCursor
-from seekable.formats.kaldi.objects.cursor import MemoryCursor
-from seekable.formats.kaldi.objects.file_cursor import FileCursor
-from seekable.formats.kaldi.objects.tokens import TOKEN, decoded
 from seekable.formats.kaldi.tables.archive import cause_of
 from seekable.storage.files import failed_read, map_file
 from seekable.storage.mapped import most_maps
@@ -48,9 +46,9 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Mapping
 
+    from seekable.formats.kaldi.cursor import Cursor
     from seekable.formats.kaldi.files.pipes import Pipes
     from seekable.formats.kaldi.holders.registry import Holder
-    from seekable.formats.kaldi.objects.cursor import Cursor
     from seekable.storage.ranges import RangeSource
 
 _MOST_BUFFERED: Final = 8

@@ -7,10 +7,10 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
 from seekable.errors import ForkUnsafe, InvalidArgument
-from seekable.formats.kaldi.files.opening import open_rx
+from seekable.formats.kaldi.files.open_named import open_rx
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import UNREADABLE, PermissiveWarnings, parse_rspecifier
-from seekable.formats.kaldi.files.stored_file import mounted_table
+from seekable.formats.kaldi.files.store_files import mounted_table
 from seekable.formats.kaldi.holders.registry import find_holder
 from seekable.formats.kaldi.script_lines import entries_of
 from seekable.formats.kaldi.tables.archive import Archive

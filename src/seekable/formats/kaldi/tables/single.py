@@ -6,10 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import CorruptObject, InvalidArgument
-from seekable.formats.kaldi.files.filenames import filename_text, split_range
-from seekable.formats.kaldi.files.opening import open_rx, open_wx
-from seekable.formats.kaldi.holders.ranges import parse_range
+from seekable.formats.kaldi.files.open_named import open_rx, open_wx
+from seekable.formats.kaldi.files.specifiers import filename_text, split_range
 from seekable.formats.kaldi.holders.registry import find_holder
+from seekable.formats.kaldi.holders.script_ranges import parse_range
 from seekable.formats.kaldi.tables.archive import cause_of, cursor_over
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument, KeyNotFound, PipeFailed, WrongType
-from seekable.formats.kaldi.files.filenames import check_wxfilename
-from seekable.formats.kaldi.files.opening import open_to_append, open_wx
+from seekable.formats.kaldi.basic_types import checked_token, decoded
+from seekable.formats.kaldi.files.open_named import open_to_append, open_wx
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
-from seekable.formats.kaldi.files.specifiers import parse_wspecifier
+from seekable.formats.kaldi.files.specifiers import check_wxfilename, parse_wspecifier
 from seekable.formats.kaldi.holders.registry import find_holder
-from seekable.formats.kaldi.objects.tokens import checked_token, decoded
 from seekable.formats.kaldi.script_lines import iter_script
 from seekable.formats.kaldi.tables.repair import OffsetLines, find_end, map_archive, offset_line
 from seekable.formats.kaldi.tables.single import write_object
@@ -86,7 +85,7 @@ def _checked_end(
     way = f"kaldi.repair({archive!r}, {holder.name!r}{script})"
     if end.torn is not None:
         raise CorruptTable(
-            f"{archive!r} ends with a torn entry, behind which none can be written ({end.torn}): cut it off "
+            f"{archive!r} ends with a torn entry, after which none can be written ({end.torn}): cut it off "
             f"with {way}, which keeps the {end.size:,} bytes before it"
         )
     unnamed = len(end.starts) - (last is not None)
@@ -464,7 +463,7 @@ class Writer:
         Raises:
             WrongType: the key is not a str, or the value is of another type than the holder takes. Nothing
                 was written.
-            InvalidArgument: the key is no such word, the value cannot be stored, or the writer is closed.
+            InvalidArgument: the key is not such a word, the value cannot be stored, or the writer is closed.
                 Nothing was written.
             KeyNotFound: the script of ``scp:`` has no such key, and the option ``p`` is absent.
             PipeFailed: the command does not read any more.
@@ -541,7 +540,7 @@ class Writer:
         entry = f"the entry {self._failed_key!r}" if self._failed_key else "an entry"
         return CorruptTable(
             f"{self.wspecifier!r}: {entry} could not be written ({self._failure}), so the table may end with "
-            f"a torn entry, and nothing is written behind it. Remove the cause; then write the table again, "
+            f"a torn entry, and nothing is written after it. Remove the cause; then write the table again, "
             f"or cut it with kaldi.repair and go on with append=True"
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seekable.formats.tables.parquet.encodings import unpacked
 from seekable.formats.tables.parquet.pages import leading_header
-from seekable.storage.cache import Cache
+from seekable.storage.memory import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

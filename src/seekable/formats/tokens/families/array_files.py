@@ -22,7 +22,7 @@ from seekable.formats.tokens.words import TokenSchema, token_survey
 if TYPE_CHECKING:
     from seekable.errors import CorruptTokens
     from seekable.formats.tokens.token_file import TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
 __all__ = ["NUMPY_MAGIC", "survey_numpy", "survey_safetensors"]
 

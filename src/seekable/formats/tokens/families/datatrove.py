@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.tokens.token_file import Side, TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
 __all__ = ["survey_datatrove"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.lines.forager import ForagerIndex
     from seekable.formats.tokens.token_file import TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
 __all__ = ["sample_files", "samples_folder", "survey_samples"]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.errors import CorruptTokens
     from seekable.formats.tokens.token_file import Side, TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
 __all__ = [
     "INDEX_DTYPES",

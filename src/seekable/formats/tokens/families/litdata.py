@@ -27,7 +27,7 @@ from seekable.formats.tokens.words import TokenSchema, token_survey
 
 if TYPE_CHECKING:
     from seekable.formats.tokens.token_file import TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
 __all__ = ["chunk_names", "has_tokens", "is_litdata", "survey_litdata"]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.tokens.token_file import TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
     UInt64s = NDArray[np.uint64]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.tokens.token_file import Side, TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
 __all__ = ["CSV_SUFFIX", "is_mask", "survey_olmo"]
 

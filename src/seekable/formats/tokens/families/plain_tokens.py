@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.tokens.token_file import TokenFile, TokenOptions
-    from seekable.index.surveyor import Survey
+    from seekable.index.finder import Survey
 
 __all__ = [
     "LLM_C",

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.viewer.charts.plots import areas, bars, histogram, lines
-from seekable.viewer.facts.documents import in_words, json_safe
+from seekable.viewer.charts import areas, bars, histogram, lines
+from seekable.viewer.facts.json_documents import in_words, json_safe
 from seekable.viewer.page import PageRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.viewer.charts.sheet import Theme
+    from seekable.viewer.charts import Theme
     from seekable.viewer.facts.data_survey import FileSizes
     from seekable.viewer.facts.lengths import LengthHistogram
     from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
-    from seekable.viewer.facts.mixture import RunMixture, Schedule
     from seekable.viewer.facts.padding import Padding
+    from seekable.viewer.facts.run_mixture import RunMixture, Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,8 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
 from seekable.viewer.facts.lengths import index_unit, position_lengths
-from seekable.viewer.facts.made_of import COMPUTED, FROM_INDEX
-from seekable.viewer.facts.reading import bytes_of_records, sample_rows
-from seekable.viewer.facts.sources import source_counts, source_names, sources_in_files, sources_of
+from seekable.viewer.facts.pipeline_sources import source_counts, source_names, sources_in_files, sources_of
+from seekable.viewer.facts.reading import COMPUTED, FROM_INDEX, bytes_of_records, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,10 +122,11 @@ def _mix(node: Node) -> tuple[Mix, int]:
         grouped = node.length if isinstance(node, Batch) and node.size is None else 0
         is_same = isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode)
         if not grouped and not is_same:
-            message = (
-                f"{node.expression()} is no mixture, nor a map or an endless batch of one: it has no weights"
+            raise InvalidArgument(
+                f"{node.expression()} is neither a mixture nor a map or an endless batch of one, so it "
+                f"has no weights"
+                f"weights"
             )
-            raise InvalidArgument(message)
         each *= grouped or 1
         (node,) = node.children
     return node, each

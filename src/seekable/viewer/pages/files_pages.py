@@ -12,10 +12,10 @@ import numpy as np
 from seekable.dataset.verify_data import verify_sources
 from seekable.errors import KeyNotFound
 from seekable.formats.shar.shar_source import DataSource
+from seekable.viewer.fact_figures import files_figure
 from seekable.viewer.facts.data_survey import data_facts, file_sizes, files_of
-from seekable.viewer.facts.documents import json_safe, verification_document
-from seekable.viewer.facts.made_of import FROM_INDEX
-from seekable.viewer.figures import files_figure
+from seekable.viewer.facts.json_documents import json_safe, verification_document
+from seekable.viewer.facts.reading import FROM_INDEX
 from seekable.viewer.jobs import hooked
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import asked_job

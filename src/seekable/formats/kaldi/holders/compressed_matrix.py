@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.kaldi.holders.ranges import read_rows_and_columns
-from seekable.formats.kaldi.objects.basic_types import BASIC_TYPES
-from seekable.formats.kaldi.objects.tokens import BINARY_HEADER
+from seekable.formats.kaldi.basic_types import BASIC_TYPES, BINARY_HEADER
+from seekable.formats.kaldi.holders.script_ranges import read_rows_and_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from seekable.formats.kaldi.holders.ranges import Range
-    from seekable.formats.kaldi.objects.cursor import Cursor
+    from seekable.formats.kaldi.cursor import Cursor
+    from seekable.formats.kaldi.holders.script_ranges import Range
 
 _BYTES_BY_COLUMN = 1
 _AUTOMATIC = 1
@@ -409,6 +408,6 @@ def _skip_format_field(cursor: Cursor, scale: _Scale) -> None:
     """Move past the four null bytes that Kaldi writes after an empty matrix; a key contains no null byte."""
     if scale.rows == 0 and cursor.peek() == 0:
         start = cursor.position
-        field = bytes(cursor.take(len(_FORMAT_FIELD), "four null bytes behind an empty matrix"))
+        field = bytes(cursor.take(len(_FORMAT_FIELD), "four null bytes after an empty matrix"))
         if field != _FORMAT_FIELD:
-            raise cursor.error("four null bytes behind an empty matrix", repr(field), at=start)
+            raise cursor.error("four null bytes after an empty matrix", repr(field), at=start)

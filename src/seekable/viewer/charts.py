@@ -1,22 +1,193 @@
-"""Plots as SVG: areas of shares over time, horizontal bars, histograms, lines with marks."""
+"""Charts as SVG: areas of shares over time, bars, histograms, lines with marks, and waveforms of audio.
+
+Numbers go in and text comes out, byte for byte the same in a page, a notebook, a file and the docs.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from unicodedata import east_asian_width
 
 import numpy as np
 
-from seekable.viewer.charts.sheet import TINTS, Sheet, shortened
+from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from seekable.viewer.charts.sheet import Theme
+
+Theme = Literal["auto", "light", "dark"]
+THEMES: tuple[Theme, ...] = ("auto", "light", "dark")
+
+TINTS = (
+    "#8ecae6",
+    "#ffd166",
+    "#95d5b2",
+    "#f4a261",
+    "#cdb4db",
+    "#f2a6a4",
+    "#d9d9de",
+    "#c5e384",
+    "#e9c9a0",
+    "#a8b8ef",
+    "#f6b8d8",
+    "#9fdcd5",
+)
+"""Light enough for dark text on them, and far enough apart; a number always says the same as the colour."""
+
+_LIGHT = (
+    ".paper{fill:#fff}text{fill:#1f2328;font:12px system-ui,sans-serif}.small{font-size:11px}\n"
+    ".bold{font-weight:600}.on{fill:#15181c}.line{stroke:#57606a;fill:none}.dots{stroke:#0b6bb8;fill:none}"
+    ".over{stroke:#15181c;stroke-dasharray:6 3;fill:none}.edge{stroke:#15181c;stroke-opacity:.4;fill:none}\n"
+    ".bar{fill:#3b82b8}.grid{stroke:#57606a;stroke-opacity:.2;fill:none}\n"
+)
+_DARK = (
+    ".paper{fill:#15181c}text{fill:#e6e8ea}.on{fill:#15181c}\n.line{stroke:#9aa4ae}.dots{stroke:#6cb6ff}"
+    ".bar{fill:#5aa3d8}.grid{stroke:#9aa4ae}"
+)
+_STYLES: dict[str, str] = {
+    "auto": f"\n{_LIGHT}@media(prefers-color-scheme:dark){{{_DARK}}}\n",
+    "light": f"\n{_LIGHT}",
+    "dark": f"\n{_LIGHT}{_DARK}\n",
+}
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Sheet:
+    """A picture in the making; ``str(sheet)`` is its SVG.
+
+    Args:
+        title: what it is.
+        description: what is seen, for those who do not see it.
+        width: in pixels.
+        height: in pixels.
+        theme: the colours; "auto" follows the reader's system.
+
+    Raises:
+        InvalidArgument: there is no such theme.
+    """
+
+    def __init__(
+        self, title: str, description: str, *, width: int, height: int, theme: Theme = "auto"
+    ) -> None:
+        if theme not in THEMES:
+            message = f"theme must be one of {', '.join(THEMES)} (got {theme!r})"
+            raise InvalidArgument(message)
+        self.width, self.height = width, height
+        self._head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'role="img" aria-labelledby="title description">\n'
+            f'<title id="title">{_safe(title)}</title>\n'
+            f'<desc id="description">{_safe(description)}</desc>\n'
+            f"<style>{_STYLES[theme]}</style>\n"
+            f'<rect class="paper" width="{width}" height="{height}" rx="6"/>\n'
+        )
+        self._body: list[str] = []
+
+    def text(self, x: float, y: float, words: object, *, anchor: str = "start", kind: str = "") -> None:
+        """Write words; ``anchor`` is ``start``, ``middle`` or ``end``."""
+        role = f' class="{kind}"' * bool(kind)
+        place = f' text-anchor="{anchor}"' * (anchor != "start")
+        self._body.append(f'<text x="{x:g}" y="{y:g}"{role}{place}>{_safe(words)}</text>')
+
+    def cell(self, x: float, y: float, width: float, height: float, *, tint: int, label: object = "") -> None:
+        """Draw a cell in one of the tints, with a word in its middle."""
+        colour = TINTS[tint % len(TINTS)]
+        self._body.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{colour}"/>'
+        )
+        if label != "":
+            self.text(x + width / 2, y + height / 2 + 4, label, anchor="middle", kind="on small")
+
+    def bar(self, x: float, y: float, width: float, height: float) -> None:
+        """Draw a bar in the colour of bars."""
+        self._body.append(f'<rect class="bar" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>')
+
+    def line(self, *points: tuple[float, float], width: float = 1) -> None:
+        """Draw a line through some points."""
+        path = "L".join(f"{x:g} {y:g}" for x, y in points)
+        self._body.append(f'<path class="line" d="M{path}" stroke-width="{width:g}"/>')
+
+    def area(self, points: NDArray[np.float64], *, tint: int) -> None:
+        """Fill the area that points outline, an array of shape (points, 2)."""
+        self._body.append(f'<path fill="{TINTS[tint % len(TINTS)]}" d="{_relative(points)}z"/>')
+
+    def curve(self, points: NDArray[np.float64], *, kind: str = "line", width: float = 1.5) -> None:
+        """Draw a line through points, shape (points, 2); ``kind`` is its class."""
+        self._body.append(f'<path class="{kind}" d="{_relative(points)}" stroke-width="{width:g}"/>')
+
+    def dots(self, points: Iterable[tuple[float, float]], *, width: float = 2.4) -> None:
+        """Draw a dot at each of some points."""
+        path = "".join(f"M{x:g} {y:g}h0" for x, y in points)
+        self._body.append(f'<path class="dots" d="{path}" stroke-width="{width:g}" stroke-linecap="round"/>')
+
+    def grid(self, x: float, width: float, y: Iterable[float]) -> None:
+        """Draw a faint line across at each of some heights."""
+        path = "".join(f"M{x:g} {at:g}h{width:g}" for at in y)
+        self._body.append(f'<path class="grid" d="{path}"/>')
+
+    def ticks(self, x: Iterable[float], y: float, height: float) -> None:
+        """Draw a short upright line at each of some places."""
+        path = "".join(f"M{at:g} {y:g}v{height:g}" for at in x)
+        self._body.append(f'<path class="dots" d="{path}" stroke-width="0.6"/>')
+
+    def __str__(self) -> str:
+        return self._head + "\n".join(self._body) + "\n</svg>\n"
+
+
+def _safe(words: object) -> str:
+    """Return words as they stand in XML; characters that it cannot hold become boxes."""
+    return escape(_NOT_IN_XML.sub("\ufffd", str(words)))
+
+
+def _relative(points: NDArray[np.float64]) -> str:
+    """Return the path through points, rounded to a tenth of a pixel, by steps: so the text is short.
+
+    Example:
+        >>> _relative(np.array([[1, 2], [1, 2], [3.26, 2], [3, 5]]))
+        'M1 2h2.3l-0.3 3'
+    """
+    tenths = np.rint(points * 10).astype(np.int64)
+    x, y = (tenths[0] / 10).tolist()
+    # Whole tenths that are divided are the nearest floats, so none has more than one digit after the point.
+    steps = (np.diff(tenths, axis=0) / 10).tolist()
+    return f"M{x:g} {y:g}" + "".join(
+        [
+            f"l{over:g} {down:g}" if over and down else f"h{over:g}" if over else f"v{down:g}"
+            for over, down in steps
+            if over or down
+        ]
+    )
+
+
+def shortened(name: str, most: int, *, keeps_end: bool = False) -> str:
+    """Shorten a name to ``most`` letters, its beginning or its end; a wide letter counts as two.
+
+    Example:
+        >>> shortened("common-crawl", 8), shortened("common-crawl", 8, keeps_end=True), shortened("web", 8)
+        ('common-…', '…n-crawl', 'web')
+        >>> shortened("新聞記事", 6)
+        '新聞…'
+    """
+    if len(name) <= most and _width(name) <= most:
+        return name
+    kept = name[-most:] if keeps_end else name[:most]
+    while kept and _width(kept) >= most:
+        kept = kept[1:] if keeps_end else kept[:-1]
+    return f"…{kept}" if keeps_end else f"{kept}…"
+
+
+def _width(name: str) -> int:
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in name)
+
 
 _WIDTH = 860
 _AREAS_HEIGHT, _HISTOGRAM_HEIGHT, _LINES_HEIGHT = 260, 220, 240
@@ -28,7 +199,7 @@ _Place = TypeVar("_Place", float, "NDArray[np.float64]")
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 34, 34
 
 _FEW = 2
-"""With so few powers of ten on an axis, twice and five times each of them are ticks too."""
+"""An axis of at most this many powers of ten has ticks at twice and five times each of them too."""
 
 _AREAS_RIGHT = 200
 """The pixels of the names and shares beside the areas."""
@@ -40,7 +211,7 @@ _LINE = 15.5
 """The pixels from one name to the next, at least."""
 
 MOST_AREAS = 12
-"""Beyond so many, the largest are drawn, and the others together."""
+"""The most areas: of more, the largest are drawn, and the others as one."""
 
 _BARS_TOP, _ROW = 36, 20
 _NAMES, _NUMBERS = 260, 110
@@ -50,13 +221,13 @@ _BAR_LETTERS = 40
 """The letters of 11 pixels that the names have room for."""
 
 MOST_BARS = 30
-"""Beyond so many, the others are only counted."""
+"""The most bars that are drawn; further ones are only counted."""
 
 _MOST_POINTS = 1200
 
 
 def _ticks(low: float, high: float, *, most: int = 6, least: float = 0.0) -> list[float]:
-    """Return round numbers between two bounds, ascending, at most so many and some.
+    """Return about ``most`` round numbers between two bounds, ascending.
 
     ``least`` is the least step from one to the next: 1 where only whole numbers mean something.
 
@@ -434,3 +605,106 @@ def _kept(values: NDArray[np.float64]) -> NDArray[np.int64]:
         part = values[start:stop]
         kept.append(start + np.sort([part.argmin(), part.argmax()]))
     return np.unique(np.concatenate(kept))
+
+
+_WAVE_WIDTH, _WAVE_HEIGHT, _WAVE_FOOT = 640, 72, 16
+_WAVE_LIGHT = ".wave{fill:#0b6bb8}.rule{stroke:#57606a}.words{fill:#57606a;font:11px system-ui,sans-serif}"
+_WAVE_DARK = ".wave{fill:#6cb6ff}.rule{stroke:#9aa4ae}.words{fill:#9aa4ae}"
+_WAVE_STYLES = {
+    "auto": f"{_WAVE_LIGHT}@media(prefers-color-scheme:dark){{{_WAVE_DARK}}}",
+    "light": _WAVE_LIGHT,
+    "dark": _WAVE_LIGHT + _WAVE_DARK,
+}
+
+
+def waveform_svg(
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    seconds: float,
+    title: str,
+    theme: Theme = "auto",
+) -> str:
+    """Return the picture of an outline. Pure.
+
+    The scale is that of full volume, -1 to 1; louder samples are cut at its ends.
+
+    Args:
+        low: the lowest sample of each part of equal length.
+        high: the highest sample of each part.
+        seconds: the length of all parts together.
+        title: what the picture shows, for those who do not see it.
+        theme: "auto" follows the reader's system.
+
+    Example:
+        >>> waveform_svg([-0.5], [0.5], seconds=1, title="a tone").count("<path")
+        2
+    """
+    loudest = max((max(abs(value) for value in pair) for pair in zip(low, high, strict=True)), default=0.0)
+    description = (
+        f"Outline of {clock(seconds)} of audio; its loudest sample is {100 * loudest:.0f} % of full volume."
+    )
+    body = (
+        f'<path class="rule" d="M0 {_WAVE_HEIGHT / 2:g}h{_WAVE_WIDTH}" stroke-opacity=".5"/>\n'
+        f'<path class="wave" d="{_wave_path(low, high)}"/>\n'
+        f'<text class="words" x="0" y="{_WAVE_HEIGHT + 12}">0:00</text>\n'
+        f'<text class="words" x="{_WAVE_WIDTH}" y="{_WAVE_HEIGHT + 12}" text-anchor="end">'
+        f"{clock(seconds)}</text>\n"
+    )
+    return _wave_sheet(title, body, description=description, theme=theme)
+
+
+def _wave_sheet(title: str, body: str, *, description: str | None = None, theme: Theme) -> str:
+    labels = "title" if description is None else "title description"
+    described = "" if description is None else f'<desc id="description">{escape(description)}</desc>\n'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WAVE_WIDTH} {_WAVE_HEIGHT + _WAVE_FOOT}" '
+        f'width="{_WAVE_WIDTH}" height="{_WAVE_HEIGHT + _WAVE_FOOT}" role="img" aria-labelledby="{labels}">\n'
+        f'<title id="title">{escape(title)}</title>\n{described}<style>{_WAVE_STYLES[theme]}</style>\n'
+        f"{body}</svg>\n"
+    )
+
+
+def clock(seconds: float) -> str:
+    """Return a length of time as on a player, with tenths below a minute.
+
+    Example:
+        >>> clock(3.24), clock(59.97), clock(75), clock(3723)
+        ('0:03.2', '1:00', '1:15', '1:02:03')
+    """
+    tenths = round(10 * seconds)
+    if tenths < 600:  # noqa: PLR2004 - a minute
+        return f"0:{tenths // 10:02}.{tenths % 10}"
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+
+
+def _wave_path(low: Sequence[float], high: Sequence[float]) -> str:
+    """Return the path along the highest samples and back along the lowest ones, at least a hair wide."""
+    if not low:
+        return ""
+    width = _WAVE_WIDTH / len(low)
+    above = [
+        f"{number * width:.4g} {_wave_y(max(value, 0.01))}h{width:.4g}" for number, value in enumerate(high)
+    ]
+    below = [
+        f"{(number + 1) * width:.4g} {_wave_y(min(value, -0.01))}h{-width:.4g}"
+        for number, value in reversed(list(enumerate(low)))
+    ]
+    return "M" + "L".join(above + below) + "z"
+
+
+def _wave_y(value: float) -> str:
+    return f"{_WAVE_HEIGHT / 2 - max(-1.0, min(1.0, value)) * (_WAVE_HEIGHT / 2 - 1):.3g}"
+
+
+def words_svg(words: str, *, theme: Theme = "auto") -> str:
+    """Return a picture of a line of words, which stands where there is no outline. Pure.
+
+    Example:
+        >>> "no sound" in words_svg("no sound")
+        True
+    """
+    body = f'<text class="words" x="0" y="{_WAVE_HEIGHT // 2}">{escape(words)}</text>\n'
+    return _wave_sheet(words, body, theme=theme)

@@ -76,7 +76,7 @@ class FilePart:
 
 
 def parts_of(size: int, *, part_bytes: int | None) -> int:
-    """Return the number of parts of a file of this size; 1 if ``part_bytes`` is None."""
+    """Count the parts of a file by its size; 1 if ``part_bytes`` is None."""
     return max(-(-size // part_bytes), 1) if part_bytes else 1
 
 

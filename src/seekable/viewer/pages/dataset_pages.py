@@ -8,26 +8,24 @@ from seekable.errors import KeyNotFound, SeekableError
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tokens.token_source import TokenSource
 from seekable.nodes.display import explained
-from seekable.viewer.charts.plots import bars, histogram
+from seekable.viewer.charts import bars, histogram
+from seekable.viewer.fact_figures import lengths_figure
 from seekable.viewer.facts.data_survey import data_facts
-from seekable.viewer.facts.documents import json_safe
-from seekable.viewer.facts.field import EMPTY, MISSING, field
 from seekable.viewer.facts.histogram import PERCENTILES
+from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.key_paths import path_of, path_text
+from seekable.viewer.facts.key_statistics import EMPTY, MISSING, Statistics, field, statistics
 from seekable.viewer.facts.lengths import LengthHistogram, has_lengths, length_histogram
-from seekable.viewer.facts.made_of import FROM_INDEX, from_sample
-from seekable.viewer.facts.reading import sample_rows
-from seekable.viewer.facts.statistics import Statistics, statistics
+from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
 from seekable.viewer.facts.token_counts import token_estimate
-from seekable.viewer.figures import lengths_figure
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import asked_job
 from seekable.viewer.pages.rows import table_of
 from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
-    from seekable.viewer.facts.field import FieldFacts
     from seekable.viewer.facts.histogram import Histogram
+    from seekable.viewer.facts.key_statistics import FieldFacts
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 

@@ -14,11 +14,11 @@ from seekable.errors import InvalidArgument, KaldiWarning, WrongType
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.kaldi.objects.cursor import Cursor
+    from seekable.formats.kaldi.cursor import Cursor
 
 _BOUNDS = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 _TOLERATED_ROWS = 3
-"""Kaldi clips a range that ends so many rows after the last one: segments are rounded to frames."""
+"""The rows by which a range may end after the last one; Kaldi clips it, as segments are rounded to frames."""
 
 _MAX_PARTS = 2
 

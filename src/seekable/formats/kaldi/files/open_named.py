@@ -12,13 +12,7 @@ from urllib.parse import urlsplit
 
 from seekable._lazy import lazy
 from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats.kaldi.files.filenames import (
-    check_rxfilename,
-    check_wxfilename,
-    command_of,
-    filename_text,
-    split_offset,
-)
+from seekable.formats.kaldi.basic_types import read_header, write_header
 from seekable.formats.kaldi.files.local_files import (
     LockedFile,
     WrittenFile,
@@ -37,7 +31,14 @@ from seekable.formats.kaldi.files.pipes import (
     file_command,
     refuse_unless_allowed,
 )
-from seekable.formats.kaldi.files.stored_file import StoredRawFile, is_stored, mounted, stored_ranges
+from seekable.formats.kaldi.files.specifiers import (
+    check_rxfilename,
+    check_wxfilename,
+    command_of,
+    filename_text,
+    split_offset,
+)
+from seekable.formats.kaldi.files.store_files import StoredRawFile, is_stored, mounted, stored_ranges
 from seekable.formats.kaldi.files.streams import (
     PieceReader,
     PieceWriter,
@@ -46,17 +47,16 @@ from seekable.formats.kaldi.files.streams import (
     WxFile,
     write_to_stdout,
 )
-from seekable.formats.kaldi.objects.tokens import read_header, write_header
 from seekable.storage.files import TEMPORARY_SUFFIX
-from seekable.storage.zstd_frames import frame_at
+from seekable.storage.seek_points import frame_at
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterator, Mapping
 
     from seekable.formats.kaldi.files import web_file
-    from seekable.formats.kaldi.files.filenames import RxKind
     from seekable.formats.kaldi.files.pipes import Pipes
+    from seekable.formats.kaldi.files.specifiers import RxKind
     from seekable.storage import addresses
 else:
     addresses = lazy("seekable.storage.addresses")
@@ -337,7 +337,9 @@ def _over_file(raw: io.FileIO, path: str, offset: int, *, name: str, kind: RxKin
     status = os.fstat(raw.fileno())
     if not stat.S_ISREG(status.st_mode):
         if kind == "offset":
-            message = f"{name!r} has an offset, and {path!r} is no regular file: it can only be read forward"
+            message = (
+                f"{name!r} has an offset, and {path!r} is not a regular file: it can only be read forward"
+            )
             raise InvalidArgument(message)
         return _over_pieces(read_pieces(raw), name, kind, on_close=raw.close)
     if coding := coding_by_magic(raw):
@@ -403,7 +405,7 @@ def _remove_old(path: str) -> int | None:
 def _into_new_file(path: str) -> WxFile:
     if os.path.lexists(path) and not os.path.isfile(path):
         message = (
-            f"{path!r} is no regular file: with atomic=True a file would take its place. Leave atomic out"
+            f"{path!r} is not a regular file: with atomic=True a file would take its place. Leave atomic out"
         )
         raise InvalidArgument(message)
     # A link stays a link: the file that it leads to is replaced.

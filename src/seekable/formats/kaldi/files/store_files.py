@@ -197,7 +197,7 @@ class GrowingRanges:
         self._first_bytes = self._next_bytes = first_bytes
 
     def range(self, start: int, stop: int) -> memoryview:
-        """Return some bytes, fewer at the end of the file; errors as in the source."""
+        """Return some bytes, fewer at the end of the file; the errors are those of the source."""
         stop = min(stop, self.size)
         if start >= stop:
             return memoryview(b"")

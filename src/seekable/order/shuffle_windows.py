@@ -5,7 +5,7 @@ run is cut into windows of at most ``window`` blocks (or the pieces of blocks th
 balanced, so that the last one is no smaller than the others. Within a window the rows are permuted.
 
 The tables of an epoch have an entry for each block and each window, and none for a record. Those of several
-epochs, and of several shuffles, are laid behind each other on one axis, so that rows of all of them are
+epochs, and of several shuffles, are laid one after the other on one axis, so that rows of all of them are
 looked up together.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
     Uint64s = NDArray[np.uint64]
 
-__all__ = ["WindowedOrder", "Windows", "windows_of"]
+__all__ = ["WindowTables", "WindowedOrder", "windows_of"]
 
 _BLOCKS, _WINDOWS = np.zeros(1, dtype=np.uint64), np.ones(1, dtype=np.uint64)
 """The numbers that, absorbed into an epoch's key, make the keys of the blocks' and windows' permutations."""
@@ -59,8 +59,8 @@ class WindowedOrder:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Windows:
-    """The tables of some epochs, one behind the other on an axis of places.
+class WindowTables:
+    """The tables of some epochs, one after the other on an axis of places.
 
     Example:
         >>> order = WindowedOrder(np.array([0, 4, 8, 12]), window=2, lanes=1)
@@ -95,7 +95,7 @@ class Windows:
         """Return the rows of the child that come at rows of shuffled epochs.
 
         Args:
-            epoch: the number, here, of each row's epoch; or one for all.
+            epoch: the index in these tables of each row's epoch; or one for all.
             rows: rows of the shuffled epochs.
         """
         places = self.bases[epoch] + source_rows(rows, self.sizes[epoch], self.lanes[epoch])
@@ -125,7 +125,7 @@ class Windows:
         return dealt_rows(places - base, size, lanes)
 
 
-def windows_of(orders: Sequence[WindowedOrder], keys: Uint64s) -> Windows:
+def windows_of(orders: Sequence[WindowedOrder], keys: Uint64s) -> WindowTables:
     """Return the tables of some epochs.
 
     Args:
@@ -141,23 +141,23 @@ def windows_of(orders: Sequence[WindowedOrder], keys: Uint64s) -> Windows:
     return _joined([_windows_at_once(orders[run], keys[run]) for run in runs])
 
 
-def _joined(parts: Sequence[Windows]) -> Windows:
-    """Return the tables of several runs of epochs, one behind the other."""
+def _joined(parts: Sequence[WindowTables]) -> WindowTables:
+    """Return the tables of several runs of epochs, one after the other."""
     rows = np.cumsum([0, *(int(part.sizes.sum()) for part in parts)]).tolist()
     blocks = np.cumsum([0, *(part.order.size for part in parts)]).tolist()
     moved = {"bases": 1, "windows": 1, "edges": 1, "places": 1, "moved": -1}
     joined = {}
-    for field in fields(Windows):
+    for field in fields(WindowTables):
         columns = [getattr(part, field.name) for part in parts]
         if field.name == "order":
             columns = [column + before for column, before in zip(columns, blocks, strict=False)]
         elif (sign := moved.get(field.name)) is not None:
             columns = [column + sign * before for column, before in zip(columns, rows, strict=False)]
         joined[field.name] = np.concatenate(columns)
-    return Windows(**joined)
+    return WindowTables(**joined)
 
 
-def _windows_at_once(orders: Sequence[WindowedOrder], keys: Uint64s) -> Windows:
+def _windows_at_once(orders: Sequence[WindowedOrder], keys: Uint64s) -> WindowTables:
     sizes = np.array([order.size for order in orders], dtype=np.int64)
     lanes = np.array([order.lanes for order in orders], dtype=np.int64)
     blocks = np.array([order.edges.size - 1 for order in orders], dtype=np.int64)
@@ -170,7 +170,7 @@ def _windows_at_once(orders: Sequence[WindowedOrder], keys: Uint64s) -> Windows:
     places = np.cumsum(lengths) - lengths
 
     windows, keys = _windows(orders, keys, np.append(places, sizes.sum()))
-    return Windows(
+    return WindowTables(
         sizes=sizes,
         lanes=lanes,
         bases=bases,

@@ -1,1 +1,0 @@
-"""The object layer: cursors over bytes, the binary header, basic types and tokens."""
