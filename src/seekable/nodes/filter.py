@@ -403,8 +403,6 @@ class _Passing:
         return sorted(passed)
 
 
-_ROWS_AT_ONCE = 1 << 16
-
 _ROW_BITS = 40
 """A row is a number of 23 bits for its file and one of 40 bits in the file."""
 
@@ -505,8 +503,8 @@ def _with_rows(side: Node, rows: Int64s) -> Node:
 
 def _row_codes(side: Node, size: int, files: dict[str, int]) -> Iterator[Int64s]:
     """Yield arrays of one number for each row, equal for equal rows of equal files: int64."""
-    for start in range(0, size, _ROWS_AT_ONCE):
-        origins = side.plan(np.arange(start, min(start + _ROWS_AT_ONCE, size), dtype=np.int64)).origins()
+    for start in range(0, size, _MOST_ROWS):
+        origins = side.plan(np.arange(start, min(start + _MOST_ROWS, size), dtype=np.int64)).origins()
         numbers = np.array([files.setdefault(path, len(files)) for path in origins.paths], dtype=np.int64)
         if len(files) >= 1 << (63 - _ROW_BITS) or (origins.rows >> _ROW_BITS).any():
             message = f"merge() takes fewer than 2**23 files of fewer than 2**{_ROW_BITS} rows"

@@ -149,7 +149,7 @@ def _brief(node: Node, nodes: Sequence[Node]) -> dict[str, Any]:
     for number, own in enumerate(nodes):
         if own is node:
             return {"node": number}
-    below = [_brief(child, nodes) for child in _children(node)]
+    below = [_brief(child, nodes) for child in node.children]
     for number, own in enumerate(nodes):
         if isinstance(node, UnaryNode) and _differ_in_child_alone(node, own):
             return {"like": number, "of": below}
@@ -184,9 +184,5 @@ def _differ_in_child_alone(node: Node, own: Node) -> bool:
 def _nodes_in(node: Node) -> Iterator[Node]:
     """Yield a node and all nodes below it, those above before those below."""
     yield node
-    for child in _children(node):
+    for child in node.children:
         yield from _nodes_in(child)
-
-
-def _children(node: Node) -> tuple[Node, ...]:
-    return node.children
