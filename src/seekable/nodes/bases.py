@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ONE_CHILD",
     "Ascending",
+    "ChosenRows",
     "EachRecordNode",
     "EachRouter",
     "ElementwiseNode",
@@ -275,7 +276,65 @@ def int64s(values: Iterable[int | None]) -> Int64s:
 
 
 class Ascending(UnaryNode, OrderNode):
-    """A node whose row ``r`` is the ``r``-th of the chosen rows of a steady child."""
+    """A node whose rows are some rows of a steady child, in ascending order."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of rows of this node."""
+
+    @abstractmethod
+    def below(self, rows: Int64s) -> Int64s:
+        """Return the child's rows that some rows of this node are."""
+
+    @abstractmethod
+    def before(self, rows: Int64s) -> Int64s:
+        """Return the number of this node's rows before each of some rows of the child."""
+
+    @property
+    def steady(self) -> bool:
+        """True: the child is steady, and the rows are the same in every epoch."""
+        return True
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's blocks, cut down to the rows of this node."""
+        return np.unique(self.before(self.child.blocks))
+
+    @property
+    def lanes(self) -> int:
+        """1: rows come from any lane of the child."""
+        return 1
+
+    @classmethod
+    def router(cls, nodes: Sequence[Any]) -> Router:
+        """Return a router that routes the positions of each node separately."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Return slot 0 and the child's positions."""
+        epochs, rows = np.divmod(positions, self.size)
+        return ONE_CHILD, epochs * self._child_size + self.below(rows)
+
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the range of whole epochs of the child."""
+        size, below = max(1, self.size), self._child_size
+        return start // size * below, None if stop is None else -(-stop // size) * below
+
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+        """Return the positions of those of the child's rows that are rows of this node."""
+        epochs, rows = np.divmod(positions, self._child_size)
+        places = self.before(rows)
+        own: Int64s = (epochs * self.size + places)[self.before(rows + 1) > places]
+        return own
+
+    @property
+    def _child_size(self) -> int:
+        return known_size(self.child, self.kind)
+
+
+class ChosenRows(Ascending):
+    """A node whose rows are those of an array of the child's rows."""
 
     @property
     @abstractmethod
@@ -286,60 +345,23 @@ class Ascending(UnaryNode, OrderNode):
     def chosen_one(self, row: int) -> int:
         """Return the number in the child of the chosen row ``row``."""
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """The number of chosen rows."""
+    def below(self, rows: Int64s) -> Int64s:
+        """Return the chosen rows at some places."""
+        return self.chosen[rows]
 
-    @property
-    def steady(self) -> bool:
-        """True: the child is steady, and the choice is the same in every epoch."""
-        return True
-
-    @property
-    def blocks(self) -> Int64s:
-        """The child's blocks, cut down to the chosen rows."""
-        return np.unique(np.searchsorted(self.chosen, self.child.blocks))
-
-    @property
-    def lanes(self) -> int:
-        """1: rows come from any lane of the child."""
-        return 1
-
-    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Return slot 0 and the child's positions of the chosen rows."""
-        epochs, rows = np.divmod(positions, self.size)
-        return ONE_CHILD, epochs * self._below + self.chosen[rows]
+    def before(self, rows: Int64s) -> Int64s:
+        """Return the number of chosen rows before each of some rows."""
+        return np.searchsorted(self.chosen, rows)
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Return slot 0 and the child's position of one chosen row."""
         epoch, row = divmod(position, self.size)
-        return 0, epoch * self._below + self.chosen_one(row)
-
-    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the range of whole epochs of the child."""
-        size = max(1, self.size)
-        return start // size * self._below, None if stop is None else -(-stop // size) * self._below
-
-    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the positions of those of the child's rows that were chosen."""
-        if not self.size:
-            return np.empty(0, dtype=np.int64)
-        epochs, rows = np.divmod(positions, self._below)
-        chosen = self.chosen
-        places = np.searchsorted(chosen, rows)
-        found = chosen[np.minimum(places, self.size - 1)] == rows
-        own: Int64s = (epochs * self.size + places)[found]
-        return own
+        return 0, epoch * self._child_size + self.chosen_one(row)
 
     def may_match(self, where: Where) -> Int64s:
         """Return the child's runs, cut down to the chosen rows."""
         runs: Int64s = np.searchsorted(self.chosen, self.child.may_match(where)).astype(np.int64)
         return runs[runs[:, 0] < runs[:, 1]]
-
-    @property
-    def _below(self) -> int:
-        return known_size(self.child, self.kind)
 
 
 def leaves_of(node: Node) -> list[Leaf]:

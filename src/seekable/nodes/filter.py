@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
-from seekable.nodes.bases import Ascending, EachRouter
+from seekable.nodes.bases import ChosenRows
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import checked_names, no_such_column
 from seekable.nodes.concat import Concat
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.evaluated import EvaluationOptions
-    from seekable.nodes.graph import Router
     from seekable.nodes.node import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
@@ -428,7 +427,7 @@ def filtered(child: Node, choice: _Choice, running: EvaluationOptions) -> Node:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Filter(Evaluated, Ascending):
+class Filter(Evaluated, ChosenRows):
     """Row ``r`` is the ``r``-th row of the child that was kept."""
 
     child: Node
@@ -460,11 +459,6 @@ class Filter(Evaluated, Ascending):
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``filter``."""
         return f"{children[0]}.filter({self.name})"
-
-    @classmethod
-    def router(cls, nodes: Sequence[Filter]) -> Router:
-        """Return a router that routes the positions of each node separately."""
-        return EachRouter(nodes)
 
 
 def merged(one: Node, other: Node) -> Node:

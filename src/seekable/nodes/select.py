@@ -11,7 +11,7 @@ import xxhash
 from seekable._arguments import checked_rows
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import ONE_CHILD, Ascending, EachRouter, UnaryNode, integer_of
+from seekable.nodes.bases import ONE_CHILD, ChosenRows, EachRouter, UnaryNode, integer_of
 from seekable.nodes.display import listed
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.node import Node, OrderNode
@@ -129,7 +129,7 @@ _SAMPLE_KEY = kind_key("sample")
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Sample(Ascending):
+class Sample(ChosenRows):
     """``count`` distinct rows, ascending: the first of a permutation, so each set is as likely.
 
     Pickled it is its seed; the rows take 8 bytes each where they are used.
@@ -168,11 +168,6 @@ class Sample(Ascending):
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``sample``."""
         return f"{children[0]}.sample({self.count}, seed={self.seed})"
-
-    @classmethod
-    def router(cls, nodes: Sequence[Sample]) -> Router:
-        """Return a router that routes the positions of each node separately."""
-        return EachRouter(nodes)
 
     @cached
     def chosen(self) -> Int64s:

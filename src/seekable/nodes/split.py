@@ -22,12 +22,11 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument, MissingColumn, WrongType
-from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode, integer_of
+from seekable.nodes.bases import Ascending, integer_of
 from seekable.nodes.columns.names import By, narrowed_to, value_by
 from seekable.nodes.display import describe_place
 from seekable.nodes.filter import Filter
-from seekable.nodes.graph import HOLE, Router, known_size, must_be_steady
-from seekable.nodes.node import Node, OrderNode
+from seekable.nodes.graph import HOLE, known_size, must_be_steady
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.saved_rows import keep_unnamed
 from seekable.nodes.sequence_source import SequenceSource
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import SearchRange
+    from seekable.nodes.node import Node
 
 __all__ = ["Split", "StableSplit", "split", "stable_split", "stratified"]
 
@@ -148,7 +147,7 @@ def _share(name: object, share: float) -> Fraction:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Split(UnaryNode, OrderNode):
+class Split(Ascending):
     """The rows, ascending, of one part among parts of given sizes, dealt in blocks of 1,000."""
 
     child: Node
@@ -168,31 +167,15 @@ class Split(UnaryNode, OrderNode):
     def __post_init__(self) -> None:
         """Raise an error for a child that has another length or is not steady."""
         must_be_steady(self.child, "split()")
-        if sum(self.sizes) != known_size(self.child, "split()"):
-            message = (
-                f"the sizes of the parts sum to {sum(self.sizes):,}, and there are {self._below:,} records"
-            )
+        size = known_size(self.child, "split()")
+        if sum(self.sizes) != size:
+            message = f"the sizes of the parts sum to {sum(self.sizes):,}, and there are {size:,} records"
             raise InvalidArgument(message)
 
     @property
     def size(self) -> int:
         """The number of the part's rows."""
         return self.sizes[self.number]
-
-    @property
-    def steady(self) -> bool:
-        """True: the child is steady, and the parts are the same in every epoch."""
-        return True
-
-    @property
-    def blocks(self) -> Int64s:
-        """The child's blocks, cut down to the part's rows."""
-        return np.unique(self._deal.before(self.number, self.child.blocks))
-
-    @property
-    def lanes(self) -> int:
-        """1: rows come from any lane of the child."""
-        return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the seed, the sizes of all parts and the number of this one."""
@@ -209,36 +192,18 @@ class Split(UnaryNode, OrderNode):
         """Return the expression of the call of ``split``."""
         return f"{children[0]}.split(..., seed={self.seed})[{self.part!r}]"
 
-    @classmethod
-    def router(cls, nodes: Sequence[Split]) -> Router:
-        """Return a router that routes the positions of each node separately."""
-        return EachRouter(nodes)
+    def below(self, rows: Int64s) -> Int64s:
+        """Return the child's rows that some rows of the part are."""
+        return self._deal.rows(self.number, rows)
 
-    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Return slot 0 and the child's positions of the part's rows."""
-        epochs, rows = np.divmod(positions, self.size)
-        return ONE_CHILD, epochs * self._below + self._deal.rows(self.number, rows)
+    def before(self, rows: Int64s) -> Int64s:
+        """Return the number of the part's rows before each of some rows of the child."""
+        return self._deal.before(self.number, rows)
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Return slot 0 and the child's position of one row."""
         epoch, row = divmod(position, self.size)
-        return 0, epoch * self._below + self._deal.row_one(self.number, row)
-
-    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the range of whole epochs of the child."""
-        size = max(1, self.size)
-        return start // size * self._below, None if stop is None else -(-stop // size) * self._below
-
-    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the positions of those of the child's rows that belong to the part."""
-        epochs, rows = np.divmod(positions, self._below)
-        places = self._deal.before(self.number, rows)
-        own = self._deal.before(self.number, rows + 1) > places
-        return (epochs * self.size + places)[own]
-
-    @property
-    def _below(self) -> int:
-        return known_size(self.child, "split()")
+        return 0, epoch * self._child_size + self._deal.row_one(self.number, row)
 
     @cached
     def _deal(self) -> Deal:
@@ -269,7 +234,7 @@ def stable_split(child: Node, shares: Mapping[Any, float | None], seed: int) -> 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class StableSplit(UnaryNode, OrderNode):
+class StableSplit(Ascending):
     """The rows, ascending, whose slots ``s`` in their blocks of 1,000 are ``start <= s < stop``."""
 
     child: Node
@@ -290,23 +255,8 @@ class StableSplit(UnaryNode, OrderNode):
     @cached
     def size(self) -> int:
         """The number of the part's rows in whole blocks and in the last, short block."""
-        blocks, rest = divmod(self._below, BLOCK)
+        blocks, rest = divmod(self._child_size, BLOCK)
         return blocks * self._share + int(self._counts[self._blocks.index(blocks), rest])
-
-    @property
-    def steady(self) -> bool:
-        """True: the child is steady, and the parts are the same in every epoch."""
-        return True
-
-    @property
-    def blocks(self) -> Int64s:
-        """The child's blocks, cut down to the part's rows."""
-        return np.unique(self._before(self.child.blocks))
-
-    @property
-    def lanes(self) -> int:
-        """1: rows come from any lane of the child."""
-        return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the seed and the slots; the part's name has no effect on its rows."""
@@ -322,39 +272,21 @@ class StableSplit(UnaryNode, OrderNode):
         """Return the expression of the call of ``split``."""
         return f"{children[0]}.split(..., seed={self.seed}, stable=True)[{self.part!r}]"
 
-    @classmethod
-    def router(cls, nodes: Sequence[StableSplit]) -> Router:
-        """Return a router that routes the positions of each node separately."""
-        return EachRouter(nodes)
-
-    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Return slot 0 and the child's positions of the part's rows."""
-        epochs, rows = np.divmod(positions, self.size)
+    def below(self, rows: Int64s) -> Int64s:
+        """Return the child's rows that some rows of the part are."""
         block, place = np.divmod(rows, self._share)
-        found = self._rows[self._blocks.indices(block), place]
-        return ONE_CHILD, epochs * self._below + block * BLOCK + found
+        found: Int64s = block * BLOCK + self._rows[self._blocks.indices(block), place]
+        return found
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Return slot 0 and the child's position of one row."""
         epoch, row = divmod(position, self.size)
         block, place = divmod(row, self._share)
         found = int(self._rows[self._blocks.index(block), place])
-        return 0, epoch * self._below + block * BLOCK + found
+        return 0, epoch * self._child_size + block * BLOCK + found
 
-    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the range of whole epochs of the child."""
-        size = max(1, self.size)
-        return start // size * self._below, None if stop is None else -(-stop // size) * self._below
-
-    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the positions of those of the child's rows that belong to the part."""
-        epochs, rows = np.divmod(positions, self._below)
-        places = self._before(rows)
-        own = self._before(rows + 1) > places
-        return (epochs * self.size + places)[own]
-
-    def _before(self, rows: Int64s) -> Int64s:
-        """Return the number of the part's rows before each row of the child."""
+    def before(self, rows: Int64s) -> Int64s:
+        """Return the number of the part's rows before each of some rows of the child."""
         block, row = np.divmod(rows, BLOCK)
         counts: Int64s = self._counts[self._blocks.indices(block), row].astype(np.int64)
         return block * self._share + counts
@@ -362,10 +294,6 @@ class StableSplit(UnaryNode, OrderNode):
     @property
     def _share(self) -> int:
         return self.stop - self.start
-
-    @property
-    def _below(self) -> int:
-        return known_size(self.child, "split()")
 
     @property
     def _blocks(self) -> Blocks:

@@ -28,7 +28,6 @@ from seekable.nodes.node import Leaf, OrderNode
 from seekable.nodes.select import Select
 from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.slice import Slice
-from seekable.nodes.split import Split, StableSplit
 from seekable.resume.consumed import in_ordinals, progress_of, remainder_of
 from seekable.resume.continued import Continued
 from seekable.resume.from_description import described_sources
@@ -169,7 +168,7 @@ def _ascends(node: UnaryNode) -> bool:
         return node.step > 0
     if isinstance(node, Select):
         return bool((np.diff(node.rows) > 0).all())
-    return isinstance(node, Ascending | ElementwiseNode | Epoch | Flatten | Split | StableSplit)
+    return isinstance(node, Ascending | ElementwiseNode | Epoch | Flatten)
 
 
 def rows_before(node: Node, at: LeafRow) -> int | None:
